@@ -74,13 +74,13 @@ impl Instant {
         Instant::now().duration_since(*self)
     }
 
-    /// So much later, or `None` out of range.
+    /// The instant `duration` later, or `None` out of range.
     #[must_use]
     pub fn checked_add(&self, duration: Duration) -> Option<Instant> {
         self.0.checked_add(span(duration)?).map(Instant)
     }
 
-    /// So much earlier, or `None` out of range.
+    /// The instant `duration` earlier, or `None` out of range.
     #[must_use]
     pub fn checked_sub(&self, duration: Duration) -> Option<Instant> {
         self.0.checked_sub(span(duration)?).map(Instant)

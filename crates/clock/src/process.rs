@@ -1,6 +1,6 @@
 //! The clock of the process: what [`crate::Instant`] reads.
 //!
-//! One [`Clock`] for whoever does not want to hand one around. Nothing runs before `main`; the
+//! One [`Clock`] for programs that do not pass one around. Nothing runs before `main`; the
 //! first read starts it. A test replaces it for its own thread with [`with_clock`].
 
 use std::cell::RefCell;
@@ -34,7 +34,7 @@ thread_local! {
     static OWN: RefCell<Option<Arc<dyn ProcessClock>>> = const { RefCell::new(None) };
 }
 
-/// The clock of the process, for whatever [`crate::Instant`] does not offer: bounds, events,
+/// The clock of the process, for what [`crate::Instant`] does not offer: bounds, events,
 /// [`Clock::maintain`].
 #[must_use]
 pub const fn clock() -> &'static Clock {

@@ -8,38 +8,38 @@
 pub struct TrustReport {
     /// Whether it can.
     pub trusted: bool,
-    /// Why, or why not; one clause for people.
+    /// The reason, one clause for people.
     pub reason: String,
     /// Item by item.
     pub evidence: Vec<Evidence>,
 }
 
-/// One thing that was found, and what it says about the source.
+/// One finding, and its verdict about the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evidence {
-    /// What was looked at; one word, constant between versions.
+    /// The name of the check; one word, constant between versions.
     pub id: &'static str,
-    /// What was found, for people.
+    /// The finding, for people.
     pub found: String,
-    /// What it says.
+    /// The verdict of the finding.
     pub verdict: EvidenceVerdict,
 }
 
-/// What a piece of evidence says about a source.
+/// The verdict of a piece of evidence about a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EvidenceVerdict {
-    /// It speaks for trusting it.
+    /// The evidence speaks for trusting the source.
     Good,
-    /// It speaks against it; one is enough.
+    /// The evidence speaks against the source; one is enough.
     Bad,
-    /// It says nothing either way.
+    /// The evidence says nothing either way.
     Neutral,
-    /// It could not be found out.
+    /// The check could not be made.
     Unknown,
 }
 
 impl EvidenceVerdict {
-    /// As documents write it.
+    /// The name in documents.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -50,29 +50,29 @@ fn first_read(settings: &ClockSettings, what: &str, read: impl Fn(&Clock) -> u64
     for _ in 0..TRIES {
         let clock = Clock::with(settings.clone());
         let before_ns = now_ns(ClockId::Monotonic);
-        let told_ns = read(&clock);
+        let reported_ns = read(&clock);
         let after_ns = now_ns(ClockId::Monotonic);
         let error_ns = error_after(&clock);
         let took_ns = now_ns(ClockId::Monotonic) - before_ns;
-        assert!(clock.now() >= told_ns, "{what}, {settings:?}");
+        assert!(clock.now() >= reported_ns, "{what}, {settings:?}");
         if took_ns > SAME_LINE_NS {
             shortest_ns = shortest_ns.min(took_ns);
             continue;
         }
         let least_ns = before_ns.saturating_sub(error_ns);
-        let inside = (least_ns..=after_ns + error_ns).contains(&told_ns);
+        let inside = (least_ns..=after_ns + error_ns).contains(&reported_ns);
         assert!(
             inside,
-            "{what}: {told_ns} without {before_ns}..{after_ns} +- {error_ns}, {settings:?}"
+            "{what}: {reported_ns} without {before_ns}..{after_ns} +- {error_ns}, {settings:?}"
         );
         return;
     }
     panic!("{what}: each of {TRIES} first reads took {shortest_ns} ns or more, {settings:?}");
 }
 
-/// What the clock says of its error now, ns. A reference whose changes nobody can see (a kernel's
-/// page that is not there or not understood) bounds no line over a counter: `now_bounded` is then
-/// the OS clock, which says nothing of what `now` reads.
+/// The error that the clock states now, ns. A reference whose changes are not visible (a kernel's
+/// page that is missing or not understood) bounds no line over a counter: `now_bounded` is then the
+/// OS clock, which says nothing about what `now` reads.
 fn error_after(clock: &Clock) -> u64 {
     let bounds = clock.now_bounded();
     let is_of_another = bounds.status == Status::OsClock && clock.source() != SourceId::OS;
@@ -96,11 +96,11 @@ fn the_first_bound_holds_in_every_start_mode() {
     for settings in all_settings() {
         let clock = Clock::with(settings.clone());
         let before_ns = now_ns(ClockId::Monotonic);
-        let told: Bounds = clock.now_bounded();
+        let bounds: Bounds = clock.now_bounded();
         let after_ns = now_ns(ClockId::Monotonic);
-        let inside = told.earliest <= after_ns && told.latest >= before_ns;
-        assert!(inside, "{told:?} without {before_ns}..{after_ns}, {settings:?}");
-        assert_status(&clock, &settings, told.status);
+        let inside = bounds.earliest <= after_ns && bounds.latest >= before_ns;
+        assert!(inside, "{bounds:?} without {before_ns}..{after_ns}, {settings:?}");
+        assert_status(&clock, &settings, bounds.status);
     }
 }
 
@@ -108,7 +108,7 @@ fn the_first_bound_holds_in_every_start_mode() {
 fn assert_status(clock: &Clock, settings: &ClockSettings, status: Status) {
     let asked = match settings.start {
         Start::With(source) if settings.readers_refit => source,
-        // Nobody has looked yet: that is for whoever maintains the clock.
+        // The clock was never checked: that is a task of maintenance.
         _ => SourceId::OS,
     };
     let expected = match asked {
@@ -117,7 +117,7 @@ fn assert_status(clock: &Clock, settings: &ClockSettings, status: Status) {
         _ if settings.prior.is_some() => Status::FailedOver,
         _ => Status::Settling,
     };
-    // The first line holds for a millisecond; whoever is interrupted for longer gets the OS clock.
+    // The first line holds for a millisecond; a reader that is interrupted for longer gets the OS clock.
     let late = status == Status::OsClock && clock.source() == asked;
     assert!(status == expected || late, "{status:?}, {settings:?}: {:?}", clock.events());
     let unsupported = asked != SourceId::OS && !Native.supports(asked);
@@ -126,7 +126,7 @@ fn assert_status(clock: &Clock, settings: &ClockSettings, status: Status) {
     assert_eq!(clock.count(EventKind::PriorContradicted), contradicted, "{settings:?}");
 }
 
-/// A page that nobody has drawn on yet sends its readers to the OS clock.
+/// Readers of a page without a line take the OS clock.
 #[test]
 fn the_first_read_of_a_shared_page_is_the_time() {
     for settings in all_settings() {
@@ -134,8 +134,8 @@ fn the_first_read_of_a_shared_page_is_the_time() {
         let page = std::fs::File::from(clock.share().unwrap());
         let reader = PageReader::open(&page).unwrap();
         let before_ns = now_ns(ClockId::Monotonic);
-        let told = [reader.now(), reader.now_ordered(), reader.now_bounded().middle()];
+        let times = [reader.now(), reader.now_ordered(), reader.now_bounded().middle()];
         let after_ns = now_ns(ClockId::Monotonic);
-        assert!(told.iter().all(|ns| (before_ns..=after_ns).contains(ns)), "{told:?}");
+        assert!(times.iter().all(|ns| (before_ns..=after_ns).contains(ns)), "{times:?}");
     }
 }

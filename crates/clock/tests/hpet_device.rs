@@ -1,5 +1,5 @@
-//! A clock over the HPET of this machine; where there is none, nothing is tested. The test bed
-//! `hpet` has one, and says so ([`REQUIRED`]).
+//! A clock over the HPET of this machine; without one, nothing is tested. The test bed `hpet` has
+//! one, and says so ([`REQUIRED`]).
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -39,8 +39,8 @@ fn is_required() -> bool {
     std::env::var_os(REQUIRED).is_some()
 }
 
-/// 64 bits at the rate that its register states; let go of and taken again, since whoever leaks
-/// it can open it once (research/time.md 1.1 h).
+/// 64 bits at the rate that its register states; it is closed and opened again, since a process
+/// that leaks it can open it only once (research/time.md 1.1 h).
 #[test]
 fn the_device_is_what_its_registers_say() {
     for _ in 0..5 {
@@ -69,8 +69,8 @@ fn a_clock_over_the_device_keeps_its_promises() {
     let resolution_ns = source.facts().resolution_ns;
     let base = ExtendedTimebase::new(source).unwrap();
     let start = Start::With(SourceId::HPET);
-    // The kernel does not show how it makes its clock of this device, so bounds rest on a drift that is stated: what
-    // the kernel adds to a clock that nobody sets.
+    // The kernel does not show how it makes its clock of this device, so bounds rest on a stated
+    // drift: what the kernel adds to a clock that no daemon sets.
     let allowance_ppb = Some(2_000);
     let settings =
         ClockSettings { start, allowance_ppb, look_every_ns: u64::MAX, ..ClockSettings::DEFAULT };
@@ -83,11 +83,11 @@ fn a_clock_over_the_device_keeps_its_promises() {
             last = now;
         }
         let before = now_ns(ClockId::Monotonic);
-        let told = clock.now_bounded();
+        let bounds = clock.now_bounded();
         let after = now_ns(ClockId::Monotonic);
-        let inside = told.earliest <= after && told.latest >= before;
-        assert!(inside, "{told:?} without {before}..{after}: {:?}", clock.events());
-        (reads, widest_ns) = (reads + 1, told.error_ns().max(widest_ns));
+        let inside = bounds.earliest <= after && bounds.latest >= before;
+        assert!(inside, "{bounds:?} without {before}..{after}: {:?}", clock.events());
+        (reads, widest_ns) = (reads + 1, bounds.error_ns().max(widest_ns));
     }
     assert_eq!(clock.source(), SourceId::HPET, "{:?}", clock.events());
     let left: u64 = EventKind::ALL.iter().filter(|k| k.fails_over()).map(|k| clock.count(*k)).sum();

@@ -44,7 +44,7 @@ fn lied_to<T: Send + 'static>(
 fn lies_about_the_tsc_are_noticed() {
     let begin = |lies| move || fault_injection::about_tsc(lies);
 
-    // Whoever may not read it directly is told so, and the OS clock serves.
+    // A thread that may not read it directly gets an error, and the OS clock serves.
     let effort = MeasurementLimits {
         reads: 256,
         window: Span::from_millis(5),
@@ -93,7 +93,7 @@ fn lies_about_the_tsc_are_noticed() {
     }
 }
 
-/// CPUID faulting: the bit is denied, and that somebody answers in the processor's place shows.
+/// CPUID faulting: the bit is denied, and the choice shows that software answers in the processor's place.
 #[test]
 fn a_lie_about_the_invariant_bit_is_noticed() {
     let Some(machine) =

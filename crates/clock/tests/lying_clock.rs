@@ -1,18 +1,18 @@
 //! The whole clock, natively, over a TSC and under a CPUID that lie.
 //!
-//! What is promised: no time told is before an earlier one or outside its bounds against
+//! The promise: no time read is before an earlier one or outside its bounds against
 //! `CLOCK_MONOTONIC`, and a counter that misbehaves is left, by an event that says why. A counter
 //! that leaves its line (a long jump either way, a count of 0) is left by the first read after
 //! that. One that stays on it (a short jump, another rate, a count that stands) is believed until
 //! the next check: [`ClockSettings::longest_interval_ns`] says how long that may be, and the tests
-//! excuse what is told until then, and nothing else.
+//! excuse times read until then, and nothing else.
 //!
 //! How small a change of the rate can be seen follows from how long a read takes, which no two
 //! machines have in common where reads are emulated: a test waits until the clock says that it knows
 //! the rate well enough ([`Clock::rate`]), and where that never comes, it says so.
 //!
-//! Two lies are not noticed, because they change nothing that a clock tells: a rate that is wrong
-//! from the beginning, where nobody states the right one, and a count that is off by a constant.
+//! Two lies are not noticed, because they do not change the time of the clock: a rate that is wrong
+//! from the beginning, where the right one is not stated, and a count that is off by a constant.
 
 #![cfg(target_arch = "x86_64")]
 
@@ -86,7 +86,7 @@ fn settings() -> ClockSettings {
     }
 }
 
-/// Whether times told until a lie is found come one after the other.
+/// Whether times that are read before a lie is found are in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
     Promised,
@@ -124,11 +124,11 @@ impl<B: Timebase> Watched<B> {
             self.last_ns = ns;
         }
         let before_ns = now_ns(ClockId::Monotonic);
-        let told = self.clock.now_bounded();
+        let bounds = self.clock.now_bounded();
         let after_ns = now_ns(ClockId::Monotonic);
-        let inside = told.earliest <= after_ns && told.latest >= before_ns;
-        assert!(inside, "{told:?} without {before_ns}..{after_ns}: {:?}", events());
-        told.status
+        let inside = bounds.earliest <= after_ns && bounds.latest >= before_ns;
+        assert!(inside, "{bounds:?} without {before_ns}..{after_ns}: {:?}", events());
+        bounds.status
     }
 
     fn live(&mut self, time: Duration) {
@@ -224,8 +224,8 @@ fn a_long_jump_forward_is_found_by_the_next_read() {
     }
 }
 
-/// Within the line nothing tells a short jump from time: found by the next check. What was told
-/// before a jump back, nobody is told less afterwards.
+/// Within the line a short jump looks like time: the next check finds it. After a jump back no
+/// reader receives an earlier time than before.
 #[test]
 fn a_short_jump_is_found_by_the_next_check() {
     for (ticks, order) in [(-2 * MS, Order::Excused), (2 * MS, Order::Promised)] {
@@ -278,7 +278,7 @@ fn a_rate_that_changes_is_found_where_reads_are_slow() {
     }
 }
 
-/// Nobody knows the right rate, and nobody needs to: it is measured.
+/// The right rate is not stated, and need not be: it is measured.
 #[test]
 fn a_rate_that_is_wrong_from_the_beginning_is_only_another_rate() {
     for rate_ppm in [2_000, 500_000, -500_000] {
@@ -289,7 +289,7 @@ fn a_rate_that_is_wrong_from_the_beginning_is_only_another_rate() {
     }
 }
 
-/// Somebody states the right rate: what contradicts it is left at once. Emulated reads leave the
+/// The right rate is stated: a counter that contradicts it is left at once. Emulated reads leave the
 /// first measurement unsure by tens of per cent, so the lie must be larger than that.
 #[test]
 fn a_rate_that_contradicts_what_was_stated_is_left() {
@@ -327,7 +327,7 @@ fn a_count_of_zero_is_no_time() {
 /// A count that stops where it is stays on its line, and no reader comes to its end: only who
 /// maintains the clock finds out.
 #[test]
-fn a_count_that_stops_is_found_by_whoever_maintains_the_clock() {
+fn a_count_that_stops_is_found_by_maintenance() {
     emulated(|| {
         let mut watched = Watched::settled();
         let frozen = Some(TscSource::without_checks().read());
@@ -337,8 +337,8 @@ fn a_count_that_stops_is_found_by_whoever_maintains_the_clock() {
     });
 }
 
-/// A thread that may not read the TSC, and one that is told it is not invariant: the clock of
-/// this machine does not touch it.
+/// For a thread that may not read the TSC, and one that sees it as not invariant, the clock of this
+/// machine does not read it.
 #[test]
 fn a_clock_that_judges_for_itself_does_not_believe_either() {
     let judged = || {

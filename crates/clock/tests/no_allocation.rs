@@ -19,7 +19,7 @@ fn calls(work: impl FnOnce()) -> u64 {
     thread_counts().calls - before
 }
 
-/// First read, judgement, adoption, and every look at the machine: nobody but the reader is there.
+/// The reader is the only thread: it makes the first read, the judgement, the adoption and every check of the machine.
 #[test]
 fn a_reader_alone_keeps_the_clock_without_allocating() {
     for start in [Start::Judged, Start::With(SourceId::TSC), Start::With(SourceId::OS)] {

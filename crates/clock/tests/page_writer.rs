@@ -17,7 +17,7 @@ const ANSWER: &str = "HOURGLASS_TEST_ANSWER";
 /// Set if the writer is to change its source all the time, so that it is often killed in the midst
 /// of a switch.
 const RESTLESS: &str = "HOURGLASS_TEST_RESTLESS";
-/// A writer that nobody kills ends by itself.
+/// A writer ends by itself after this time if it is not killed.
 const LIFETIME: Duration = Duration::from_secs(60);
 /// For how long a line holds: what a dead writer leaves behind ends then.
 const INTERVAL_NS: u64 = 20_000_000;
@@ -109,7 +109,7 @@ fn look(reader: &PageReader, last_ns: &mut u64) -> Status {
 }
 
 /// The same beside a writer that may have been kept from going on in the midst of a switch, at the earliest since
-/// `begun`: what it draws then may begin behind what was told meanwhile, by a sixteenth of the pause (`PageReader`).
+/// `begun`: its line may begin behind times read meanwhile, by a sixteenth of the pause (`PageReader`).
 fn look_beside(reader: &PageReader, last_ns: &mut u64, begun: Option<Instant>) -> Status {
     for ns in [reader.now(), reader.now_ordered()] {
         let pause_ns = begun.map_or(0, |begun| u64::try_from(begun.elapsed().as_nanos()).unwrap());
@@ -117,11 +117,11 @@ fn look_beside(reader: &PageReader, last_ns: &mut u64, begun: Option<Instant>) -
         *last_ns = ns;
     }
     let before_ns = now_ns(ClockId::Monotonic);
-    let told = reader.now_bounded();
+    let bounds = reader.now_bounded();
     let after_ns = now_ns(ClockId::Monotonic);
-    let inside = told.earliest <= after_ns && told.latest >= before_ns;
-    assert!(inside, "{told:?} without {before_ns}..{after_ns}");
-    told.status
+    let inside = bounds.earliest <= after_ns && bounds.latest >= before_ns;
+    assert!(inside, "{bounds:?} without {before_ns}..{after_ns}");
+    bounds.status
 }
 
 fn look_for(reader: &PageReader, last_ns: &mut u64, time: Duration) {
@@ -154,7 +154,7 @@ fn a_page_whose_writer_was_killed_ends() {
     assert_left(&reader, &mut last_ns);
     let dead = reader.writer();
     assert!(dead.expired || some_source() == SourceId::OS, "{dead:?}");
-    // Nobody writes any more.
+    // The page has no writer any more.
     assert_eq!((dead.pid, reader.writer()), (living.pid, dead));
     // The page outlives its writer; who opens it only now is sent to the OS clock as well.
     let late = PageReader::open(&page).unwrap();

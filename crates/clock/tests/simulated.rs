@@ -1,12 +1,12 @@
-//! Hours of virtual time on the simulated clock: every drift and every fault there is.
+//! Hours of virtual time on the simulated clock, with every kind of drift and fault.
 //!
-//! What holds in each case: no reading is before an earlier one; the true time is inside the
-//! bounds; whoever leaves the allowance for drift is found, by a typed event that is counted, and
-//! the OS clock serves from then on; what was told at any time stays comparable.
+//! In each case no reading is before an earlier one; the true time is inside the bounds; a counter
+//! that leaves the allowance for drift is found, by a typed event that is counted, and the OS clock
+//! serves from then on; times read at any moment stay comparable.
 //!
 //! What no clock can know: between a fault and the next check the counter is believed. The cases
 //! say how long that may be, and what does not hold meanwhile. Two lies are never found, because
-//! they are none: a count that is off by a constant since before it was adopted, and a rate that
+//! they do no harm: a count that is off by a constant since before it was adopted, and a rate that
 //! is constant but not the nominal one; calibration takes both out.
 
 mod dice;
@@ -29,7 +29,7 @@ const FAULT_AT: Span = Span::from_secs(3_600);
 /// The longest time between two looks.
 const LONGEST_PIECE_NS: u64 = 4 * SECOND_NS;
 /// Until a fault is found: the longest line (`ClockSettings::longest_interval_ns`), and the pieces
-/// until somebody maintains the clock.
+/// until the clock is maintained.
 const FOUND_AFTER_NS: u64 = 16 * SECOND_NS + 20 * LONGEST_PIECE_NS;
 
 /// What is to come of a case.
@@ -222,10 +222,10 @@ fn faults() -> Vec<Case> {
     ]
 }
 
-/// What somebody was told, and the true time of that.
+/// Bounds that a reader received, and the true time at that moment.
 #[derive(Clone, Copy, Debug)]
 struct TimePoint {
-    told: Bounds,
+    bounds: Bounds,
     truth_ns: u64,
 }
 
@@ -254,29 +254,29 @@ impl World {
             assert!(forward, "{name}: {ns} after {}: {:?}", self.last_ns, self.clock.events());
             self.last_ns = ns.max(self.last_ns);
         }
-        let told = self.clock.now_bounded();
+        let bounds = self.clock.now_bounded();
         // A simulated read takes its time first and samples at its end, so this is the very moment.
         let truth_ns = self.truth_ns();
-        let inside = (told.earliest..=told.latest).contains(&truth_ns);
+        let inside = (bounds.earliest..=bounds.latest).contains(&truth_ns);
         if excused == Meanwhile::Nothing {
             let events = self.clock.events();
-            assert!(inside, "{name}: {told:?} without {truth_ns}: {events:?}");
+            assert!(inside, "{name}: {bounds:?} without {truth_ns}: {events:?}");
         }
         if keep && inside {
-            self.points.push(TimePoint { told, truth_ns });
+            self.points.push(TimePoint { bounds, truth_ns });
         }
-        told.status
+        bounds.status
     }
 
-    /// Whatever served when they were told, the order of two times and the distance between them
-    /// are what their bounds say.
+    /// Whichever source served when two times were read, their order and distance are what their
+    /// bounds say.
     fn assert_comparable(&self, name: &str) {
         assert!(self.points.len() > 100, "{name}: {}", self.points.len());
         for (index, a) in self.points.iter().enumerate() {
             for b in &self.points[index + 1..] {
-                assert!(a.told.earliest <= b.told.latest, "{name}: {a:?} after {b:?}");
-                let least = b.told.earliest.saturating_sub(a.told.latest);
-                let most = b.told.latest.saturating_sub(a.told.earliest);
+                assert!(a.bounds.earliest <= b.bounds.latest, "{name}: {a:?} after {b:?}");
+                let least = b.bounds.earliest.saturating_sub(a.bounds.latest);
+                let most = b.bounds.latest.saturating_sub(a.bounds.earliest);
                 let truth_ns = b.truth_ns - a.truth_ns;
                 assert!((least..=most).contains(&truth_ns), "{name}: {a:?} to {b:?}");
             }
@@ -284,8 +284,8 @@ impl World {
     }
 }
 
-/// Runs a case for hours; random pieces of time pass, and somebody maintains the clock in a third
-/// of them.
+/// Runs a case for hours; random pieces of time pass, and the clock is maintained in a third of
+/// them.
 fn run(case: Case, seed: u64) -> World {
     let Case { name, mut config, settings, outcome, meanwhile } = case;
     println!("{name}: seed {seed}, {outcome:?}");
@@ -383,7 +383,7 @@ fn hours_with_a_fault_end_with_its_event() {
                 assert_eq!(world.clock.count(EventKind::Unsupported), 1, "{name}");
             }
             if suspended {
-                // The other clocks are told apart from the one that serves.
+                // The other clocks differ from the one that serves.
                 let boottime = world.clock.now_on(ReferenceClock::Boottime);
                 let truth_ns = (world.truth_ns() + 30 * SECOND_NS).cast_signed();
                 assert!(boottime.ns.abs_diff(truth_ns) <= boottime.error_ns + 100, "{name}");
@@ -395,12 +395,12 @@ fn hours_with_a_fault_end_with_its_event() {
 /// The same seed gives the same hours, so that a failure can be run again.
 #[test]
 fn hours_are_repeatable() {
-    let told = |seed| {
+    let bounds_read = |seed| {
         let world = run(faults().remove(1), seed);
-        world.points.iter().map(|point| point.told).collect::<Vec<Bounds>>()
+        world.points.iter().map(|point| point.bounds).collect::<Vec<Bounds>>()
     };
-    assert_eq!(told(7), told(7));
-    assert_ne!(told(7), told(8));
+    assert_eq!(bounds_read(7), bounds_read(7));
+    assert_ne!(bounds_read(7), bounds_read(8));
     // No read of this machine's clocks is in it.
     assert_eq!(SimSource::default().read(), 0);
 }

@@ -1,5 +1,5 @@
 //! A kernel that slews its clock in every way that `adjtimex(2)` has, and bounds that hold
-//! throughout, whoever maintains the clock.
+//! throughout, with each way to maintain the clock.
 //!
 //! The bug: a program that bracketed each bounded read with `CLOCK_MONOTONIC`, while the frequency
 //! went up by 100 ppm for 1.2 s and back, found 7.9 of 70 million outside the bound, by up to 57 us
@@ -59,8 +59,8 @@ enum Kept {
     Helper,
     /// Readers, where they find the line at its end or not holding.
     Readers,
-    /// Nobody, after it has settled.
-    Nobody,
+    /// No process, after it has settled.
+    None,
 }
 
 struct World {
@@ -182,7 +182,7 @@ impl World {
 #[test]
 fn every_read_is_inside_its_bound_whatever_is_done_to_the_rate() {
     for (name, daemon) in DAEMONS {
-        for kept in [Kept::Helper, Kept::Readers, Kept::Nobody] {
+        for kept in [Kept::Helper, Kept::Readers, Kept::None] {
             let seeds = if name == "everything" { 3 } else { 1 };
             for seed in 1..=seeds {
                 println!("{name}, {kept:?}: seed {seed}");
@@ -191,7 +191,7 @@ fn every_read_is_inside_its_bound_whatever_is_done_to_the_rate() {
                 world.assert_not_left(name);
                 let changes = world.clock.count(EventKind::RateCorrected)
                     + world.clock.count(EventKind::ReferenceSlewed);
-                assert!(changes > 0 || kept == Kept::Nobody, "{name}: nothing was slewed");
+                assert!(changes > 0 || kept == Kept::None, "{name}: nothing was slewed");
                 // Between changes the counter serves: the bound is not bought by the OS clock.
                 let served = world.by_counter * 10 > world.reads * 8;
                 assert!(served || kept != Kept::Readers, "{name}: {}", world.by_counter);
@@ -202,7 +202,7 @@ fn every_read_is_inside_its_bound_whatever_is_done_to_the_rate() {
 
 /// The other way to a bound that always holds is one that is never narrow.
 #[test]
-fn while_nobody_slews_the_bound_is_narrow() {
+fn without_slewing_the_bound_is_narrow() {
     let mut world = World::new(|_| AdjustmentKind::Frequency(0), Kept::Readers, 9, |_| {});
     world.live("nobody slews", &mut Dice(9), LENGTH_NS);
     world.assert_not_left("nobody slews");
@@ -246,7 +246,7 @@ fn without_the_kernels_word_bounds_are_the_kernels_clock() {
     }
 }
 
-/// Somebody's word in place of the kernel's: bounds that allow for it, under a status of their own.
+/// An allowance of the user in place of the kernel's line gives bounds under a status of their own.
 #[test]
 fn bounds_that_rest_on_an_allowance_say_so() {
     let mut world = World::new(DAEMONS[0].1, Kept::Helper, 4, |config| {

@@ -200,10 +200,10 @@ fn clock_on(base: &Arc<Rough>) -> Clock<Arc<Rough>> {
 /// The true time is inside the bounds.
 fn look(base: &Rough, clock: &Clock<Arc<Rough>>) {
     let before_ns = base.truth_ns();
-    let told = clock.now_bounded();
+    let bounds = clock.now_bounded();
     let after_ns = base.truth_ns();
-    let inside = told.earliest <= after_ns && told.latest >= before_ns;
-    assert!(inside, "{told:?} without {before_ns}..{after_ns}: {:?}", clock.events());
+    let inside = bounds.earliest <= after_ns && bounds.latest >= before_ns;
+    assert!(inside, "{bounds:?} without {before_ns}..{after_ns}: {:?}", clock.events());
 }
 
 fn live(base: &Rough, clock: &Clock<Arc<Rough>>, seconds: u64) {
@@ -222,9 +222,9 @@ fn defect_c_outliers_have_no_weight() {
     let clock = clock_on(&base);
     live(&base, &clock, 10);
     assert_eq!(clock.source(), SourceId::SIMULATED, "{:?}", clock.events());
-    let told = clock.now_bounded();
-    assert_eq!(told.status, Status::Steady);
-    assert!(told.error_ns() < 1_000, "{told:?}");
+    let bounds = clock.now_bounded();
+    assert_eq!(bounds.status, Status::Steady);
+    assert!(bounds.error_ns() < 1_000, "{bounds:?}");
     assert!(clock.now().abs_diff(base.truth_ns()) < 1_000);
 }
 
@@ -262,10 +262,10 @@ fn defect_d_the_reads_of_a_calibration_are_bracketed() {
     clock.set_source(SourceId::SIMULATED).unwrap();
     live(&base, &clock, 5);
     assert_eq!(clock.source(), SourceId::SIMULATED, "{:?}", clock.events());
-    let told = clock.now_bounded();
-    assert_eq!(told.status, Status::Steady);
-    // Half of an interruption at least; of two reads that are not bracketed nobody could tell.
-    assert!(told.error_ns() >= 500_000, "{told:?}");
+    let bounds = clock.now_bounded();
+    assert_eq!(bounds.status, Status::Steady);
+    // Half of an interruption at least; two reads without brackets do not show it.
+    assert!(bounds.error_ns() >= 500_000, "{bounds:?}");
 }
 
 #[test]
@@ -313,8 +313,8 @@ fn defect_h_a_refused_hpet_is_let_go() {
     assert!(!holds(&path));
 }
 
-/// Times told under one source are compared with those told under another one; what has no common
-/// measure, ticks, is a type of its own and is refused.
+/// Times read under one source can be compared with those under another; ticks, which have no
+/// common measure, are a type of their own and are refused.
 #[test]
 fn defect_i_changing_the_source_invalidates_nothing() {
     let base = Rough::new(0);

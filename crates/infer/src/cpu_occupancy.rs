@@ -1,7 +1,7 @@
 //! Who had each CPU, from the kernel's events.
 //!
 //! A CPU belongs to the thread that was switched to last, but for the time of interrupts and softirqs,
-//! which are nobody's. Where events were lost, or the kernel did not write a switch, nothing is said.
+//! which belong to no thread. Where events were lost, or the kernel did not write a switch, nothing is said.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,9 @@ use hourglass_model::{KernelEvent, KernelEventKind as Kind};
 pub enum Occupant {
     /// A thread, by the kernel's number.
     Thread(u32),
-    /// Interrupts and softirqs, whatever thread they came upon.
+    /// Interrupts and softirqs, whichever thread they interrupted.
     Interrupts,
-    /// Nobody: it is idle.
+    /// No thread: the CPU is idle.
     Idle,
 }
 
@@ -21,9 +21,9 @@ pub enum Occupant {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice {
     pub cpu: u32,
-    /// From when.
+    /// The start of the slice, ns.
     pub from_ns: i64,
-    /// To when.
+    /// The end of the slice, ns.
     pub to_ns: i64,
     pub who: Occupant,
 }
@@ -55,7 +55,7 @@ pub struct CpuOccupancy {
 
 #[derive(Clone, Debug, Default)]
 struct Cpu {
-    /// From when on nothing was given yet.
+    /// The time from which on nothing was given yet, ns.
     since_ns: i64,
     /// When its last event was.
     last_ns: i64,
@@ -125,7 +125,7 @@ pub fn slices(events: &[KernelEvent], end_ns: i64) -> Vec<Slice> {
     all
 }
 
-/// Who a thread of this number is; nobody that is known, if it was not named.
+/// The occupant with this thread number; `None` if the thread is not known.
 fn occupant(number: u32) -> Option<Occupant> {
     match number {
         0 => Some(Occupant::Idle),
@@ -156,7 +156,7 @@ impl Cpu {
 
     fn switch(&mut self, event: &KernelEvent, give: &mut impl FnMut(i64, i64, Occupant)) {
         match self.current {
-            // The kernel did not write a switch between them: nobody knows how long each had the CPU.
+            // The kernel did not write a switch between them: it is not known how long each had the CPU.
             Some(last) if last != event.a && (last == 0 || event.a == 0) => {
                 self.since_ns = self.since_ns.max(event.ns);
             }
@@ -174,7 +174,7 @@ impl Cpu {
                 }
             }
         }
-        // Whatever exit was not seen: no switch is made within an interrupt.
+        // Any missed exit ends here: no switch is made within an interrupt.
         self.depth = 0;
         self.current = Some(event.b);
     }
@@ -223,7 +223,7 @@ mod tests {
             (300, 1_000, Idle),
         ];
         assert_eq!(cpu_slices(&events, 1_000), wanted);
-        // Before anybody was switched, only interrupts are known.
+        // Before the first switch only interrupts are known.
         assert_eq!(cpu_slices(&events[..4], 1_000), [(100, 120, Interrupts)]);
     }
 
@@ -246,9 +246,9 @@ mod tests {
         );
         let renamed = [event(10, Kind::Switch, 0, 70), event(30, Kind::Switch, 71, 0)];
         assert_eq!(cpu_slices(&renamed, 40), [(0, 10, Idle), (10, 30, Thread(71)), (30, 40, Idle)]);
-        let untold =
+        let unknown =
             [event(10, Kind::Switch, 70, KernelEvent::UNTOLD), event(30, Kind::Switch, 0, 70)];
-        assert_eq!(cpu_slices(&untold, 40), [(0, 10, Thread(70)), (30, 40, Thread(70))]);
+        assert_eq!(cpu_slices(&unknown, 40), [(0, 10, Thread(70)), (30, 40, Thread(70))]);
         // An exit without its entry, an entry without its exit.
         let torn = [
             event(10, Kind::VectorExit, 0, 0),

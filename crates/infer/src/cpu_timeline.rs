@@ -1,4 +1,4 @@
-//! The records of each CPU in a row, whatever thread they belong to.
+//! The records of each CPU in a row, of all threads.
 
 use std::collections::BTreeMap;
 

@@ -32,7 +32,7 @@ pub struct Delay {
 }
 
 impl Delay {
-    /// Its length, ns.
+    /// The time from start to end, ns.
     #[must_use]
     pub fn length_ns(&self) -> u64 {
         length(self.from_ns, self.to_ns)
@@ -42,12 +42,12 @@ impl Delay {
 /// A time during which a thread had a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunSegment {
-    /// From when, ns from the run's start.
+    /// The start of the delay, ns from the run's start.
     pub from_ns: i64,
     /// Until when.
     pub to_ns: i64,
     pub cpu: u32,
-    /// What was before.
+    /// The state of the thread before.
     pub onset: IntervalStart,
 }
 
@@ -59,13 +59,13 @@ pub enum DelayEvent {
     Delayed(u32, Delay),
 }
 
-/// What a thread is known to do when it begins to be followed.
+/// The known state of a thread when the events begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InitialState {
-    /// It runs on this CPU, or waits for it.
+    /// The thread runs on this CPU, or waits for it.
     Runnable(u32),
     Stopped,
-    /// It waits by its own will, or nothing is known.
+    /// The thread waits by its own will, or its state is not known.
     Other,
 }
 
@@ -113,7 +113,7 @@ pub struct Delays {
 }
 
 impl Delays {
-    /// Follows nobody.
+    /// Starts without a thread to follow.
     #[must_use]
     pub fn new() -> Delays {
         Delays::default()
@@ -341,7 +341,7 @@ impl Thread {
     }
 }
 
-/// Those who ran longest, the longest first.
+/// The threads that ran longest, the longest first.
 fn longest(ran: &BTreeMap<u32, u64>) -> Vec<(u32, u64)> {
     let mut all: Vec<(u32, u64)> = ran.iter().map(|(tid, ns)| (*tid, *ns)).collect();
     all.sort_by_key(|(tid, ns)| (std::cmp::Reverse(*ns), *tid));
@@ -392,7 +392,7 @@ impl DelayTally {
         self.worst.as_ref()
     }
 
-    /// Who had the CPU meanwhile, in all delays, the longest first.
+    /// The threads that had the CPU in all delays, the longest first.
     #[must_use]
     pub fn ran(&self) -> Vec<(u32, u64)> {
         longest(&self.ran)

@@ -8,9 +8,9 @@ use hourglass_model::Interval;
 
 use crate::statistics::{Estimate, USUAL, mann_whitney, mann_whitney_of_counts, share};
 
-/// A run is cut into so many slices, whose counts are compared.
+/// A run is cut into this number of slices, whose counts are compared.
 const SLICES: usize = 40;
-/// With fewer slices on a side the comparison is not sound.
+/// The minimum number of slices on each side for a sound comparison.
 const FEWEST_SLICES: usize = 8;
 /// Fewer wake-ups on a side say nothing about rare ones.
 const FEWEST_WAKE_UPS: u64 = 100;
@@ -61,7 +61,7 @@ impl GapRate {
         }
     }
 
-    /// The slices of another run of the same kind beside these: one for each interleaved round.
+    /// Adds the slices of another run of this kind, one run for each interleaved round.
     pub fn extend(&mut self, other: &GapRate) {
         self.counts.extend(&other.counts);
         self.gaps = self.gaps.saturating_add(other.gaps);
@@ -87,7 +87,7 @@ pub struct GapCounter {
 }
 
 impl GapCounter {
-    /// For gaps longer than `least_ns`, in slices of a run of `elapsed_ns`.
+    /// A counter of gaps longer than `least_ns`, in slices of a run of `elapsed_ns`.
     #[must_use]
     pub fn new(elapsed_ns: u64, least_ns: u64) -> GapCounter {
         let slice_ns = (elapsed_ns / SLICES as u64).max(1);
@@ -105,7 +105,7 @@ impl GapCounter {
         }
     }
 
-    /// What was counted.
+    /// The counts so far.
     #[must_use]
     pub fn finish(self) -> GapRate {
         self.rate
@@ -116,7 +116,7 @@ impl GapCounter {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LoadStatement {
     pub answer: ComparisonOutcome,
-    /// That the runs differ the way the answer says, from 0 to 1.
+    /// The confidence that the runs differ as the answer says, from 0 to 1.
     pub confidence: f64,
     /// Gaps a second with the load.
     pub with_per_second: f64,
@@ -161,7 +161,7 @@ pub fn load_causes_gaps(with: &GapRate, without: &GapRate) -> LoadStatement {
     }
 }
 
-/// That the second is larger, from a two-sided probability.
+/// The confidence that the second is larger, from a two-sided probability.
 fn one_sided(p: f64, larger: bool) -> f64 {
     if larger { 1.0 - p / 2.0 } else { p / 2.0 }
 }
@@ -170,11 +170,11 @@ fn one_sided(p: f64, larger: bool) -> f64 {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TimerStatement {
     pub answer: ComparisonOutcome,
-    /// That the answer is right, from 0 to 1.
+    /// The confidence that the answer is right, from 0 to 1.
     pub confidence: f64,
     /// Share of its wake-ups later than the limit.
     pub late: Option<Estimate>,
-    /// The same share of the other timer.
+    /// The share of late wake-ups of the other timer.
     pub late_other: Option<Estimate>,
 }
 
@@ -244,7 +244,7 @@ mod tests {
             evidence: Default::default(),
         };
         let count = 4_000 * MS / every;
-        // Not quite regular, so that slices differ.
+        // Gaps are not quite regular, so that slices differ.
         let at = |k: i64| k * every + (k * k * 7_919) % (every / 2);
         let intervals: Vec<Interval> =
             (0..count).map(|k| interval(at(k) + 20_000, at(k + 1).max(at(k) + 30_000))).collect();

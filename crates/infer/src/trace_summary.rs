@@ -1,4 +1,4 @@
-//! What each thread of a trace received, and what was taken from it.
+//! The CPU time that each thread of a trace received, and the time taken from it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use hourglass_time::Span;
 
 use crate::{CpuTimeline, GapStatistics};
 
-/// What a trace says about one thread. Times in nanoseconds.
+/// The summary of one thread of a trace. Times in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadSummary {
     /// Number of the thread in the run.

@@ -26,7 +26,7 @@ pub struct ObservedWakeUp {
 pub struct WakeUp {
     /// The kernel's number of the thread.
     pub tid: u32,
-    /// For when the timer was set.
+    /// The expiry of the timer, ns.
     pub expiry_ns: i64,
     /// The CPU's timer interrupt began. May be before the expiry: an interrupt that was already
     /// being served finds the timer expired.
@@ -87,7 +87,7 @@ pub struct LateWakeUp {
     pub latency_ns: u64,
     /// Moment by moment; `None` where events are missing.
     pub stages: Option<WakeUp>,
-    /// Who else had the CPU from the expiry on, interrupts apart.
+    /// The other occupants of the CPU from the expiry on, without interrupts.
     pub occupants: GapOccupants,
 }
 
@@ -98,7 +98,7 @@ pub struct UnmatchedWakeUp {
     pub tid: u32,
 }
 
-/// What is known of a thread's way back to the CPU.
+/// The state of a thread on its way back to the CPU.
 #[derive(Clone, Copy, Debug, Default)]
 struct PendingWakeUp {
     expiry_ns: Option<i64>,
@@ -109,7 +109,7 @@ struct PendingWakeUp {
     switch: Option<(i64, u32)>,
 }
 
-/// What a CPU is in the midst of.
+/// The present activity of a CPU.
 #[derive(Clone, Copy, Debug, Default)]
 struct CpuActivity {
     /// Since when it serves its timer interrupt.
@@ -139,13 +139,13 @@ pub fn decompose(
     })
 }
 
-/// What the events told so far.
+/// State of all CPUs and threads after the events so far.
 #[derive(Debug, Default)]
 struct State {
     epoch_ns: u64,
     cpus: BTreeMap<u32, CpuActivity>,
     threads: BTreeMap<u32, PendingWakeUp>,
-    /// For when each timer was set, by its name.
+    /// The expiry of each timer, by its name.
     armed: BTreeMap<u64, i64>,
 }
 
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn what_no_timer_woke_or_events_are_missing_of_is_not_joined() {
-        // By another thread.
+        // Woken by another thread.
         let other = vec![event(10, Kind::Waking, 70, 1, 0), event(20, Kind::Switch, 0, 70, 0)];
         assert_eq!(joined(other, &[30]), [None]);
         // Never switched to; nothing at all; each without one event.

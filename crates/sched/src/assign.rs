@@ -38,7 +38,7 @@ fn with_ranks(tasks: &[Task], order: &[usize]) -> TaskSet {
 
 /// Audsley's assignment (University of York YCS-164, 1991): from the lowest priority up, any task
 /// that is feasible there stays there. If any assignment is feasible by the analysis, this one is;
-/// `None` if there is none. Needs at most n (n + 1) / 2 analyses of a task.
+/// `None` if no assignment is. Needs at most n (n + 1) / 2 analyses of a task.
 ///
 /// Not for sets with suspension, whose analysis needs to know the order of all higher priorities.
 #[must_use]
@@ -60,7 +60,7 @@ pub fn audsley_within(
         return Err(Refusal::Suspension);
     }
     let mut unassigned: Vec<usize> = (0..tasks.len()).collect();
-    // From the least urgent.
+    // The order is from the least urgent.
     let mut assigned: Vec<usize> = Vec::with_capacity(tasks.len());
     while !unassigned.is_empty() {
         let mut given_up = None;
@@ -132,7 +132,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(200))]
 
-        /// It finds an order exactly when one of all orders is feasible.
+        /// The search finds an order exactly when one of all orders is feasible.
         #[test]
         fn audsley_is_optimal(tasks in small_tasks(), kind in 0..2usize) {
             let sections = [Sections::Preemptive, Sections::NonPreemptive][kind];

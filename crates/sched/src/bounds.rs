@@ -1,6 +1,6 @@
 //! Utilisation bounds for rate-monotonic priorities.
 //!
-//! Owns: the verdicts; [`crate::exact`] compares. Must not: compare floating-point numbers. The
+//! Owns: the verdicts; [`crate::exact_fraction`] compares. Must not: compare floating-point numbers. The
 //! bound of Liu and Layland as a number is for display only.
 
 use std::cmp::Ordering;

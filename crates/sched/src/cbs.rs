@@ -22,7 +22,7 @@ pub struct CbsServer {
     pub jobs: Vec<(u64, u64)>,
 }
 
-/// What happened until the horizon.
+/// The events until the horizon.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
     /// Completion times of each periodic task's jobs.
@@ -37,7 +37,7 @@ pub struct Trace {
 struct Runner {
     /// Arrivals to come, with costs and, of periodic tasks, absolute deadlines.
     arrivals: VecDeque<(u64, u64, Option<u64>)>,
-    /// Jobs that have come: what is left of each, and its deadline.
+    /// Jobs that arrived: the remaining work of each, and its deadline.
     queue: VecDeque<(u64, Option<u64>)>,
     server: Option<State>,
     finish: Vec<u64>,

@@ -1,10 +1,10 @@
-//! Arrivals in bursts: how soon after each other so many jobs of a task can come.
+//! Arrivals in bursts: how soon after each other several jobs of a task can come.
 //!
 //! Owns: [`Curve`], the shortest distances of arrivals (the minimum-distance function of Richter's
 //! standard event models, TU Braunschweig, 2005), and counts by them. Must not: know costs,
 //! jitter or a policy.
 
-/// The shortest time from the first to the n-th of so many successive arrivals of a task.
+/// The shortest time from the first to the n-th of n successive arrivals of a task, for each n.
 ///
 /// Invariants: ascending; superadditive, that is, the distances of two parts of a sequence are
 /// never longer together than that of the whole; so a sequence with just these distances, from the
@@ -28,7 +28,7 @@ pub enum CurveError {
     Descending {
         /// How many arrivals.
         arrivals: usize,
-        /// Their distance as given.
+        /// The given distance.
         distance: u64,
     },
     /// Too many distances.
@@ -48,7 +48,7 @@ impl Curve {
         Curve::bursts(&[], period)
     }
 
-    /// The same of a period that is not 0.
+    /// The curve of a period that is not 0.
     pub(crate) fn every(period: u64) -> Curve {
         Curve { distances: Vec::new(), period: period.max(1), changed: false }
     }
@@ -105,7 +105,7 @@ impl Curve {
         !self.changed
     }
 
-    /// Whether there is no burst: the same as a period.
+    /// Whether the curve has no burst, and equals a period.
     #[must_use]
     pub fn is_periodic(&self) -> bool {
         self.distances.iter().enumerate().all(|(at, distance)| {
@@ -227,7 +227,7 @@ mod tests {
             prop_assert!(jitter == 0 || fewer(jitter - 1));
         }
 
-        /// Without a burst: the usual ceiling.
+        /// Without a burst the count is the usual ceiling.
         #[test]
         fn a_period_is_a_ceiling(period in 1..u64::MAX, window in any::<u64>()) {
             prop_assert_eq!(Curve::periodic(period).unwrap().before(window), window.div_ceil(period));

@@ -11,12 +11,12 @@ use crate::servers::{LocalScheduler, Server, ServerPolicy};
 use crate::task::TaskSet;
 use crate::verdict::{Refusal, Verdict};
 
-/// What a server is wanted for.
+/// The tasks and conditions for which a server is designed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DesignProblem<'a> {
     /// The tasks in it.
     pub set: &'a TaskSet,
-    /// Who is chosen among them.
+    /// The scheduler of the tasks in the server.
     pub inside: LocalScheduler,
     /// The rules of the budget.
     pub kind: ServerPolicy,

@@ -26,7 +26,7 @@ impl Default for StepLimit {
 }
 
 impl StepLimit {
-    /// As many looks.
+    /// A limit of `looks` looks at tasks.
     #[must_use]
     pub const fn with_steps(looks: u64) -> StepLimit {
         StepLimit { remaining: looks }
@@ -38,12 +38,12 @@ impl StepLimit {
         self.remaining
     }
 
-    /// Takes a step that looks at so many tasks.
+    /// Charges a step that visits `tasks` tasks.
     pub(crate) fn charge(&mut self, tasks: usize) -> Result<(), Refusal> {
         self.charge_steps(1, tasks)
     }
 
-    /// Takes so many steps, each of which looks at so many tasks.
+    /// Charges `steps` steps, each of which visits `tasks` tasks.
     pub(crate) fn charge_steps(&mut self, steps: u32, tasks: usize) -> Result<(), Refusal> {
         let looks = LEAST_LOOKS.max(tasks as u64).saturating_mul(steps.into());
         self.remaining = self.remaining.checked_sub(looks).ok_or(Refusal::TooLong)?;

@@ -220,7 +220,7 @@ mod tests {
         Task::new(cost, period, period).unwrap()
     }
 
-    /// At both ends, and where the product is just too small.
+    /// Cases at both ends, and where the product is just too small.
     #[test]
     fn the_inverse_divides_but_for_one() {
         let wholes = [1, 2, 3, 7, 641, 1 << 32, 999_999_937, u64::MAX / 3, u64::MAX - 1, u64::MAX];

@@ -12,7 +12,7 @@ use crate::verdict::{Refusal, Verdict, Witness};
 /// A job with release and execution time known up to an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UncertainJob {
-    /// Its number.
+    /// The number of the job, for the report.
     pub id: u64,
     /// Earliest and latest release.
     pub release: (u64, u64),
@@ -24,7 +24,7 @@ pub struct UncertainJob {
     pub priority: u64,
 }
 
-/// Which of two jobs of equal priority goes first.
+/// The order of two jobs of equal priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ties {
     /// The one with the smaller number.
@@ -192,7 +192,7 @@ fn starts(
     let mut latest = free.1.max(first_sure);
     let others = waiting.iter().filter(|at| **at != position).map(|at| &jobs[*at]);
     for other in others.filter(|other| ties.goes_before(other, job)) {
-        // Before a more urgent one is sure to be released.
+        // The start is before a more urgent job is certainly released.
         latest = latest.min(other.release.1.checked_sub(1)?);
     }
     let earliest = free.0.max(job.release.0);

@@ -23,14 +23,14 @@ use crate::verdict::{Window, Witness};
 /// Looks for the search, fewer than elsewhere, since each step may leave a point.
 pub const DEFAULT_LOOKS: u64 = 25_000_000;
 
-/// The answer and, beside the points of [`Analysis`], when each of their windows begins.
+/// The answer: the points of [`Analysis`], and the start of the window of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OffsetAnalysis {
     /// Bounds, verdicts and points; offsets and completions count from the beginning of a window.
     pub analysis: Analysis,
-    /// Of each point, in the order of all points, when its window begins.
+    /// The start of the window of each point, in the order of all points.
     starts: Vec<u64>,
-    /// Of each task, whether its bound comes from known phases.
+    /// Whether the bound of each task comes from known phases.
     phased: Vec<bool>,
 }
 
@@ -90,7 +90,7 @@ pub fn fixed_priority_within(set: &TaskSet, effort: StepLimit) -> OffsetAnalysis
             let mut tasks = set.tasks().iter();
             let known_phases = tasks.any(|t| t.priority >= own && t.phase().is_some());
             let verdict = match known.verdict {
-                // In the phases that are known it may not happen.
+                // This miss may not occur in the known phases.
                 Verdict::Infeasible(_) if known_phases => Verdict::Unknown(Refusal::NotExact),
                 other => other,
             };
@@ -183,7 +183,7 @@ struct Level {
     task: Member,
     others: Vec<Member>,
     blocking: u64,
-    /// All windows that begin earlier are looked at; later ones repeat.
+    /// All windows that begin earlier are analysed; later ones repeat.
     end: u64,
     repeats: u64,
     /// Nothing jitters, and all phases are known: there is one schedule.
@@ -362,7 +362,7 @@ mod tests {
         TaskSet::in_order(numbers.iter().map(task).collect())
     }
 
-    /// The same tasks in these phases.
+    /// The tasks of `set` in these phases.
     fn in_phases(set: &TaskSet, phases: &[Option<u64>]) -> TaskSet {
         let tasks = set.tasks().iter().zip(phases);
         TaskSet::new(tasks.map(|(task, phase)| task.with_phase(*phase)).collect())
@@ -427,7 +427,7 @@ mod tests {
             }
         }
 
-        /// Whatever the numbers, there is an answer, and soon.
+        /// For all numbers the analysis soon gives an answer.
         #[test]
         fn no_numbers_make_it_fail(numbers in proptest::collection::vec(
             (any::<u64>(), any::<u64>(), any::<u64>(), any::<u64>(), 0..64u32), 1..4)

@@ -15,12 +15,12 @@
 use crate::sections::Sections;
 use crate::task::{Task, TaskError, TaskSet};
 
-/// What the kernel costs; nothing by default.
+/// Execution times of the kernel; 0 by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KernelOverheads {
     /// One context switch.
     pub switch: u64,
-    /// What a preempted job takes at most to fill the caches again.
+    /// The longest time in which a preempted job fills the caches again.
     pub caches: u64,
     /// The tick, if there is one.
     pub tick: Option<Tick>,
@@ -33,7 +33,7 @@ pub struct KernelOverheads {
 pub struct Tick {
     /// The time between two ticks.
     pub period: u64,
-    /// What one takes; below the period.
+    /// The execution time of a tick; below the period.
     pub cost: u64,
 }
 
@@ -43,7 +43,7 @@ pub enum OverheadError {
     /// The tick takes all time.
     #[error("a tick that takes {cost} every {period} leaves no time; give its cost and its period")]
     Tick {
-        /// What a tick takes.
+        /// The execution time of a tick.
         cost: u64,
         /// The time between two.
         period: u64,
@@ -51,7 +51,7 @@ pub enum OverheadError {
     /// How often a job suspends itself is not known, and so not how often it is switched to.
     #[error("task {0} suspends itself, and how many context switches that costs is not known")]
     Suspension(usize),
-    /// What costs make of bursts, phases, thresholds and critical sections is not known here.
+    /// The effect of costs on bursts, phases, thresholds and critical sections is not known here.
     #[error(
         "task {0} has bursts, a phase, a threshold or critical sections before costs are charged"
     )]
@@ -211,7 +211,7 @@ impl InflatedTaskSet {
         if tasks.iter().any(|task| task.priority == u32::MAX) {
             tasks = ranked(&tasks);
         }
-        // Whether a tick is in time is nobody's question.
+        // The bounds of ticks themselves are not needed.
         tasks
             .extend(Task::new(tick.cost, tick.period, u64::MAX).map(|t| t.with_priority(u32::MAX)));
         tasks
@@ -232,7 +232,7 @@ impl InflatedTaskSet {
     }
 }
 
-/// The same order of priorities, in small numbers, so that there is room above.
+/// The order of priorities of `tasks` in small numbers, so that there is room above.
 fn ranked(tasks: &[Task]) -> Vec<Task> {
     let mut priorities: Vec<u32> = tasks.iter().map(Task::priority).collect();
     priorities.sort_unstable();
@@ -283,7 +283,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(300))]
 
-        /// What costs nothing changes nothing.
+        /// Overheads of 0 change nothing.
         #[test]
         fn no_costs_no_change(numbers in numbers(), kind in 0..4usize) {
             let set = set_of(&numbers);
@@ -447,7 +447,7 @@ mod tests {
         }
     }
 
-    /// Hourglass paper, section 5.5: a tick timer is 8 ms of jitter to whoever waits for it.
+    /// Hourglass paper, section 5.5: a tick timer is 8 ms of jitter to a thread that waits for it.
     #[test]
     fn granularity_is_jitter() {
         let tasks = [Task::new(3, 8, 16).unwrap(), Task::new(19, 33, 40).unwrap()];

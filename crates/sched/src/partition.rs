@@ -7,10 +7,10 @@ use crate::exact_fraction::share_floor;
 use crate::task::{Task, TaskSet};
 use crate::verdict::Verdict;
 
-/// Which task is placed first.
+/// The order in which tasks are placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlacementOrder {
-    /// As given.
+    /// The given order.
     Given,
     /// The largest utilisation first.
     Utilisation,
@@ -31,7 +31,7 @@ pub const ORDERS: [PlacementOrder; 5] = [
     PlacementOrder::Deadline,
 ];
 
-/// On which processor, of those where a task fits.
+/// The choice among processors where a task fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FitHeuristic {
     /// The first.
@@ -137,7 +137,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is placed is feasible where it is placed.
+        /// Every placed task is feasible on its processor.
         #[test]
         fn every_processor_is_feasible(
             numbers in proptest::collection::vec((1..10u64, 10..30u64), 1..9), cpus in 0..4usize,

@@ -11,7 +11,7 @@ use crate::exact_fraction::share_floor;
 /// Jobs of a task that count one after the other as the offset of a case grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Steps {
-    /// From this offset on the first job counts; perhaps before 0.
+    /// The offset from which on the first job counts; perhaps before 0.
     pub(crate) begins: i128,
     pub(crate) period: u64,
     pub(crate) cost: u64,

@@ -1,6 +1,6 @@
 //! Least fixed points of sums of ceilings: what every response-time equation is solved with.
 //!
-//! Owns: [`Stream`], [`Interference`] and the search, and which releases of a job are to be looked at
+//! Owns: [`Stream`], [`InterferenceTerms`] and the search, and which releases of a job are to be looked at
 //! among tasks of its priority. Must not: know a policy.
 
 use crate::effort::StepLimit;
@@ -8,7 +8,7 @@ use crate::exact_fraction::{share_floor, stretched};
 use crate::task::Task;
 use crate::verdict::Refusal;
 
-/// Jobs of one task as others see them: so much work, so often, so much earlier than expected.
+/// Jobs of one task as others see them: their work, their distance, and how much earlier than expected they come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stream {
     pub(crate) cost: u64,
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(found, Err(Refusal::Overflow));
     }
 
-    /// Used almost completely: the even start is already close, whatever the size.
+    /// On a processor used almost completely the even start is already close, whatever the size.
     #[test]
     fn nearly_full_processors_do_not_take_long() {
         let streams = vec![Stream { cost: 999_999, period: 1_000_000, jitter: 0 }];

@@ -4,7 +4,7 @@
 
 use crate::task::Task;
 
-/// Where a job may be preempted.
+/// The points at which a job may be preempted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sections {
     /// Anywhere; the segments of the tasks are ignored.
@@ -22,7 +22,7 @@ pub enum Sections {
 pub enum TimeModel {
     /// In steps of one unit: a segment began a unit before, and delays by its length less one.
     Discrete,
-    /// Without steps: a segment delays by its length, which is never quite reached.
+    /// Time without steps: a segment delays by its length, which is never quite reached.
     Continuous,
 }
 

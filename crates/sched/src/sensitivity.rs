@@ -22,12 +22,12 @@ use crate::exact_fraction::greatest_common_divisor;
 use crate::task::{Task, TaskSet};
 use crate::verdict::{Analysis, Verdict};
 
-/// What a test says of a set.
+/// The verdict of a test on a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScaleTest {
     /// The verdict.
     pub verdict: Verdict,
-    /// A task that is not feasible, where the test looks at tasks.
+    /// A task that is not feasible, if the test judges tasks.
     pub failing: Option<usize>,
 }
 
@@ -47,11 +47,11 @@ impl From<&Feasibility> for ScaleTest {
 /// A factor of all costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CostScale {
-    /// Costs may be so many parts of what they are.
+    /// The factor by which all costs may be multiplied.
     pub factor: Fraction,
     /// The utilisation that the set has then; `None` if its terms have more than 64 bits.
     pub utilisation: Option<Fraction>,
-    /// What the test says one part further on: which task breaks first.
+    /// The verdict one part further on: it names the task that breaks first.
     pub beyond: Option<ScaleTest>,
 }
 
@@ -149,7 +149,7 @@ pub fn smallest_period(
 }
 
 /// The largest factor of all costs and segments, in parts of `parts`, with which the set is
-/// feasible: `None` if none is, if a task is not plain, or if times of so many parts have more than 64 bits. Times are
+/// feasible: `None` without one, if a task is not plain, or if times in these parts have more than 64 bits. Times are
 /// divided, costs are not rounded, so that the factor is exact to a part.
 #[must_use]
 pub fn largest_scale(

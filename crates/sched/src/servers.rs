@@ -7,7 +7,7 @@
 //!
 //! A server delivers its budget within its deadline of each replenishment, if there is work for it.
 //! Under fixed priorities, that is the server's own response time, under EDF its relative deadline.
-//! Whoever uses a supply has made sure of that, by [`is_delivered`].
+//! The caller that uses a supply must check this with [`is_delivered`].
 
 use crate::edf::qpa::{self, Feasibility};
 use crate::fixed_priority;
@@ -20,11 +20,11 @@ use crate::verdict::{Analysis, Refusal, ResponseBound, ResponseTime, TaskResult,
 /// The rules of a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ServerPolicy {
-    /// What is not used when the period begins is lost.
+    /// Budget that is not used when the period begins is lost.
     Polling,
     /// The budget stays until the period ends.
     Deferrable,
-    /// What was used comes back a period after its use began.
+    /// Used budget comes back a period after its use began.
     Sporadic,
     /// A constant-bandwidth server that waits for its next period when the budget is spent.
     HardBandwidth,
@@ -89,7 +89,7 @@ impl Server {
         Ok(Server { kind, period, budget, deadline })
     }
 
-    /// Its rules.
+    /// The rules of the server.
     #[must_use]
     pub fn kind(&self) -> ServerPolicy {
         self.kind
@@ -222,7 +222,7 @@ impl Server {
         verdict.unwrap_or(Verdict::NoBound)
     }
 
-    /// Whether it goes on at once when its budget is spent.
+    /// Whether the server goes on at once when its budget is spent.
     #[must_use]
     pub fn is_soft(&self) -> bool {
         self.kind == ServerPolicy::SoftBandwidth
@@ -295,7 +295,7 @@ pub fn among_priorities(
         if is_first && below && placed.server.deadline != placed.server.period {
             return Err(UnsupportedServer::ShortDeadline(at));
         }
-        // Nobody is below a soft server that is left.
+        // No task is below a soft server that remains.
         let task = placed.server.above_priorities().or_else(|| placed.server.as_task().ok());
         let task = task.ok_or(UnsupportedServer::NoTask(at))?;
         Ok(task.with_priority(placed.priority.unwrap_or(DEADLINE_CLASS)))
@@ -360,7 +360,7 @@ pub fn is_delivered(set: &TaskSet, sections: Sections, position: usize) -> bool 
         |task: &Task| Some(task.with_jitter(0).with_blocking(task.blocking.checked_add(begun)?));
     let above = tasks.iter().any(|task| task.priority > DEADLINE_CLASS);
     let first: Option<Vec<Task>> = first.map(blocked).collect();
-    // What comes before deadlines is in nobody's demand.
+    // The demand of tasks does not contain what comes before deadlines.
     first.filter(|_| !above).is_some_and(|first| is_delivered_by_deadline(&first.into()))
 }
 
@@ -525,7 +525,7 @@ mod tests {
         assert_eq!(among_deadlines(&polling, false), Err(UnsupportedServer::ForPriorities(0)));
     }
 
-    /// Hourglass paper, section 5.6: work of 3 every 8 in a hard reservation of as much just fits
+    /// Hourglass paper, section 5.6: work of 3 every 8 in a hard reservation of 3 every 8 just fits
     /// only if both begin together; in general 3 every 8 must wait for 2 (8 - 3) at worst.
     #[test]
     fn reservations_of_the_paper() {

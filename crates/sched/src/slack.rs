@@ -10,16 +10,16 @@ use crate::effort::StepLimit;
 use crate::exact_fraction::{compare_shares, greatest_common_divisor, share_floor};
 use crate::verdict::Refusal;
 
-/// What is promised to one process, and how its neighbours are watched.
+/// The reservation of one process, and the monitoring of its co-runners.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlackReservation {
     /// When the work must be done.
     deadline: u64,
     /// The work, as time of a processor that is not shared.
     cost: u64,
-    /// The worst rate of progress while neighbours run.
+    /// The worst rate of progress while co-runners run.
     alpha: ProgressRate,
-    /// Neighbours are stopped at this slack: what stopping takes.
+    /// Co-runners are stopped at this slack: the duration of a stop.
     margin: u64,
 }
 
@@ -47,12 +47,12 @@ impl ProgressRate {
     }
 }
 
-/// What to do with the neighbours at a check.
+/// The decision about the co-runners at a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// They may run on until this time, when slack is to be looked at again.
+    /// Co-runners may run on until this time, when slack must be checked again.
     RunUntil(u64),
-    /// They must stop now.
+    /// Co-runners must stop now.
     Stop,
 }
 
@@ -139,7 +139,7 @@ pub fn slack_of_each(processes: &[(u64, u64)]) -> (Vec<i128>, Option<i128>) {
 pub struct PendingWork {
     /// When it must be done.
     pub deadline: u64,
-    /// What is left of it, as time of a processor that is not shared; 0 if it is done.
+    /// The remaining work, as time of a processor that is not shared; 0 if it is done.
     pub remaining: u64,
 }
 
@@ -164,7 +164,7 @@ const ONE: u128 = 1 << 64;
 /// A reservation with a period: what is pending of it, and what comes later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reservation {
-    /// What is promised now; its deadline is where the next period begins.
+    /// The work of this period; its deadline is the start of the next period.
     pub pending: PendingWork,
     /// The work of each later period.
     pub cost: u64,
@@ -322,7 +322,7 @@ mod tests {
         }
     }
 
-    /// Section 3.4, equation 9: whoever is done does not count; the later deadline may bind.
+    /// Section 3.4, equation 9: a task that is done does not count; the later deadline may bind.
     #[test]
     fn the_system_has_the_least_slack() {
         let of = |deadline, left| PendingWork { deadline, remaining: left };

@@ -47,7 +47,7 @@ pub struct SectionsOverCost {
     pub task: usize,
     /// Length of its critical sections in all.
     pub held: u64,
-    /// Its cost.
+    /// The execution time, without spinning.
     pub cost: u64,
 }
 

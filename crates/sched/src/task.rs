@@ -30,7 +30,7 @@ pub struct Task {
     pub(crate) extra: Option<Arc<TaskExtension>>,
 }
 
-/// What few tasks have, and few analyses know.
+/// Properties that few tasks have and few analyses support.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TaskExtension {
     curve: Option<Curve>,
@@ -40,7 +40,7 @@ pub(crate) struct TaskExtension {
     cpu: Option<usize>,
 }
 
-/// What an analysis knows of tasks that are not plain.
+/// The properties of tasks beyond plain ones that an analysis supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TaskFeature {
     Bursts,
@@ -53,7 +53,7 @@ pub(crate) enum TaskFeature {
 /// A resource that a task's jobs hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CriticalSection {
-    /// Which resource.
+    /// The position of the resource.
     pub resource: usize,
     /// How often a job asks for it.
     pub count: u64,
@@ -193,7 +193,7 @@ impl Task {
         Ok(self.with(|extra| extra.threshold = Some(threshold)))
     }
 
-    /// What its jobs hold. Sections of no length or count are left out.
+    /// This task with these critical sections. Sections of no length or count are left out.
     #[must_use]
     pub fn with_critical_sections(&self, sections: &[CriticalSection]) -> Task {
         let held = sections.iter().copied().filter(|s| s.length > 0 && s.count > 0);
@@ -206,14 +206,14 @@ impl Task {
         self.with(|extra| extra.cpu = Some(cpu))
     }
 
-    /// The same without bursts, phase, threshold, critical sections and processor.
+    /// This task without bursts, phase, threshold, critical sections and processor.
     #[must_use]
     pub fn plain(&self) -> Task {
         Task { extra: None, ..self.clone() }
     }
 
-    /// The same with the jitter that covers its bursts in the place of these. `None` if it has more than
-    /// 64 bits.
+    /// This task with the jitter that covers its bursts, in place of them. `None` if it has more
+    /// than 64 bits.
     #[must_use]
     pub fn with_bursts_as_jitter(&self) -> Option<Task> {
         let Some(curve) = self.curve() else { return Some(self.clone()) };
@@ -270,7 +270,7 @@ impl Task {
         self.extra.as_ref()?.threshold.map(|threshold| threshold.max(self.priority))
     }
 
-    /// What its jobs hold.
+    /// The critical sections of its jobs.
     #[must_use]
     pub fn critical_sections(&self) -> &[CriticalSection] {
         self.extra.as_ref().map_or(&[], |extra| &extra.sections)
@@ -380,7 +380,7 @@ impl TaskSet {
         self.tasks.len()
     }
 
-    /// Whether there is none.
+    /// Whether the set has no task.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.tasks.is_empty()
@@ -398,7 +398,7 @@ impl TaskSet {
         self.tasks.iter().all(|task| task.is_plain_but(known))
     }
 
-    /// The same tasks, plain.
+    /// The tasks of this set, plain.
     #[must_use]
     pub fn plain(&self) -> TaskSet {
         let tasks = self.tasks.iter().map(Task::plain).collect();

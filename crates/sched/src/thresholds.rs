@@ -31,7 +31,7 @@ pub(crate) fn segment_before(set: &TaskSet, task: usize, time: TimeModel) -> u64
     if time == TimeModel::Discrete { longest.saturating_sub(1) } else { longest }
 }
 
-/// The answer and, beside the points of [`Analysis`], when each of their jobs begins.
+/// The answer: the points of [`Analysis`], and the start of the job of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThresholdAnalysis {
     /// Bounds, verdicts and points.
@@ -41,7 +41,7 @@ pub struct ThresholdAnalysis {
 }
 
 impl ThresholdAnalysis {
-    /// When the jobs of [`Analysis::points`] begin, in the same order.
+    /// The starts of the jobs of [`Analysis::points`], in their order.
     #[must_use]
     pub fn starts(&self, position: usize) -> &[u64] {
         let range = self.analysis.tasks.get(position).map(|task| task.points.clone());
@@ -96,7 +96,7 @@ pub fn analyse_within(set: &TaskSet, time: TimeModel, effort: StepLimit) -> Thre
 struct Level {
     task: Stream,
     equals: Vec<Stream>,
-    /// Of higher priority: these come before a start.
+    /// Streams of higher priority, which come before a start.
     higher: Vec<Stream>,
     /// Above the threshold: these come also after it.
     above: Vec<Stream>,
@@ -258,7 +258,7 @@ mod tests {
             }
         }
 
-        /// The own priority as threshold is preemption, the highest is none.
+        /// The own priority as threshold means full preemption, the highest means no preemption.
         #[test]
         fn the_extremes_are_known(numbers in numbers(), continuous in any::<bool>()) {
             let set = set_of(&numbers);

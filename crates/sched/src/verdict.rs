@@ -42,9 +42,9 @@ pub enum Witness {
     Response {
         /// Position of the task in its set.
         task: usize,
-        /// Which job of the busy window, from 1.
+        /// The number of the job in the busy window, from 1.
         job: u64,
-        /// Its response time from its nominal arrival.
+        /// The response time from the nominal arrival.
         response: u64,
         /// The relative deadline that is missed.
         deadline: u64,
@@ -62,12 +62,12 @@ pub enum Witness {
         job: u64,
         /// When it is done at the latest.
         finish: u64,
-        /// Its absolute deadline.
+        /// The deadline that it exceeds.
         deadline: u64,
     },
 }
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// A sufficient test failed: the bound is over the deadline, but may not be reached.
@@ -117,16 +117,16 @@ pub struct ResponseTime {
     /// From a job's nominal arrival, its own release jitter included (Tindell; SchedCAT). This one
     /// is compared with the deadline.
     pub from_arrival: u64,
-    /// From a job's actual release (pyCPA, the `response-time-analysis` crate).
+    /// The bound from a job's actual release (pyCPA, the `response-time-analysis` crate).
     pub from_release: u64,
 }
 
-/// What is known of a task's response time.
+/// The result for a task's response time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResponseBound {
-    /// It is at most this.
+    /// The response time is at most this.
     Bounded(ResponseTime),
-    /// It grows without bound.
+    /// The response time grows without bound.
     Unbounded,
     /// The analysis cannot tell.
     Unknown(Refusal),
@@ -143,7 +143,7 @@ impl ResponseBound {
     }
 }
 
-/// One case in a busy window that an analysis looked at: a fixed point of its equation.
+/// One analysed case in a busy window: a fixed point of its equation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Point {
     /// From the beginning of the window to the job's release (under EDF, to its arrival plus its
@@ -151,7 +151,7 @@ pub struct Point {
     pub offset: u64,
     /// How many jobs of the task the window holds up to this one.
     pub jobs: u64,
-    /// From the beginning of the window to the job's completion.
+    /// The time from the beginning of the window to the job's completion.
     pub finish: u64,
 }
 
@@ -162,20 +162,20 @@ pub enum Window {
     Closed,
     /// The window is at most this long.
     Length(u64),
-    /// At full utilisation nothing ends it, but it repeats after this time.
+    /// At full utilisation the window does not end, but it repeats after this time.
     Repeats(u64),
 }
 
 /// The answer for one task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskResult {
-    /// What is known of its response time.
+    /// The result for its response time.
     pub outcome: ResponseBound,
     /// Whether its deadline holds.
     pub verdict: Verdict,
-    /// What bounds the cases to be looked at.
+    /// The window that bounds the analysed cases.
     pub window: Window,
-    /// Where its points are in [`Analysis::points`].
+    /// The indices of its points in [`Analysis::points`].
     pub(crate) points: Range<usize>,
 }
 
@@ -196,14 +196,14 @@ impl Analysis {
         range.and_then(|range| self.points.get(range)).unwrap_or_default()
     }
 
-    /// The bound of each task from nominal arrival; `None` where there is none.
+    /// The bound of each task from nominal arrival; `None` for a task without a bound.
     #[must_use]
     pub fn from_arrival(&self) -> Vec<Option<u64>> {
         let bound = |task: &TaskResult| task.outcome.response().map(|r| r.from_arrival);
         self.tasks.iter().map(bound).collect()
     }
 
-    /// The bound of each task from actual release; `None` where there is none.
+    /// The bound of each task from actual release; `None` for a task without a bound.
     #[must_use]
     pub fn from_release(&self) -> Vec<Option<u64>> {
         let bound = |task: &TaskResult| task.outcome.response().map(|r| r.from_release);

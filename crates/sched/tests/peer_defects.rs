@@ -157,8 +157,8 @@ fn discrete_and_continuous_time_differ_by_a_unit() {
     assert_eq!((bound(TimeModel::Discrete), bound(TimeModel::Continuous)), (Some(6), Some(7)));
 }
 
-/// A test of seL4 expects 60, 80 and 260 of three tasks under FIFO; whoever comes last waits for
-/// all of them, whichever it is.
+/// A test of seL4 expects 60, 80 and 260 of three tasks under FIFO; the last task waits for all of
+/// them, whichever it is.
 #[test]
 fn first_come_first_served_is_the_same_for_all() {
     let found = fifo::analyse(&set(&[(20, 100, 100), (20, 150, 150), (20, 350, 350)]));

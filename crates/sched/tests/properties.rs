@@ -149,7 +149,7 @@ fn permuting_changes_nothing() {
     });
 }
 
-/// A twin of equal priority has the same bound, and shortens nobody's.
+/// A copy of a task with equal priority has the same bound, and shortens no other bound.
 #[test]
 fn duplicating_never_helps() {
     for_all(|dice| {
@@ -203,7 +203,7 @@ fn scaling_scales() {
     });
 }
 
-/// More cost, jitter or blocking of one task shortens nobody's bound.
+/// More cost, jitter or blocking of one task shortens no bound.
 #[test]
 fn growing_never_helps() {
     for_all(|dice| {
@@ -269,7 +269,7 @@ fn exact_tests_accept_what_sufficient_ones_do() {
     });
 }
 
-/// Whoever wants the verdict only gets the same one, found earlier.
+/// An analysis for the verdict alone finds the same verdict, earlier.
 #[test]
 fn a_verdict_without_bounds_is_the_same() {
     for_all(|dice| {

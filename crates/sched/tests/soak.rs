@@ -145,7 +145,7 @@ fn try_both(
     }
 }
 
-/// The set on a CPU, and behind it what blocks: a thread of lower class that nobody preempts. `random`
+/// The set on a CPU, and behind it the blocking thread, of a lower class and never preempted. `random`
 /// draws phases, gaps and delays; without it all are released at once after their worst delay, a
 /// unit after the blocking has begun.
 fn system(

@@ -8,7 +8,7 @@ use std::fmt;
 use hourglass_time::Span;
 use thiserror::Error;
 
-/// Where in a description a fault lies: `task 'video'`, `machine`.
+/// The place of a fault in a description: `task 'video'`, `machine`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location(String);
 
@@ -73,7 +73,7 @@ pub enum TaskSetError {
     MissingKey {
         place: Location,
         key: &'static str,
-        /// What to write.
+        /// The text to write instead.
         remedy: String,
     },
     /// A value that its key cannot have.
@@ -83,7 +83,7 @@ pub enum TaskSetError {
         key: String,
         /// The value as it stands in the file, or as it is printed.
         value: String,
-        /// What is wrong, and what would be right.
+        /// The error, and the right form.
         reason: String,
     },
     /// Two parts of one kind with one name.
@@ -99,7 +99,7 @@ pub enum TaskSetError {
         place: Location,
         key: &'static str,
         name: String,
-        /// What it should be the name of.
+        /// The kind of item that it should name.
         kind: &'static str,
         /// The name that may be meant, or those that there are.
         remedy: String,
@@ -120,7 +120,7 @@ pub enum TaskSetError {
         /// The contradiction, and how to resolve it.
         message: String,
     },
-    /// There is nothing to look at.
+    /// The set has no tasks.
     #[error("no tasks; add a table [[task]] for each")]
     NoTasks,
 }

@@ -62,7 +62,7 @@ impl Format {
     }
 }
 
-/// The format of a text that is none of those with brackets: TOML, unless its first line cannot be of it.
+/// The format of a text without brackets: TOML, unless its first line cannot be TOML.
 fn by_first_line(text: &str) -> Format {
     let mut lines = text.lines().map(str::trim);
     let first = lines.find(|line| !line.is_empty() && !line.starts_with('#')).unwrap_or("");
@@ -87,8 +87,8 @@ fn by_first_line(text: &str) -> Format {
     }
 }
 
-/// Whose object a text is meant to be that is none, such as a file that was cut off: its reader then says where it
-/// breaks, and rt-app's passes over what is no JSON.
+/// The format of a text that is not a valid object, such as a truncated file: its reader then says
+/// where it breaks, and rt-app's skips what is not JSON.
 fn of_broken_object(text: &str) -> Format {
     let has = |key: &str| text.contains(key);
     let is_rt_app = has("\"tasks\"") || has("\"global\"") || has("\"resources\"");

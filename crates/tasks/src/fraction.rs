@@ -44,13 +44,13 @@ impl Fraction {
         Some(Fraction { numerator: numerator / divisor, denominator: denominator / divisor })
     }
 
-    /// What stands above the line.
+    /// The number above the line.
     #[must_use]
     pub fn numerator(self) -> u64 {
         self.numerator
     }
 
-    /// What stands below the line, above zero.
+    /// The number below the line, above zero.
     #[must_use]
     pub fn denominator(self) -> u64 {
         self.denominator
@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(three_fifths.to_string(), "3/5");
     }
 
-    /// Neighbours that floating point cannot tell apart.
+    /// Neighbours that floating point does not distinguish.
     #[test]
     fn order_is_exact() {
         let below = Fraction::new(u64::MAX - 1, u64::MAX).unwrap();

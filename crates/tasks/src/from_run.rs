@@ -16,7 +16,7 @@ use hourglass_time::Span;
 use super::error::{Location, TaskSetError};
 use super::{Activation, Server, ServerKind, Task, TaskSet};
 
-/// What was seen of a thread's jobs.
+/// Measurements of a thread's jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobStatistics {
     pub jobs: u64,
@@ -33,7 +33,7 @@ pub struct JobStatistics {
 pub struct RecordedTaskSet {
     /// One task for each thread with a period; they are called `thread-0` and so on.
     pub set: TaskSet,
-    /// What was left out, one sentence each.
+    /// The parts that were left out, one sentence each.
     pub notes: Vec<String>,
 }
 
@@ -56,7 +56,7 @@ pub fn observe(intervals: &[Interval]) -> BTreeMap<u32, JobStatistics> {
     threads.into_iter().filter_map(|(thread, jobs)| Some((thread, figures(&jobs)?))).collect()
 }
 
-/// From the begin and the execution time of each job.
+/// Statistics from the start and the execution time of each job.
 fn figures(jobs: &[(Span, Span)]) -> Option<JobStatistics> {
     let times = || jobs.iter().map(|(_, received)| *received);
     let whole = if jobs.len() > 1 { jobs.len() - 1 } else { jobs.len() };

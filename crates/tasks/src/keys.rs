@@ -19,7 +19,7 @@ pub(crate) type KeyResult<T> = Result<T, TaskSetError>;
 pub(crate) struct Keys<'a> {
     pub(crate) place: Location,
     entries: &'a [(String, Node)],
-    /// What a bare number of time counts, if the file says.
+    /// The unit of bare numbers of time, if the file states it.
     unit: Option<Span>,
 }
 
@@ -53,7 +53,7 @@ impl<'a> Keys<'a> {
         self.entries.iter().find(|(name, _)| name == key).map(|(_, node)| node)
     }
 
-    /// That a value is wrong.
+    /// The error for a wrong value.
     pub(crate) fn bad(&self, key: &str, node: &Node, reason: impl fmt::Display) -> TaskSetError {
         TaskSetError::BadValue {
             place: self.place.clone(),
@@ -67,7 +67,7 @@ impl<'a> Keys<'a> {
         self.bad(key, node, format_args!("expected {wanted}, found {}", node.kind()))
     }
 
-    /// That a key is missing.
+    /// The error for a missing key.
     pub(crate) fn missing(&self, key: &'static str, remedy: &str) -> TaskSetError {
         TaskSetError::MissingKey { place: self.place.clone(), key, remedy: remedy.to_owned() }
     }
@@ -211,7 +211,7 @@ fn explained(error: ParseSpanError) -> String {
     }
 }
 
-/// What to do about a word that is none of those known.
+/// The remedy for an unknown word.
 pub(crate) fn remedy<'k>(word: &str, known: impl Iterator<Item = &'k str> + Clone) -> String {
     match did_you_mean(word, known.clone()) {
         Some(question) => question,

@@ -19,17 +19,17 @@ pub struct MachineModel {
     pub overheads: Overheads,
 }
 
-/// What the kernel costs; nothing where nothing is said.
+/// Execution times of the kernel; 0 by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Overheads {
     pub context_switch: Option<Span>,
     /// The time between two ticks.
     pub tick_period: Option<Span>,
-    /// What a tick takes; shorter than the time between two.
+    /// The execution time of a tick; shorter than the time between two.
     pub tick_cost: Option<Span>,
     /// Wake-ups happen at multiples of this only.
     pub timer_granularity: Option<Span>,
-    /// What a preempted job takes to fill the caches again.
+    /// The time in which a preempted job fills the caches again.
     pub cache_delay: Option<Span>,
 }
 
@@ -38,7 +38,7 @@ pub struct Overheads {
 pub struct Interference {
     /// The task that is slowed; any, if none is named.
     pub task: Option<String>,
-    /// The one that runs beside it; any, if none is named.
+    /// The name of the co-runner; any co-runner if `None`.
     pub beside: Option<String>,
     /// Progress per unit of time, from 0 to 1.
     pub rate: Fraction,

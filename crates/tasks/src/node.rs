@@ -25,7 +25,7 @@ impl Node {
         Node::Text(value.to_string())
     }
 
-    /// What kind of value this is, for messages.
+    /// The kind of the value, for messages.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Node::Null => "nothing",
@@ -42,7 +42,7 @@ impl Node {
 /// The longest text that a message repeats.
 const LONGEST_SHOWN: usize = 60;
 
-/// As the value stands in a file, shortened, on one line; for messages.
+/// Prints the value as in a file, shortened, on one line; for messages.
 impl fmt::Display for Node {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

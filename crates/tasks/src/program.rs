@@ -22,7 +22,7 @@ pub struct Program {
 /// A part of a program that is repeated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Phase {
-    /// Its name; may be empty.
+    /// The name of the phase; may be empty.
     pub name: String,
     /// How often it is gone through before the next; without a number, for ever.
     pub loops: Option<u64>,
@@ -78,7 +78,7 @@ pub enum JobTrigger {
     Timer,
     /// Another thread, in a thread without timers.
     Event,
-    /// The end of a sleep, in a thread that waits for nothing else.
+    /// A job begins at the end of a sleep, in a thread without other waits.
     Sleep,
     /// Nothing: the thread never waits and has one job.
     Start,
@@ -90,13 +90,13 @@ pub enum JobTrigger {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ProgramStep {
-    /// Executes an amount of work, calibrated to take so long at full speed.
+    /// Executes an amount of work, calibrated to take this time at full speed.
     Run(Span),
-    /// Executes until so much time has passed, however fast the CPU is.
+    /// Executes until this time has passed, however fast the CPU is.
     RunFor(Span),
-    /// Sleeps for so long from now.
+    /// Sleeps for this time from now.
     Sleep(Span),
-    /// Sleeps until so long after the last time that this timer fired.
+    /// Sleeps until a period after the last expiry of this timer.
     Timer {
         /// The timer; shared by threads that use the same name, but for names that begin with
         /// `unique`.
@@ -110,7 +110,7 @@ pub enum ProgramStep {
     Lock(String),
     /// Unlocks a mutex.
     Unlock(String),
-    /// Waits for a condition, a mutex being let go meanwhile.
+    /// Waits for a condition, with its mutex released meanwhile.
     Wait {
         condition: String,
         mutex: String,
@@ -130,7 +130,7 @@ pub enum ProgramStep {
     /// Takes one from a semaphore, which is 0 in the beginning; waits until there is one.
     Take(String),
     Yield,
-    /// Writes so many bytes of memory.
+    /// Writes this number of bytes of memory.
     Memory(u64),
     /// Reads bytes of a buffer, one after the other, and from its beginning again at its end.
     Read {
@@ -153,7 +153,7 @@ pub enum ProgramStep {
         /// Whether each points to the one behind it, rather than far away.
         sequential: bool,
     },
-    /// Writes so many bytes to a device.
+    /// Writes this number of bytes to a device.
     Io(u64),
     /// Starts another thread of the description: the next of those that begin with
     /// [`ProgramStep::Forked`] and this name.
@@ -163,10 +163,10 @@ pub enum ProgramStep {
     Forked {
         /// The thread that is started.
         name: String,
-        /// Which of its starts, from 0.
+        /// The number of the start, from 0.
         number: u32,
     },
-    /// Waits until so long after the thread's start, if that is not past.
+    /// Waits until this time after the thread's start, if that is not past.
     StartAfter(Span),
 }
 

@@ -49,7 +49,7 @@ pub(crate) fn parse_json(text: &str) -> KeyResult<Node> {
     serde_json::from_str(text).map_err(|error| syntax(&error))
 }
 
-/// What the JSON parser says, the place before it.
+/// The error of the JSON parser, after its place.
 pub(crate) fn syntax(error: &serde_json::Error) -> TaskSetError {
     let (line, column) = (error.line(), error.column());
     let message = error.to_string();

@@ -4,7 +4,7 @@
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Resource {
-    /// Its name, unique among resources.
+    /// The name, unique among resources.
     pub name: String,
     /// The rules of its lock.
     pub protocol: Protocol,
@@ -20,7 +20,7 @@ pub enum Protocol {
     /// `PTHREAD_PRIO_PROTECT`).
     #[default]
     Ceiling,
-    /// The holder inherits the priority of whom it blocks (`PTHREAD_PRIO_INHERIT`).
+    /// The holder inherits the priority of the threads that it blocks (`PTHREAD_PRIO_INHERIT`).
     Inheritance,
     /// Who waits spins, first come, first served, and is not preempted (MSRP, Gai, Lipari and
     /// Di Natale 2001).

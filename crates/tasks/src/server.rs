@@ -10,7 +10,7 @@ use super::Scheduler;
 /// A server: `budget` of processor time in every `period` for the tasks in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Server {
-    /// Its name, unique among servers.
+    /// The name, unique among servers.
     pub name: String,
     /// The rules by which the budget is spent and filled up again.
     pub kind: ServerKind,
@@ -21,11 +21,11 @@ pub struct Server {
     /// Within which time of a period's begin the budget is delivered; at most the period. For
     /// [`ServerKind::ExplicitDeadline`] and [`ServerKind::CbsHard`]; without it, the period.
     pub deadline: Option<Span>,
-    /// Its priority where servers have one: the larger number is more urgent.
+    /// The priority, where servers have one: the larger number is more urgent.
     pub priority: Option<u32>,
     /// CPUs on which it may run; without it, all of the machine.
     pub cpus: Option<CpuSet>,
-    /// Who is chosen among the tasks in it.
+    /// The scheduler of the tasks in it.
     pub scheduler: Scheduler,
     /// The tasks that run in it; none of them in another server too.
     pub tasks: Vec<String>,
@@ -34,7 +34,7 @@ pub struct Server {
 /// The rules of a server's budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ServerKind {
-    /// What is not used at once when the period begins is lost.
+    /// Budget that is not used at once when the period begins is lost.
     Polling,
     /// The budget stays until the period ends (Lehoczky, Sha and Strosnider 1987).
     Deferrable,

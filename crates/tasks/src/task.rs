@@ -13,7 +13,7 @@ use super::program::Program;
 /// [`TaskSet::check`](super::TaskSet::check) says whether the values make sense.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Task {
-    /// Its name, unique in the set.
+    /// The name, unique in the set.
     pub name: String,
     /// Whether jobs arrive at fixed times or only never too soon.
     pub activation: Activation,
@@ -24,7 +24,7 @@ pub struct Task {
     pub wcet: Span,
     /// The shortest execution time of a job, if it is known; from above zero to `wcet`.
     pub bcet: Option<Span>,
-    /// What simulations and runs draw execution times from; the worst case without it.
+    /// The distribution of execution times in simulations and runs; the worst case without it.
     pub execution_time: Option<ExecutionTime>,
     /// The time from a job's nominal arrival within which it should be done; may be longer than
     /// the period. Without it, the period.
@@ -39,21 +39,21 @@ pub struct Task {
     pub blocking: Span,
     /// The longest time in all for which a job suspends itself.
     pub suspension: Span,
-    /// Who may preempt it, and where.
+    /// The tasks that may preempt it, and the points.
     pub preemption: Preemption,
-    /// Its priority: the larger number is more urgent, as with the kernel's FIFO class.
+    /// The priority: the larger number is more urgent, as with the kernel's FIFO class.
     pub priority: Option<u32>,
     /// The kernel's class, where a run is to use another than FIFO at the task's priority.
     pub policy: Option<Policy>,
     /// CPUs on which it may run; without it, all of the machine.
     pub cpus: Option<CpuSet>,
-    /// The shortest time from the first to the 2nd, 3rd, 4th of so many successive arrivals.
+    /// The shortest time from the first to the 2nd, 3rd, 4th of successive arrivals.
     /// Beyond the last of these, each further arrival is at least a period later. Empty without
     /// bursts.
     pub arrivals: Vec<Span>,
     /// Tasks whose job must be finished before that of this one is released.
     pub after: Vec<String>,
-    /// Where it holds shared resources.
+    /// The sections in which it holds shared resources.
     pub critical_sections: Vec<CriticalSection>,
     /// What wakes it in a run: a wake-up method of `hourglass run`, such as `HR` or `TICK:100`.
     pub timer: Option<String>,
@@ -73,7 +73,7 @@ pub enum Activation {
     Sporadic,
 }
 
-/// Who may preempt a job, and where.
+/// The tasks that may preempt a job, and the points.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Preemption {
     /// Any more urgent task, at any point.
@@ -100,7 +100,7 @@ pub enum Preemption {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CriticalSection {
     pub resource: String,
-    /// For how long the job executes in it at most.
+    /// The longest execution time in the section.
     pub length: Span,
     /// How often a job does so, at least once.
     pub count: u32,
@@ -172,7 +172,7 @@ impl Task {
         self.tick().map_or(Span::ZERO, |tick| self.tick_jitter.unwrap_or(tick))
     }
 
-    /// The longest non-preemptive section: the whole job where nobody preempts it, else what was
+    /// The longest non-preemptive section: the whole job if it is never preempted, else what was
     /// given, or nothing.
     #[must_use]
     pub fn longest_section(&self) -> Span {

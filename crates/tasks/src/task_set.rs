@@ -14,7 +14,7 @@ use super::{Fraction, Interference, MachineModel, Program, Protocol, Resource, S
 /// or imports a set has checked it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TaskSet {
-    /// What the set is called; may be empty.
+    /// The name of the set; may be empty.
     pub name: String,
     /// Who runs next on each CPU, or on all of them where tasks may move.
     pub scheduler: Scheduler,
@@ -30,8 +30,8 @@ pub struct TaskSet {
     pub interference: Vec<Interference>,
     /// Threads that are no tasks, because nothing bounds how often they run.
     pub background: Vec<Background>,
-    /// How long a simulation goes on that is not told otherwise, above zero: a scenario ends where it has
-    /// shown what it is for.
+    /// The default length of a simulation, above zero: a scenario ends where it has shown what it
+    /// is for.
     pub horizon: Option<Span>,
 }
 
@@ -42,7 +42,7 @@ pub enum Scheduler {
     FixedPriority,
     /// The earliest absolute deadline.
     Edf,
-    /// First come, first served, whatever the priority.
+    /// First come, first served, at any priority.
     Fifo,
     /// One after the other for a time slice.
     RoundRobin,
@@ -58,16 +58,16 @@ pub enum Assignment {
     RateMonotonic,
     /// The shorter the deadline, the more urgent (Leung and Whitehead 1982).
     DeadlineMonotonic,
-    /// As the analysis finds them (Audsley 1991).
+    /// Priorities as the analysis finds them (Audsley 1991).
     Optimal,
 }
 
 /// A thread that runs beside the tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Background {
-    /// Its name, unlike that of any task.
+    /// The name of the thread, unlike that of any task.
     pub name: String,
-    /// Its policy; without one, time-sharing at nice 0.
+    /// The policy of the thread; `None` for time-sharing at nice 0.
     pub policy: Option<Policy>,
     /// CPUs on which it may run; without them, all of the machine.
     pub cpus: Option<CpuSet>,
@@ -165,7 +165,7 @@ impl TaskSet {
 
     /// How fast `task` makes progress while `beside` runs on a sibling CPU: the entry that names
     /// both; else the one that names the task, the one that names the other, the one that names
-    /// nobody; else full speed.
+    /// neither; else full speed.
     #[must_use]
     pub fn rate(&self, task: &str, beside: &str) -> Fraction {
         let find = |task: Option<&str>, beside: Option<&str>| {

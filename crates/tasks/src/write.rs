@@ -144,7 +144,7 @@ fn section(section: &CriticalSection) -> Node {
 fn program(table: &mut Table, program: Option<&Program>) {
     let Some(program) = program else { return };
     table.number("loops", program.loops);
-    // Also an empty list: a program without phases is still a program.
+    // An empty list is written, too: a program without phases is still a program.
     table.put("phases", Node::List(program.phases.iter().map(phase).collect()));
 }
 

@@ -15,7 +15,7 @@ use thiserror::Error;
 
 use hourglass_lab::task_input::{self, InputError};
 
-/// Why a folder of worked examples cannot be read.
+/// The reason why a folder of worked examples cannot be read.
 #[derive(Debug, Error)]
 pub enum ExamplesError {
     /// The folder cannot be listed.

@@ -28,7 +28,7 @@ pub(crate) fn sets() -> Option<u64> {
     std::env::var("HOURGLASS_SETS").ok().and_then(|text| text.parse().ok())
 }
 
-/// So many seeds, or as many as are asked for.
+/// The first `usual` seeds, or the number that the environment requests.
 pub(crate) fn seeds(usual: u64) -> std::ops::Range<u64> {
     0..sets().unwrap_or(usual)
 }

@@ -256,7 +256,7 @@ fn deadlines_inside_a_server() {
     assert_eq!(verdict(7), ("supply".to_owned(), Verdict::Unknown));
 }
 
-/// Switches of a server and ticks before the deadline class are in nobody's numbers.
+/// No task's numbers contain switches of a server and ticks before the deadline class.
 #[test]
 fn costs_beside_servers() {
     let verdict = |kind: &str, costs: &str| {
@@ -409,15 +409,15 @@ fn ticks_of_timers() {
     assert_eq!(answer(&chain).verdict, Verdict::Unknown);
 }
 
-/// A key that makes no difference to the analysis must not make one to the verdict; one that does is
-/// told.
+/// A key that does not change the analysis must not change the verdict; a key that does is
+/// reported.
 #[test]
-fn transformations_are_told() {
+fn transformations_are_reported() {
     let text = task("a", "wcet = 1\nperiod = 10\noffset = 3\npriority = 2")
         + &task("b", "wcet = 9\nperiod = 20\ndeadline = 10\npriority = 1");
     let found = answer(&text);
     assert!(
-        found.assumptions.iter().any(|told| told.contains("offsets are not used")),
+        found.assumptions.iter().any(|line| line.contains("offsets are not used")),
         "{:?}",
         found.assumptions
     );
@@ -511,7 +511,7 @@ fn spin_locks_between_cpus() {
     // a: 5 + 2 * 3, and b's 3 + 2. b: 6 + 3 and one a. c: 8 + 2.
     assert_eq!(bounds(&found), [16_000, 20_000, 10_000]);
     assert_eq!(found.verdict, Verdict::Feasible);
-    assert!(found.assumptions.iter().any(|told| told.contains("first come, first served")));
+    assert!(found.assumptions.iter().any(|line| line.contains("first come, first served")));
     // Over a deadline nothing is proven: the sections need not meet.
     let late =
         answer(&text.replace("wcet = 6\nperiod = 60", "wcet = 6\nperiod = 60\ndeadline = 19"));

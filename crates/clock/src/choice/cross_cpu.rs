@@ -21,10 +21,10 @@ pub struct CrossCpu {
     pub a: u32,
     /// Another one.
     pub b: u32,
-    /// At least so much, ns, rounded down.
+    /// Lower bound on the offset between the counters, ns, rounded down.
     pub offset_lo_ns: i64,
-    /// At most so much, ns, rounded up. Below [`CrossCpu::offset_lo_ns`] if the rounds contradict
-    /// each other: then the offset changed while it was measured.
+    /// Upper bound on the offset, ns, rounded up. Below [`CrossCpu::offset_lo_ns`] if the rounds
+    /// contradict each other: then the offset changed during the measurement.
     pub offset_hi_ns: i64,
     /// Rounds measured.
     pub rounds: u32,
@@ -38,7 +38,7 @@ impl CrossCpu {
     }
 }
 
-/// Which pairs are measured.
+/// The pairs of CPUs to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pairs {
     /// None.
@@ -97,7 +97,7 @@ const LAST_ROUND: u32 = u32::MAX;
 /// How long one thread waits for the other before it gives up, ns: several time slices.
 const PATIENCE_NS: u64 = 100_000_000;
 
-/// What both threads share.
+/// State that both threads share.
 #[derive(Debug, Default)]
 struct PingPong {
     question: Line,
@@ -223,7 +223,7 @@ mod tests {
     use super::*;
     use crate::source::{SimSource, SourceName, probe};
 
-    /// Plays rounds between two CPUs of a simulated clock; each way takes so many ns.
+    /// Plays rounds between two CPUs of a simulated clock; `ways` holds the duration of each way, ns.
     fn play(sim: &SimSource, ways: &[(i64, i64)]) -> Bounds {
         let mut bounds = Bounds::NOTHING_KNOWN;
         for (there, back) in ways {

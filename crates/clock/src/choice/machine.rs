@@ -9,20 +9,20 @@ use std::path::Path;
 use super::kernel_clocksource;
 use crate::source::{Frequency, FrequencyOrigin};
 
-/// What was found on a machine without measuring.
+/// Facts about a machine that need no measurement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClockHost {
     /// The kernel's current clock source.
     pub current: Option<String>,
     /// The clock sources that the kernel could use.
     pub available: Vec<String>,
-    /// What the processor says of itself; `None` on other than x86.
+    /// The processor's own statements; `None` on other than x86.
     pub cpuid: Option<Cpuid>,
-    /// Whether somebody answers CPUID in the processor's place, in this thread.
+    /// Whether software answers CPUID in the processor's place, in this thread.
     pub cpuid_intercepted: Option<bool>,
     /// Whether reading the TSC raises a signal in this thread.
     pub tsc_intercepted: Option<bool>,
-    /// What the kernel found about the TSC.
+    /// The kernel's judgement of the TSC.
     pub flags: Option<CpuFlags>,
     /// `IA32_TSC_ADJUST` of each CPU, where it may be read.
     pub tsc_adjust: Vec<(u32, i64)>,
@@ -87,10 +87,10 @@ fn read_tsc_adjust(root: &Path) -> Vec<(u32, i64)> {
     found
 }
 
-/// What an x86 processor, or a hypervisor in its place, says of itself.
+/// Statements of an x86 processor about itself, or of a hypervisor in its place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cpuid {
-    /// Who made it, such as `GenuineIntel`.
+    /// The manufacturer, such as `GenuineIntel`.
     pub vendor: [u8; 12],
     /// Family, with the extended family added (thesis, section 2.1.3).
     pub family: u32,
@@ -106,14 +106,14 @@ pub struct Cpuid {
     pub frequency15: Option<Frequency>,
     /// Leaf 16h: base frequency.
     pub frequency16: Option<Frequency>,
-    /// The hypervisor, if one says so.
+    /// The hypervisor, if CPUID states one.
     pub hypervisor: Option<Hypervisor>,
 }
 
-/// What a hypervisor says of itself.
+/// Statements of a hypervisor about itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hypervisor {
-    /// Its signature, such as `KVMKVMKVM`, filled up with zeros.
+    /// The signature, such as `KVMKVMKVM`, filled up with zeros.
     pub signature: [u8; 12],
     /// For KVM: whether its clock, and so the TSC below it, is stable (4000_0001h, EAX bit 24).
     pub kvm_stable: Option<bool>,
@@ -217,12 +217,12 @@ fn text(registers: [u32; 3]) -> [u8; 12] {
     bytes
 }
 
-/// What the kernel found about the TSC (`/proc/cpuinfo`); the first processor stands for all.
+/// The kernel's judgement of the TSC (`/proc/cpuinfo`); the first processor stands for all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuFlags {
-    /// Its rate does not follow the processor's.
+    /// The TSC's rate does not follow the processor's.
     pub constant_tsc: bool,
-    /// It counts in deep idle states.
+    /// The TSC counts in deep idle states.
     pub nonstop_tsc: bool,
     /// The kernel did not need to measure its frequency.
     pub tsc_known_freq: bool,

@@ -1,4 +1,4 @@
-//! What has to be measured to know a source.
+//! The measurements that a choice of sources needs.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -47,7 +47,7 @@ impl Default for MeasurementLimits {
 }
 
 impl MeasurementLimits {
-    /// For `hourglass clocks --verify`: every pair of CPUs, and seconds.
+    /// Limits for `hourglass clocks --verify`: every pair of CPUs, in seconds.
     #[must_use]
     pub fn thorough() -> MeasurementLimits {
         MeasurementLimits {
@@ -70,7 +70,7 @@ pub struct RateChange {
     pub error_ppm: f64,
 }
 
-/// What was measured of one source.
+/// The measurements of one source.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SourceMeasurement {
     /// The cost of a read.

@@ -47,7 +47,7 @@ pub struct Choice {
     pub reason: String,
 }
 
-/// Where the kernel tells its clock source, below the root of the file system.
+/// The file that names the kernel's clock source, below the root of the file system.
 const CURRENT_CLOCKSOURCE: &str = "sys/devices/system/clocksource/clocksource0/current_clocksource";
 
 /// The clock source that the kernel uses now, as it names it.
@@ -59,8 +59,8 @@ pub fn kernel_clocksource(root: &Path) -> Option<String> {
 
 /// Takes the processor's counter if the kernel itself keeps time with it, else the OS clock.
 ///
-/// The kernel watches its clock source and leaves it when it misbehaves; a TSC that the kernel
-/// does not use is a TSC that somebody found wanting. `root` is `/` but in tests.
+/// The kernel watches its clock source and leaves it when it misbehaves; if the kernel does not use
+/// the TSC, it or the administrator distrusts it. `root` is `/` except in tests.
 #[must_use]
 pub fn choose(root: &Path) -> Choice {
     decide(kernel_clocksource(root).as_deref(), processor_counter())

@@ -8,7 +8,7 @@ use hourglass_time::Span;
 
 use crate::source::ClockSource;
 
-/// What was seen.
+/// The result of a test of monotonicity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Monotonicity {
     /// CPUs that took part.
@@ -83,7 +83,7 @@ fn compare(source: &dyn ClockSource, highest: &AtomicU64, length: Span) -> Monot
                 seen.violations += 1;
                 seen.worst_ticks = seen.worst_ticks.max(passed.unsigned_abs());
             } else {
-                // Nobody waits: a value that another CPU has overtaken is not published.
+                // Threads do not wait here: a value that another CPU has overtaken is not published.
                 let _ =
                     highest.compare_exchange(before, count, Ordering::AcqRel, Ordering::Relaxed);
             }

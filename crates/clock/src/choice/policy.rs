@@ -1,21 +1,21 @@
-//! By what rule a source is chosen.
+//! The rules by which a source is chosen.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::source::{SourceName, UnknownSource};
 
-/// By what rule a source is chosen.
+/// The rules by which a source is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SelectionPolicy {
-    /// The thesis' rule, exactly ([`super::thesis`]).
+    /// The thesis' rule, exactly ([`super::thesis_rule`]).
     Thesis,
     /// The best source against which no evidence speaks.
     #[default]
     Strict,
-    /// The TSC if it is invariant, whatever the kernel uses; else as strict.
+    /// Takes the TSC if it is invariant, whatever the kernel uses; else as strict.
     Permissive,
-    /// This one, if it can be read at all.
+    /// Takes this source, if it can be read.
     Forced(SourceName),
 }
 
@@ -33,7 +33,7 @@ impl fmt::Display for SelectionPolicy {
 /// A text that is no policy; says what would be one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownPolicy {
-    /// The word is none of those known.
+    /// The text names no known policy.
     #[error("no policy is called `{0}`; there is: thesis, strict, permissive, forced:CLOCK")]
     Word(String),
     /// The clock to be forced does not exist.

@@ -13,14 +13,14 @@ use crate::source::{
 };
 use crate::trust::{Evidence, EvidenceVerdict, TrustReport, objection};
 
-/// What was chosen, and why; the content of the document `hourglass.clocks/1`.
+/// The chosen source, and the reason; the content of the document `hourglass.clocks/1`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Selection {
     /// The rule.
     pub policy: SelectionPolicy,
     /// The source chosen.
     pub selected: SourceName,
-    /// Why this one; one clause for people.
+    /// The reason of the choice, one clause for people.
     pub reason: String,
     /// Every source there is, in the order of [`source::all`].
     pub sources: Vec<SourceReport>,
@@ -30,18 +30,18 @@ pub struct Selection {
     pub monotonicity: Option<Monotonicity>,
 }
 
-/// What is known about one source.
+/// The facts, measurements and evidence about one source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SourceReport {
-    /// Its name.
+    /// The name of the source.
     pub name: SourceName,
     /// Whether it can be read; if not, everything below but the reason is empty.
     pub available: bool,
-    /// Why it cannot be read, with what would mend it ([`Unavailable::remedy`]).
+    /// The reason why it cannot be read; [`Unavailable::remedy`] names the remedy.
     pub unavailable: Option<Unavailable>,
     /// Whether the policy takes it as fit to tell time by; if it is not available, why not.
     pub trust: TrustReport,
-    /// What it is.
+    /// The constant facts about it; `None` if it cannot be read.
     pub facts: Option<SourceProperties>,
     /// Ticks a second: measured for counters, else stated.
     pub frequency_hz: Option<f64>,
@@ -57,7 +57,7 @@ pub struct SourceReport {
     pub error_bound_ns: Option<f64>,
 }
 
-/// Why nothing was chosen.
+/// The reason why no source was chosen.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SelectError {
     /// The source that was to be forced cannot be read.
@@ -65,7 +65,7 @@ pub enum SelectError {
     Unavailable {
         /// The source.
         name: SourceName,
-        /// Why.
+        /// The reason why it cannot be read.
         why: Unavailable,
     },
 }
@@ -131,7 +131,7 @@ fn report(
     };
     let mut evidence = verdicts::about(&facts, machine, measured);
     let required: &[&str] = match (policy, name) {
-        // Whatever else is said against it is shown, not heeded.
+        // Other evidence against it is shown, and does not count.
         (SelectionPolicy::Permissive, SourceName::Tsc) => &["invariant_tsc"],
         (SelectionPolicy::Permissive, SourceName::Cntvct) => &[],
         _ => verdicts::required(name),
@@ -203,7 +203,7 @@ fn unavailable(name: SourceName, why: Unavailable) -> SourceReport {
     }
 }
 
-/// Why a source is trusted.
+/// The reason why a source is trusted.
 fn favour(name: SourceName, machine: &ClockHost) -> String {
     match (name, machine.current.as_deref()) {
         (SourceName::Tsc | SourceName::Cntvct, Some(kernel)) => {
@@ -239,7 +239,7 @@ fn forced(name: SourceName, sources: &[SourceReport]) -> Result<(SourceName, Str
     }
 }
 
-/// The thesis' rule; says item by item what it rested on, and whom it takes as fit.
+/// The thesis' rule; its report lists what it rested on, and the sources that it takes as fit.
 fn by_thesis(machine: &ClockHost, sources: &mut [SourceReport]) -> (SourceName, String) {
     let find = |name| sources.iter().find(|report| report.name == name && report.available);
     let cost = |name| {

@@ -13,7 +13,7 @@ pub struct ReadCostMoments {
     pub stddev_ns: f64,
 }
 
-/// What the thesis chooses between.
+/// The sources between which the thesis chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThesisSource {
     /// The time-stamp counter.
@@ -36,10 +36,10 @@ impl ThesisSource {
     }
 }
 
-/// Why.
+/// The reason of the choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThesisReason {
-    /// The TSC is stable, so nothing else was considered.
+    /// The TSC is stable, so no other source was considered.
     TscIsStable,
     /// There is no HPET with 64 bits.
     NoHpet,
@@ -79,7 +79,7 @@ pub fn choose(
     (if hpet_wins { ThesisSource::Hpet } else { ThesisSource::Os }, because)
 }
 
-/// Why, in one clause for people.
+/// The reason of the choice, one clause for people.
 #[must_use]
 pub fn reason(because: ThesisReason, hpet: Option<ReadCostMoments>, os: ReadCostMoments) -> String {
     let apart = hpet.map_or(0.0, |hpet| difference_percent(hpet.mean_ns, os.mean_ns));
@@ -134,7 +134,7 @@ mod tests {
             (false, None, os, Os, NoHpet),
             // Table 3.2, AMD Athlon X2 (us): 2 % apart, and the HPET deviates less.
             (false, Some(cost(1.1179, 0.3764)), cost(1.1423, 0.5292), Hpet, SmallerDeviation),
-            // Table 2.3, the same processor.
+            // Table 2.3, for the processor of the row above.
             (false, Some(cost(1.1125, 0.3073)), cost(1.1294, 0.3582), Hpet, SmallerDeviation),
             // Table 3.1, VIA Nano without its TSC: far apart.
             (false, Some(cost(0.6042, 3.0271)), cost(0.1122, 0.3755), Os, SmallerMean),

@@ -10,7 +10,7 @@ use crate::trust::{Evidence, EvidenceVerdict};
 /// A rate that differs from the stated one by more than this is refused, ppm: a crystal is within
 /// 100, NTP steers by up to 500.
 pub const RATE_LIMIT_PPM: f64 = 500.0;
-/// The same where only the base frequency of CPUID leaf 16h states it: that is a name in whole
+/// The limit where only the base frequency of CPUID leaf 16h states it: that is a name in whole
 /// MHz, 3,000 ppm off the TSC on some processors.
 pub const NAMEPLATE_LIMIT_PPM: f64 = 10_000.0;
 /// A rate that changes by more than this within a second is refused, ppm.
@@ -72,8 +72,8 @@ pub fn about(
     evidence
 }
 
-/// The kernel watches its clock source and leaves it when it misbehaves: a counter that it does
-/// not use is one that somebody found wanting (valkey #4691, #4345).
+/// The kernel watches its clock source and leaves it when it misbehaves: if it does not use a
+/// counter, it or the administrator distrusts that counter (valkey #4691, #4345).
 fn about_kernel(wanted: &str, machine: &ClockHost, measured: &SourceMeasurement) -> Vec<Evidence> {
     let current = match machine.current.as_deref() {
         Some(current) => Evidence::new(
@@ -116,7 +116,7 @@ fn available(wanted: &str, machine: &ClockHost) -> Evidence {
     Evidence::new("available_clocksources", verdict, found)
 }
 
-/// What processor, hypervisor and kernel say of the TSC.
+/// The statements of processor, hypervisor and kernel about the TSC.
 fn about_tsc(machine: &ClockHost) -> Vec<Evidence> {
     let mut evidence = vec![
         intercepted("tsc_access", "reading it", machine.tsc_intercepted),
@@ -153,7 +153,7 @@ fn about_processor(cpuid: &Cpuid) -> Vec<Evidence> {
     let yes_no = |yes: bool| if yes { "yes" } else { "no" };
     let rdtscp = match cpuid.rdtscp {
         true => EvidenceVerdict::Good,
-        // It can be read without; only the CPU number does not come with it.
+        // The TSC can be read without it, but the read then gives no CPU number.
         false => EvidenceVerdict::Neutral,
     };
     let invariant = EvidenceVerdict::good_if(cpuid.invariant_tsc);
@@ -176,7 +176,7 @@ fn about_processor(cpuid: &Cpuid) -> Vec<Evidence> {
 }
 
 /// The kernel sets both flags from the invariant bit, so one that is missing beside it means that
-/// the kernel thinks otherwise, or that the two were told different things.
+/// the kernel judges otherwise, or that kernel and process read different CPUID answers.
 fn kernel_flags(machine: &ClockHost) -> Evidence {
     let Some(flags) = machine.flags else {
         return Evidence::new("kernel_flags", EvidenceVerdict::Unknown, "no /proc/cpuinfo");
@@ -354,7 +354,7 @@ fn width(facts: &SourceProperties) -> Evidence {
         true => format!("{} bits", facts.hardware_bits),
         false => format!("{} bits, extended by software", facts.hardware_bits),
     };
-    // Extended, it is right only while somebody reads it often enough.
+    // An extended counter is right only if it is read at least once in every wrap.
     Evidence::new("width", EvidenceVerdict::good_if(facts.hardware_bits == u64::BITS), found)
 }
 

@@ -1,4 +1,4 @@
-//! What reading a source costs.
+//! The time that a read of a source takes.
 
 use std::hint::black_box;
 
@@ -6,7 +6,7 @@ use hourglass_sys::clock::{ClockId, now_ns};
 
 use super::ClockSource;
 
-/// Which read is measured.
+/// The kind of read that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadOrder {
     /// [`ClockSource::read`].
@@ -28,7 +28,7 @@ pub struct ReadCost {
     pub p50_ns: f64,
     /// 99th percentile, ns.
     pub p99_ns: f64,
-    /// What the loop and the call through the trait take of it, ns.
+    /// The part of the time that the loop and the call through the trait take, ns.
     pub overhead_ns: f64,
     /// Reads that were timed together: 1 if the source is fine enough to time its own reads, by
     /// the differences between neighbours, as in the thesis; else a batch, by `CLOCK_MONOTONIC`.

@@ -1,18 +1,18 @@
-//! What a source is.
+//! Constant properties of sources.
 
 use super::SourceName;
 use crate::Rate;
 
-/// What a source is: constant, and found without measuring.
+/// The properties of a source: constant, and found without measuring.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SourceProperties {
-    /// Its name in documents.
+    /// The name of the source in documents.
     pub name: SourceName,
     /// How good it is as the base of time, on the kernel's scale: 1 to 99 only for tests or for
     /// something other than real time, 100 to 199 usable but coarse or settable, 200 to 299 good,
     /// 300 to 399 fast and accurate, 400 to 499 perfect. It says nothing about trust.
     pub rating: u16,
-    /// What its counts stand for.
+    /// The meaning of its counts.
     pub counts: CounterMeaning,
     /// Ticks against time, if something states it; else it must be measured
     /// ([`super::measure_frequency`]).
@@ -25,11 +25,11 @@ pub struct SourceProperties {
     /// Bits of the counter behind it; fewer where software carries it on, which then must read it
     /// often enough ([`super::hpet::HpetSource::max_poll_interval`]).
     pub hardware_bits: u32,
-    /// Whether somebody may set it, so that it jumps.
+    /// Whether a program may set the clock, so that it jumps.
     pub settable: bool,
 }
 
-/// What to do with a counter of 32 bits.
+/// How to use a counter of 32 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counter32Policy {
     /// Refuse it, as the thesis does.
@@ -54,7 +54,7 @@ impl SourceProperties {
     }
 }
 
-/// What the counts of a source stand for.
+/// The meaning of a source's counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CounterMeaning {
     /// Periods of an oscillator, from an unknown beginning.
@@ -69,14 +69,14 @@ pub enum CounterMeaning {
     Simulated,
 }
 
-/// A frequency as an exact ratio: so many ticks in so many nanoseconds.
+/// A frequency as an exact ratio of ticks to nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frequency {
     /// Ticks...
     pub ticks: u64,
     /// ...in this many ns.
     pub ns: u64,
-    /// Who says so.
+    /// The origin of the statement.
     pub origin: FrequencyOrigin,
 }
 
@@ -106,10 +106,10 @@ impl Frequency {
     }
 }
 
-/// Who states a frequency.
+/// The origin of a stated frequency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrequencyOrigin {
-    /// It follows from what the clock is.
+    /// The definition of the clock gives the frequency.
     Definition,
     /// CPUID leaf 15h: the crystal's frequency and the ratio of the TSC to it.
     Cpuid15,

@@ -69,7 +69,7 @@ impl<R: Registers> HpetSource<R> {
         Ok(HpetSource { registers, capabilities, extended })
     }
 
-    /// What the device says of itself.
+    /// The capabilities that the device states.
     #[must_use]
     pub fn capabilities(&self) -> Capabilities {
         self.capabilities

@@ -49,7 +49,7 @@ const ENABLE_CNF: u32 = 1;
 /// The longest period that the specification allows: 100 ns.
 const LONGEST_PERIOD_FS: u32 = 100_000_000;
 
-/// What an HPET says of itself.
+/// The capabilities that an HPET states in its registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
     /// Length of a tick, femtoseconds; at most 100 ns.
@@ -64,8 +64,8 @@ impl Capabilities {
     /// Decodes the registers.
     ///
     /// # Errors
-    /// `BadRegisters` if the period is none that the specification allows (all zeros or all ones
-    /// is what absent hardware reads as), `Stopped` if the counter is not enabled.
+    /// `BadRegisters` if the specification does not allow the period (absent hardware reads as all
+    /// zeros or all ones), `Stopped` if the counter is not enabled.
     pub fn decode(registers: &impl Registers) -> Result<Capabilities, Unavailable> {
         let low = registers.low(Register::Capabilities);
         let period_fs = registers.high(Register::Capabilities);
@@ -88,7 +88,7 @@ impl Capabilities {
     #[must_use]
     pub fn wraps_after_ns(&self) -> u64 {
         const FS_PER_NS: u64 = 1_000_000;
-        // At most 2^32 x 10^8, below 2^59.
+        // The product is at most 2^32 x 10^8, below 2^59.
         (u64::from(self.period_fs) << 32) / FS_PER_NS
     }
 }
@@ -125,7 +125,7 @@ pub fn counter64_by_halves(registers: &impl Registers) -> u64 {
 /// A 32-bit counter carried on to 64 bits by software.
 ///
 /// It must be read at least once in every wrap (43 to 430 s; [`Capabilities::wraps_after_ns`]),
-/// or whole wraps are lost. Any thread may read at any time; nobody blocks.
+/// or whole wraps are lost. Any thread may read at any time; no read blocks.
 #[derive(Debug)]
 pub struct ExtendedCounter {
     /// The highest count given so far.

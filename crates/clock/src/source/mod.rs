@@ -38,15 +38,15 @@ pub use unavailable::Unavailable;
 /// Reading MUST
 /// - never fail, block, allocate or panic, so that it can be done in a signal handler (a source
 ///   whose device vanishes stands still);
-/// - never go backwards on one CPU but by the wrap after [`Facts::width_bits`] bits, or by being
-///   set where [`Facts::settable`] says that it may be;
-/// - advance at one rate, that of [`Facts::frequency`] where it is known, however slowly that
-///   rate drifts; except for sources that do not count real time ([`Facts::counts`]);
+/// - never go backwards on one CPU but by the wrap after [`SourceProperties::hardware_bits`] bits, or by being
+///   set where [`SourceProperties::settable`] says that it may be;
+/// - advance at one rate, that of [`SourceProperties::frequency`] where it is known, however slowly that
+///   rate drifts; except for sources that do not count real time ([`SourceProperties::counts`]);
 /// - give the same count ordered or not: the two differ only in *when* they sample.
 ///
 /// Reading need not agree between CPUs: that is for [`crate::choice`] to find out.
 pub trait ClockSource: Debug + Send + Sync {
-    /// What this source is. Constant while the value lives.
+    /// The properties of this source. Constant while the value lives.
     fn facts(&self) -> SourceProperties;
 
     /// Reads the count. It may be sampled before earlier instructions have finished and after
@@ -92,7 +92,7 @@ const REGISTRY: &[SourceFamily] = &[
     SourceFamily { owns: |n| n == SourceName::Sim, names: || vec![SourceName::Sim], probe: |_, _| sim::probe() },
 ];
 
-/// Probes every source there is, and one PTP clock where there is none, for the reason.
+/// Probes every source of this host. Without a PTP clock it probes `ptp0`, so that the reason is listed.
 ///
 /// Opens and maps devices; milliseconds at worst. `/dev/hpet` is held while its source lives.
 #[must_use]

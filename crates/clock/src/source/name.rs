@@ -112,8 +112,8 @@ mod tests {
         let listed = "tsc, hpet, cntvct, ptp0, monotonic, monotonic_raw, boottime, realtime, tai, monotonic_coarse, \
                       realtime_coarse, thread_cpu, process_cpu, sim";
         assert_eq!(names, listed);
-        let told = UnknownSource(String::new()).to_string();
-        assert!(told.replace(" (or another number)", "").contains(listed), "{told}");
+        let message = UnknownSource(String::new()).to_string();
+        assert!(message.replace(" (or another number)", "").contains(listed), "{message}");
     }
 
     #[test]

@@ -12,18 +12,18 @@ use super::{
 
 const DEVICES: &str = "/dev";
 
-/// A PTP hardware clock: its own time scale, set and steered by whoever synchronises it. A read is
+/// A PTP hardware clock: its own time scale, set and steered by a synchronisation daemon. A read is
 /// a system call and a read of the device, microseconds.
 #[derive(Debug)]
 pub struct PtpSource {
     number: u32,
     device: Device,
     resolution_ns: u64,
-    /// What the last read gave, for the day when the device is gone.
+    /// The result of the last read: it is returned again after the device was removed.
     last: AtomicU64,
 }
 
-/// The devices there are; `ptp0` if there is none, so that the reason is listed.
+/// Names of the PTP devices; only `ptp0` without any, so that the reason is listed.
 pub(super) fn names() -> Vec<SourceName> {
     let mut names = found_in(Path::new(DEVICES));
     if names.is_empty() {
@@ -65,7 +65,7 @@ impl PtpSource {
         Ok(PtpSource { number, device, resolution_ns, last })
     }
 
-    /// What the device says it can do; `None` if it does not answer.
+    /// The capabilities that the device states; `None` if it does not answer.
     #[must_use]
     pub fn capabilities(&self) -> Option<hourglass_sys::ptp::Capabilities> {
         self.device.capabilities().ok()
@@ -74,7 +74,7 @@ impl PtpSource {
 
 impl ClockSource for PtpSource {
     fn facts(&self) -> SourceProperties {
-        // Accurate, but slow to read, and somebody else's to set.
+        // The clock is accurate, but slow to read, and another program may set it.
         const RATING: u16 = 140;
         SourceProperties {
             name: SourceName::Ptp(self.number),

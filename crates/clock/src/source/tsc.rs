@@ -32,11 +32,11 @@ mod native {
         Rdtsc,
         /// `rdtscp`: after earlier instructions; later ones may begin. 17 ns.
         Rdtscp,
-        /// `lfence; rdtsc`: the same where there is no `rdtscp`. 18 ns.
+        /// `lfence; rdtsc`: orders as `rdtscp` on processors without it. 18 ns.
         LfenceRdtsc,
         /// `rdtscp; lfence`: after earlier and before later instructions. 22 ns.
         RdtscpLfence,
-        /// `lfence; rdtsc; lfence`: the same without `rdtscp`. 23 ns.
+        /// `lfence; rdtsc; lfence`: orders as `rdtscp; lfence` on processors without `rdtscp`. 23 ns.
         LfenceRdtscLfence,
     }
 
@@ -177,7 +177,7 @@ mod native {
 
         /// prctl(PR_SET_TSC): the reason is typed, and nothing is read.
         #[test]
-        fn a_thread_that_may_not_read_it_is_told_so() {
+        fn a_thread_that_may_not_read_it_gets_an_error() {
             let found = std::thread::spawn(|| {
                 counter::set_tsc_mode(TscMode::Fault).ok()?;
                 Some(TscSource::probe().err())

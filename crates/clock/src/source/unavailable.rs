@@ -1,28 +1,28 @@
-//! Why a source cannot be read, and what would mend it.
+//! Reasons why a source cannot be read, and their remedies.
 
 #[cfg(target_os = "linux")]
 use std::io;
 
-/// Why a source cannot be read; the thesis' `HPETFail` (listing 2.3), for every source.
+/// The reason why a source cannot be read; the thesis' `HPETFail` (listing 2.3), for every source.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unavailable {
     /// The device does not exist.
     #[error("{device} does not exist")]
     NotPresent {
-        /// Its path.
+        /// The path of the device.
         device: String,
     },
     /// The device may not be opened.
     #[error("{device} may not be read")]
     Permission {
-        /// Its path.
+        /// The path of the device.
         device: String,
     },
-    /// Somebody else has the device.
+    /// Another program uses the device.
     #[error("{device} is in use, or has no free timer")]
     Busy {
-        /// Its path.
+        /// The path of the device.
         device: String,
     },
     /// The process has too many files open.
@@ -34,13 +34,13 @@ pub enum Unavailable {
     /// The processor or the kernel does not have such a clock.
     #[error("{what}")]
     NotSupported {
-        /// What is missing.
+        /// The missing feature.
         what: &'static str,
     },
     /// Reading raises a signal in this thread.
     #[error("reading the TSC is disabled for this thread (PR_SET_TSC)")]
     DisabledForThread,
-    /// The kernel was told not to let programs map the HPET.
+    /// A kernel option forbids programs to map the HPET.
     #[error("the kernel refuses to map the HPET")]
     MapRefused,
     /// The kernel cannot let programs map the HPET.
@@ -55,7 +55,7 @@ pub enum Unavailable {
     /// The registers hold what no such device has.
     #[error("its registers make no sense: {what}")]
     BadRegisters {
-        /// What is wrong.
+        /// The registers that are wrong, and how.
         what: &'static str,
     },
     /// The counter does not count.
@@ -64,7 +64,7 @@ pub enum Unavailable {
     /// Something else went wrong (`UNKNOWN` of the thesis).
     #[error("{device}: error {errno} of the operating system")]
     Other {
-        /// Its path, or what was asked.
+        /// The path of the device, or the question to it.
         device: String,
         /// The number, as `errno(3)`.
         errno: i32,
@@ -72,7 +72,7 @@ pub enum Unavailable {
 }
 
 impl Unavailable {
-    /// What an error in opening `device` means.
+    /// The meaning of an error in opening `device`.
     #[cfg(target_os = "linux")]
     pub(crate) fn from_open(device: &str, error: &io::Error) -> Unavailable {
         let device = device.to_owned();
@@ -87,7 +87,7 @@ impl Unavailable {
         }
     }
 
-    /// What an error in mapping `device` means.
+    /// The meaning of an error in mapping `device`.
     #[cfg(target_os = "linux")]
     pub(crate) fn from_map(device: &str, error: &io::Error) -> Unavailable {
         match error.raw_os_error().unwrap_or(0) {
@@ -98,7 +98,7 @@ impl Unavailable {
         }
     }
 
-    /// What would mend it, for people; one clause.
+    /// The remedy, one clause for people.
     #[must_use]
     pub fn remedy(&self) -> String {
         match self {

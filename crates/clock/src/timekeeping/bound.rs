@@ -1,4 +1,4 @@
-//! What a bounded read returns.
+//! The results of bounded reads.
 
 /// How a reading came about, and so what its bound rests on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,8 +21,8 @@ pub enum Status {
     FailedOver = 3,
     /// A counter serves that the kernel's clock is not made of, or of which the kernel does not tell
     /// how. The bound holds as long as the rate of `CLOCK_MONOTONIC` stays, from one calibration to
-    /// the next, within [`super::ClockSettings::allowance_ppb`], which somebody gave: on his word. Without
-    /// that word bounded reads take the OS clock instead.
+    /// the next, within [`super::ClockSettings::allowance_ppb`], which the user gave. Without an
+    /// allowance bounded reads take the OS clock instead.
     Assumed = 4,
 }
 
@@ -50,7 +50,7 @@ pub struct Bounds {
     pub earliest: u64,
     /// ns.
     pub latest: u64,
-    /// What the bound rests on.
+    /// The evidence on which the bound rests.
     pub status: Status,
 }
 
@@ -96,7 +96,7 @@ impl Reading {
         Reading { ns, bounds: Bounds { earliest, latest, status } }
     }
 
-    /// A reading of the OS clock that may not fall below `floor_ns`, which readers were told.
+    /// A reading of the OS clock, raised to `floor_ns`: readers may have received that time already.
     pub(super) fn of_os(os_ns: u64, floor_ns: u64, status: Status) -> Reading {
         let ns = os_ns.max(floor_ns);
         let latest = os_ns.saturating_add(1).max(ns);

@@ -102,9 +102,9 @@ const BASE_NS: usize = 4;
 const BOUND_NS: usize = 5;
 const GROWTH: usize = 6;
 const HOLD: usize = 7;
-/// Where the words of [`RawRate`] begin.
+/// Index of the first word of [`RawRate`].
 const RAW: usize = 8;
-/// Where the words of [`WallLine`] begin.
+/// Index of the first word of [`WallLine`].
 const WALL: usize = 11;
 
 /// Set in the turn while the writer switches.
@@ -114,7 +114,7 @@ const INTERRUPTED: u64 = 4;
 /// How often a writer begins again when readers interrupt it.
 const SWITCH_ATTEMPTS: u32 = 64;
 
-/// Words that somebody writes while they are read.
+/// Words of memory that another thread may write during a read.
 pub(super) trait PageWords {
     fn load(&self, index: usize, order: Ordering) -> u64;
 }
@@ -249,7 +249,7 @@ pub(super) fn line_under<W: PageWords>(words: &W, turn: u64) -> ClockLine {
     }
 }
 
-/// Everything under `turn`, with the same condition.
+/// Everything under `turn`; belongs together if the turn is still the same afterwards.
 pub(super) fn content_under<W: PageWords>(words: &W, turn: u64) -> Content {
     let slot = slot_of(turn);
     let word = |index: usize| words.load(slot + index, Relaxed);
@@ -351,8 +351,8 @@ impl Page {
 
     /// Replaces the line that counts. Only one thread at a time may do so.
     ///
-    /// `draw` is told the line so far and must read the clocks itself: it runs while readers
-    /// wait, so that what it reads comes after everything that they were told. It runs again if a
+    /// `draw` receives the current line and must read the clocks itself: it runs while readers
+    /// wait, so that its samples come after all times that readers received. It runs again if a
     /// reader did not wait ([`Page::interrupt`]). `None` if that went on; nothing is changed then.
     pub(super) fn switch(
         &self,
@@ -407,7 +407,7 @@ impl Page {
         let seen = guard.load(Acquire);
         // A writer says that it switches before it writes another guard, so this is the turn's own.
         if self.words[word::TURN].load(SeqCst) == turn {
-            // Whoever wrote meanwhile knows better.
+            // A value that another thread wrote meanwhile is newer and stays.
             let _ = guard.compare_exchange(seen, guard_of(turn, generation), Relaxed, Relaxed);
         }
     }
@@ -434,7 +434,7 @@ impl Page {
         self.words[word::RECENT_NS].load(Acquire)
     }
 
-    /// Publishes a time that somebody was told.
+    /// Publishes a time that a reader received.
     pub(super) fn set_recent(&self, mirror: Option<&SharedWords>, ns: u64) {
         let before = self.words[word::RECENT_NS].fetch_max(ns, SeqCst);
         if let Some(word) = mirror.and_then(|m| m.words().get(word::RECENT_NS)) {

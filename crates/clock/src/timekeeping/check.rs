@@ -22,7 +22,7 @@ pub(super) enum CheckOutcome {
 /// A slope that is more guessed than measured, with an error that says so.
 pub(super) struct ProvisionalSlope(pub(super) SlopeFit);
 
-/// BOOTTIME ahead of MONOTONIC by so much more than before: suspended. Suspending takes longer.
+/// The machine was suspended if BOOTTIME gained more than this on MONOTONIC. Suspending takes longer.
 const SUSPENDED_NS: i64 = 1_000_000;
 /// Between samples further apart nothing is promised about drift,
 const LONGEST_CHECK_NS: u64 = 32_000_000_000;
@@ -90,7 +90,7 @@ impl Timekeeper {
         if stretch.is_within() {
             return self.check_row(sample, raw, allowance, now_ns, fit);
         }
-        // Only a clock that nobody slews tells who left whom, and only if brackets do not explain the difference.
+        // Only a clock without slewing shows which of the two left its rate, and only beyond what brackets explain.
         if let Some(raw) = raw_stretch.filter(SampleInterval::is_within) {
             if !stretch.is_apart_from(&raw) {
                 return CheckOutcome::Sound { doubt: stretch.doubt() };

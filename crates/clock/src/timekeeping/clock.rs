@@ -31,30 +31,30 @@ use crate::trust::TrustReport;
 /// serves: when a counter is calibrated anew, or left, or another one chosen, the new line begins
 /// where the old one is. It can be a `static`, shared by reference, or put into an `Arc`.
 ///
-/// Reading takes no lock. Somebody calibrates now and then: whoever calls [`Clock::maintain`], a
+/// Reading takes no lock. Calibration is done from time to time by a caller of [`Clock::maintain`], a
 /// [`super::MaintenanceThread`] thread, or (unless [`ClockSettings::readers_refit`] is off) a reader that finds the
 /// line at its end. None of them allocates, and a reader only tries the lock, so that reading is
-/// safe in a signal handler, whatever it interrupts; what a reader spends there, some tens of
-/// microseconds now and then, the setting moves to others.
+/// safe in any signal handler. A calibration takes some tens of microseconds; that setting spares
+/// readers this time.
 ///
 /// What is asked before a counter serves takes microseconds: the kernel's clock source, the
 /// invariant bit, KVM's stable bit, whether reads are emulated. The rest of policy `strict`
 /// (offsets between CPUs, order over all of them, drift) comes with [`Clock::examine`].
 ///
-/// After a `fork` the child's reads go on. If another thread kept the clock at that moment, nobody
-/// can keep it in the child: it reads the OS clock from the line's end, and the methods that take
+/// After a `fork` the child's reads go on. If another thread held the clock's lock at that moment, no thread
+/// of the child can maintain it: it reads the OS clock from the line's end, and the methods that take
 /// the lock (all but reads and [`Clock::maintain`]) wait for ever. A child makes a clock of its own.
 ///
 /// # What it cannot notice
 /// A counter is compared with the reference now and then, and believed in between. One that leaves
 /// its line (a jump beyond the line's end or before its beginning) is left by the first read after
 /// that. One that stays on it (a short jump, another rate, counters of CPUs that disagree) is
-/// believed until the next check, at most [`ClockSettings::longest_interval_ns`] away, and until then
-/// times told may go back or be outside their bounds: all this of a counter that shows this process
-/// something else than the kernel. What a daemon does to the kernel's own clock every bounded read
+/// believed until the next check, at most [`ClockSettings::longest_interval_ns`] away, and until then times
+/// read may go back or be outside their bounds. All this concerns a counter that shows this process something
+/// else than the kernel. What a daemon does to the kernel's own clock every bounded read
 /// notices ([`Status::Steady`]); [`Clock::now`] follows it at the next calibration. A counter that stands still brings no reader
 /// to the line's end: only [`Clock::maintain`] or a [`super::MaintenanceThread`] find that. A constant offset
-/// and a constant wrong rate that nobody contradicts ([`ClockSettings::prior`]) are never noticed and do
+/// and a constant wrong rate that no statement contradicts ([`ClockSettings::prior`]) are never noticed and do
 /// no harm, since calibration takes them out.
 #[derive(Debug)]
 pub struct Clock<B: Timebase = Native> {
@@ -74,7 +74,7 @@ pub struct Ticks {
 }
 
 /// A length of time by the difference clock: measured at the rate of `CLOCK_MONOTONIC_RAW`, which
-/// nobody slews or sets.
+/// is never slewed or set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Elapsed {
     /// ns, negative if the second reading is the earlier one.
@@ -110,11 +110,11 @@ pub struct ScaleTime {
     pub ns: i64,
     /// Bound on the distance to what the kernel says on that scale, ns.
     pub error_ns: u64,
-    /// What the bound rests on.
+    /// The evidence on which the bound rests.
     pub status: Status,
 }
 
-/// What [`Clock::maintain`] did.
+/// The result of [`Clock::maintain`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaintenanceResult {
     /// Whether a line was drawn.
@@ -336,8 +336,8 @@ impl<B: Timebase> Clock<B> {
         self.trust()
     }
 
-    /// Changes the source by hand, without a step; every time told so far stays valid. A counter
-    /// that was found wanting is thereby trusted again.
+    /// Changes the source by hand, without a step; every time read so far stays valid. A counter
+    /// that failed a check is thereby trusted again.
     ///
     /// # Errors
     /// [`SetSourceError`] if it cannot be read here; nothing is changed then.
@@ -385,8 +385,8 @@ impl<B: Timebase> Clock<B> {
         descriptor
     }
 
-    /// Where this clock's page lies: [`page::WORDS`](super::page::WORDS) words of 64 bits, for readers in
-    /// other languages, who read it as [`super::page`] says, go to [`Clock::now`] for whatever it does
+    /// Where this clock's page lies: [`WORDS`](super::calibration_page::WORDS) words of 64 bits, for readers in
+    /// other languages, who read it as [`super::calibration_page`] says, go to [`Clock::now`] for whatever it does
     /// not simply tell, and never write. It stays where the clock stays.
     #[must_use]
     pub const fn page_address(&self) -> *const u64 {
@@ -442,7 +442,7 @@ impl<B: Timebase> Clock<B> {
         }
     }
 
-    /// What is left to do when the page does not simply give the time: nobody looked at it yet, the
+    /// Computes the time where the page alone does not give it: the clock was never calibrated, the
     /// line is at its end, the counter is behind its base, a writer is at work, or the kernel's
     /// clock went on to another generation (at every tick of the kernel).
     #[cold]
@@ -468,7 +468,7 @@ impl<B: Timebase> Clock<B> {
             let left = !holds && matches!(line.validity, LineValidity::Under(_));
             if may_refit && !switching && (left || slow_path::is_overdue(&line, place)) {
                 may_refit = false;
-                // Whoever reads may be a signal handler, or cancelled in what calibrating opens and reads.
+                // The reader may be a signal handler, or be cancelled while a calibration opens and reads files.
                 #[cfg(target_os = "linux")]
                 let _kept = hourglass_sys::caller_state::keep();
                 if let Some(mut timekeeper) = self.try_keeper() {

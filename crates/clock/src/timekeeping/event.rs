@@ -1,4 +1,4 @@
-//! What happened to a clock: typed, counted, the latest ones kept.
+//! Events of a clock: typed and counted; the latest ones are stored.
 
 use std::fmt;
 
@@ -10,11 +10,11 @@ use super::timebase::SourceId;
 pub struct Event {
     /// When it was found, ns on `CLOCK_MONOTONIC`.
     pub at_ns: u64,
-    /// What.
+    /// The kind of the event, with its details.
     pub what: ClockEventKind,
 }
 
-/// What happened, and what was found.
+/// The kinds of events, with what was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClockEventKind {
@@ -22,16 +22,16 @@ pub enum ClockEventKind {
     Adopted(SourceId),
     /// The source was changed by hand.
     ByHand {
-        /// What served.
+        /// The source that served before.
         from: SourceId,
-        /// What was asked for.
+        /// The requested source.
         to: SourceId,
     },
     /// The kernel's clock source is another one than when the counter was adopted. Failed over.
     KernelChangedSource {
-        /// Its name then.
+        /// The former name.
         from: InlineString<48>,
-        /// Its name now.
+        /// The present name.
         to: InlineString<48>,
     },
     /// Counter and reference are further apart than the bound allows, over the latest interval or
@@ -39,17 +39,17 @@ pub enum ClockEventKind {
     Residual {
         /// Counter minus reference, ns.
         error_ns: i64,
-        /// What was allowed, ns.
+        /// The allowed difference, ns.
         bound_ns: u64,
     },
     /// The counter went backwards. Failed over.
     NegativeStep {
-        /// By so many ticks.
+        /// Size of the step, ticks.
         ticks: u64,
     },
     /// The counter does not advance. Failed over.
     Stuck(SourceId),
-    /// The counter asked for cannot be read here. The OS clock serves.
+    /// The requested counter cannot be read on this host. The OS clock serves.
     Unsupported(SourceId),
     /// The measured frequency contradicts what was stated. Failed over.
     PriorContradicted {
@@ -60,12 +60,12 @@ pub enum ClockEventKind {
     },
     /// The whole evidence of policy `strict` speaks against the counter. Failed over.
     Untrusted {
-        /// What does.
+        /// The evidence against it.
         reason: InlineString<48>,
     },
     /// The machine was suspended. Failed over; the counter is tried again.
     Suspended {
-        /// For so long, ns.
+        /// Duration, ns.
         ns: u64,
     },
     /// Other CPUs are online than before. Failed over; the counter is tried again.
@@ -85,7 +85,7 @@ pub enum ClockEventKind {
     },
     /// The kernel changed the rate of `CLOCK_MONOTONIC`. The counter stays, calibrated anew.
     RateCorrected {
-        /// By how much, parts per billion.
+        /// The difference, parts per billion.
         ppb: i64,
     },
     /// `CLOCK_REALTIME` was set.
@@ -169,7 +169,7 @@ impl EventKind {
 }
 
 impl ClockEventKind {
-    /// Its kind.
+    /// The kind without details, for counts.
     #[must_use]
     pub const fn kind(&self) -> EventKind {
         match self {

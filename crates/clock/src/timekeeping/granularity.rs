@@ -3,7 +3,7 @@
 //! A count is rounded down to the last step, and a step may be longer than a tick or a nanosecond:
 //! the timer of an ARM processor may add sixteen at a time (Arm ARM, "The system counter": at a
 //! lower frequency it adds more), QEMU's user mode moves it once in a microsecond, a kernel on
-//! `acpi_pm` moves `CLOCK_MONOTONIC` once in 279 ns. Nobody states it, so it is looked at.
+//! `acpi_pm` moves `CLOCK_MONOTONIC` once in 279 ns. No interface states the step, so it is measured.
 
 use super::slope::Slope;
 use super::timebase::{ReferenceClock, SourceId, Timebase};
@@ -80,15 +80,15 @@ fn common_measure(a: Length, b: Length) -> Length {
     greater
 }
 
-/// What became of a length of time.
+/// Whether time passed while a clock was watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MovementState {
-    /// It passed; counter and reference together move by at most so many ticks at once.
+    /// Time passed; counter and reference together move by at most `grain` at once.
     Moving {
-        /// In ticks of the counter.
+        /// The common step, ticks of the counter.
         grain: u64,
     },
-    /// It did not: time is simulated, and passes only when told.
+    /// No time passed: it is simulated, and passes only by calls.
     Nothing,
     /// The reference moved, and the counter did not.
     Stuck,
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_is_told_from_what_is_simulated() {
+    fn a_stopped_clock_differs_from_a_simulated_one() {
         let still = SimSource::default();
         assert_eq!(watch(&still, SourceId::SIMULATED, 10_000), MovementState::Nothing);
         let config = SimConfig { read_cost: Span::from_nanos(30), ..SimConfig::default() };

@@ -10,7 +10,7 @@ use super::timebase::{ReferenceClock, Timebase};
 
 /// A clock tag whose time a [`Clock`] can tell.
 pub trait Timeline: ClockTag {
-    /// Which of the reference's clocks it is.
+    /// The clock of the reference that it stands for.
     const SCALE: ReferenceClock;
 }
 

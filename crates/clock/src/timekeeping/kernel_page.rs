@@ -4,8 +4,8 @@
 //! `include/vdso/datapage.h`), `struct vdso_clock` (6.15 and later). Nothing is believed because of
 //! a version. A place counts if the time computed from it lies between two readings of
 //! `CLOCK_MONOTONIC` around a reading of the counter, again and again, under two generations whose
-//! base was moved on in between. A layout that nobody here knows is found nowhere, and then the
-//! bounded reads take the kernel's clock itself.
+//! base was moved on in between. An unknown layout is found nowhere; then bounded reads take the
+//! kernel's clock itself.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,7 +15,7 @@ use super::native::Native;
 use super::reference_rate::{ReferenceLine, ReferenceRate};
 use super::timebase::{ReferenceClock, SourceId, Timebase};
 
-/// Where data may begin: within so many words.
+/// Words of the page in which the data may begin.
 const SEARCHED_WORDS: usize = 128;
 /// Readings between two of the kernel's that a place must explain to be the one.
 const PROOFS: u32 = 8;
@@ -33,7 +33,7 @@ static FOUND_BASE: AtomicU64 = AtomicU64::new(0);
 /// The number of the layout that is proven.
 static PROVEN: AtomicU64 = AtomicU64::new(NOWHERE);
 
-/// Where data begin, and of which kind they are.
+/// The place of the data, and their kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Layout {
     /// The word of the sequence count and the clock mode.
@@ -49,7 +49,7 @@ impl Layout {
         (0..SEARCHED_WORDS).flat_map(|first| [true, false].map(|limited| Layout { first, limited }))
     }
 
-    /// As a number from 1 on.
+    /// The layout as a number from 1 on.
     fn number(self) -> u64 {
         (self.first as u64) * 2 + u64::from(self.limited) + 1
     }
@@ -131,8 +131,8 @@ pub(super) fn generation() -> u32 {
     vvar::watched() as u32
 }
 
-/// What the kernel tells of its rate against a counter. Looks for the place at first; allocates
-/// nothing, locks nothing.
+/// The rate of the kernel's clock against a counter. The first call searches the place; no call
+/// allocates or locks.
 pub(super) fn steering(source: SourceId) -> ReferenceRate {
     let own = if cfg!(target_arch = "x86_64") { SourceId::TSC } else { SourceId::CNTVCT };
     if source != own {
@@ -146,7 +146,7 @@ fn steering_of(source: SourceId) -> Option<ReferenceLine> {
     if let Some(layout) = Layout::of_number(PROVEN.load(Ordering::Acquire)) {
         return layout.read(&page, source);
     }
-    // Not before: asking the processor takes microseconds in a virtual machine.
+    // This check comes last: CPUID takes microseconds in a virtual machine.
     if !Native.supports(source) {
         return None;
     }

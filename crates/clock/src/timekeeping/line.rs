@@ -35,7 +35,7 @@ pub(super) struct ClockLine {
 /// How long the bound of a line holds, within its validity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LineValidity {
-    /// Nobody would notice if the reference changed its rate: who wants a bound reads the OS clock.
+    /// A change of the reference's rate would not be noticed: bounded reads take the OS clock.
     Never,
     /// As long as the line: the reference itself serves, or the bound allows for what it may do.
     Always,
@@ -64,8 +64,8 @@ impl LineValidity {
         }
     }
 
-    /// The generation that a reader compares with its own. Those without one get a number that no
-    /// reference has: its generations are even, but for [`u32::MAX`], which is none.
+    /// The generation that a reader compares with its own. Lines without one get a number that no
+    /// reference has: its generations are even, and [`u32::MAX`] is not a generation.
     pub(super) const fn generation(self) -> u32 {
         match self {
             LineValidity::Under(generation) => generation,
@@ -74,19 +74,19 @@ impl LineValidity {
     }
 }
 
-/// Where a reading of the counter lies with respect to a line.
+/// The position of a reading of the counter with respect to a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LinePosition {
-    /// So many ticks before the base.
+    /// Ticks before the base.
     Before(u64),
-    /// So many ticks after the base, within the validity.
+    /// Ticks after the base, within the validity.
     Within(u64),
-    /// So many ticks after the base, beyond the validity.
+    /// Ticks after the base, beyond the validity.
     After(u64),
 }
 
 impl ClockLine {
-    /// What holds before anything was measured: the OS clock as it is, already expired.
+    /// The line before any measurement: the OS clock as it is, already expired.
     pub(super) const UNDRAWN: ClockLine = ClockLine {
         source: SourceId::OS,
         status: Status::OsClock,
@@ -111,20 +111,20 @@ impl ClockLine {
         }
     }
 
-    /// Time so many ticks after the base, ns.
+    /// Time at `ahead` ticks after the base, ns.
     pub(super) fn at(&self, ahead: u64) -> u64 {
         self.base_ns.saturating_add(self.slope.ns_floor(ahead))
     }
 
-    /// Time at the end of the validity: no reader of this line was told more.
+    /// Time at the end of the validity, ns: no reader of this line received a later time.
     pub(super) fn end_ns(&self) -> u64 {
         self.at(self.valid_for)
     }
 
-    /// The bound on the error so many ns after the base, as a read computes it.
+    /// The bound on the error `elapsed_ns` after the base, ns, as a read computes it.
     #[inline(always)]
     pub(super) fn bound_within(bound_ns: u64, growth: u64, elapsed_ns: u64) -> u64 {
-        // Whoever draws a line keeps growth x validity below 2^63 (`Line::held`).
+        // The constructors of lines keep growth x validity below 2^63 (`Line::held`).
         bound_ns.wrapping_add(elapsed_ns.wrapping_mul(growth) >> RELATIVE_BITS).wrapping_add(1)
     }
 
@@ -139,13 +139,13 @@ impl ClockLine {
         self.bound_at(ahead).saturating_sub(UNORDERED_NS)
     }
 
-    /// The same line with a validity so short that no product of a read overflows.
+    /// This line with a validity limited so that no product of a read overflows.
     pub(super) fn held(mut self) -> ClockLine {
         const LONGEST_NS: u64 = 1 << 62;
         let longest = LONGEST_NS.checked_div(self.growth).unwrap_or(LONGEST_NS);
         let room_ns = (i64::MAX as u64).saturating_sub(self.base_ns).min(longest);
         self.valid_for = self.valid_for.min(self.slope.ticks_floor(room_ns)).min(u64::MAX / 2);
-        // What proofs/timekeeping.py takes for granted of a read.
+        // These are the assumptions of proofs/timekeeping.py about a read.
         let end_ns = self.slope.ns_floor(self.valid_for);
         debug_assert!(end_ns <= room_ns && end_ns.checked_mul(self.growth).is_some(), "{self:?}");
         self

@@ -10,7 +10,7 @@ use super::timebase::{ReferenceClock, SourceId, Timebase};
 /// The shortest time in which an error is absorbed, ns.
 const SHORTEST_NS: u64 = 1_000_000;
 
-/// What is known when a line over a counter is to be drawn.
+/// The input for a line over a counter.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LineParameters {
     pub(super) source: SourceId,
@@ -19,22 +19,22 @@ pub(super) struct LineParameters {
     pub(super) slope: Slope,
     /// Bound on its relative error from now on, with the allowance for drift; 2^-32.
     pub(super) error: u64,
-    /// For how long the line is to hold, ns.
+    /// The time for which the line must hold, ns.
     pub(super) interval_ns: u64,
     /// Counter and `CLOCK_MONOTONIC` at a moment just past.
     pub(super) anchor: ClockSample,
-    /// What somebody may have been told by other means than the last line, ns.
+    /// The latest time that a reader may have received by other means than the last line, ns.
     pub(super) floor_ns: u64,
     /// How long the bound holds.
     pub(super) validity: LineValidity,
 }
 
-/// What readers of `old` were told at most by now. Read while they wait.
-fn told_by_now<B: Timebase>(base: &B, old: &ClockLine, ticks: u64) -> u64 {
+/// The latest time that readers of `old` can have received by now, ns. Call it while readers wait.
+fn reported_by_now<B: Timebase>(base: &B, old: &ClockLine, ticks: u64) -> u64 {
     match old.place(ticks) {
         LinePosition::Within(ahead) => old.at(ahead),
         LinePosition::Before(_) => old.base_ns,
-        // Since its end they were told the OS clock, but no less than its end.
+        // After its end they received the OS clock, but no time before its end.
         LinePosition::After(_) => base.reference_ns(ReferenceClock::Monotonic).max(old.end_ns()),
     }
 }
@@ -47,7 +47,7 @@ pub(super) fn over_counter<B: Timebase>(
     plan: &LineParameters,
 ) -> ClockLine {
     let mut ticks = base.ticks_enclosing(old.source);
-    let told_ns = told_by_now(base, old, ticks);
+    let reported_ns = reported_by_now(base, old, ticks);
     let goes_on = plan.source == old.source && matches!(old.place(ticks), LinePosition::Within(_));
     if !goes_on {
         ticks = base.ticks_enclosing(plan.source);
@@ -57,9 +57,9 @@ pub(super) fn over_counter<B: Timebase>(
     let since = if since > u64::MAX / 2 { 0 } else { since };
     let since_ns = plan.slope.ns_floor(since);
     let truth_ns = plan.anchor.ns.saturating_add(since_ns);
-    // Where another clock served until now, time has passed since it was read for `told_ns`.
+    // Where another clock served until now, time has passed since it was read for `reported_ns`.
     let least_ns = if goes_on { plan.floor_ns } else { plan.floor_ns.max(truth_ns) };
-    let base_ns = told_ns.max(least_ns);
+    let base_ns = reported_ns.max(least_ns);
     let ahead_ns = difference(base_ns, truth_ns);
     let bound_ns = ahead_ns
         .unsigned_abs()
@@ -84,9 +84,9 @@ pub(super) fn over_counter<B: Timebase>(
     }
 }
 
-/// A line over the OS clock, not below what readers were told. If it is ahead it runs up to 1/16
-/// slower until it is not, and then is the OS clock itself. `look_again_ns` ends its validity
-/// earlier, so that somebody looks.
+/// A line over the OS clock, not below any time that readers received. If it is ahead it runs up to
+/// 1/16 slower until it is not, and then is the OS clock itself. `look_again_ns` ends its validity
+/// earlier, so that it is checked then.
 pub(super) fn over_os<B: Timebase>(
     base: &B,
     old: &ClockLine,
@@ -95,9 +95,9 @@ pub(super) fn over_os<B: Timebase>(
     status: Status,
     look_again_ns: Option<u64>,
 ) -> ClockLine {
-    let told_ns = told_by_now(base, old, base.ticks_enclosing(old.source));
+    let reported_ns = reported_by_now(base, old, base.ticks_enclosing(old.source));
     let ticks = base.reference_ns(ReferenceClock::Monotonic);
-    let base_ns = told_ns.max(floor_ns).max(ticks);
+    let base_ns = reported_ns.max(floor_ns).max(ticks);
     let ahead_ns = base_ns - ticks;
     let mut slope = Slope::IDENTITY;
     let mut valid_for = look_again_ns.unwrap_or(u64::MAX);

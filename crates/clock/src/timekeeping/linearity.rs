@@ -13,11 +13,11 @@ use super::slope::{RELATIVE_BITS, relative, share_of};
 /// far samples and the drift allowed for explain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Nonlinearity {
-    /// Its place, from the oldest.
+    /// The position of the sample, counted from the oldest.
     place: usize,
     /// The line's time minus the sample's, ns.
     pub(super) error_ns: i64,
-    /// What is allowed there, ns.
+    /// The allowed difference there, ns.
     pub(super) bound_ns: u64,
     /// Time between the sample and the last, ns.
     behind_ns: u64,
@@ -32,7 +32,7 @@ pub(super) enum Rows {
     CounterBent(Nonlinearity),
     /// The kernel slewed its clock; the counter goes with the raw one.
     ReferenceBent(Nonlinearity),
-    /// One or the other; the slope may be off by so much more (2^-32).
+    /// One of the two cases; the error of the slope grows by this (2^-32).
     Doubtful(u64),
 }
 
@@ -154,7 +154,7 @@ mod tests {
         (row, sample(15))
     }
 
-    /// Both clocks say the same.
+    /// Both clocks give one verdict.
     fn both((row, latest): (SampleWindow, ClockSample), allowance: u64, longest_ns: u64) -> Rows {
         check_linearity((&row, &latest), (&row, &latest), allowance, longest_ns)
     }
@@ -188,7 +188,7 @@ mod tests {
     /// other just not, and the counter that had changed its rate was taken for a slewed kernel, again
     /// and again.
     #[test]
-    fn a_row_just_beyond_and_one_just_within_accuse_nobody() {
+    fn a_row_just_beyond_and_one_just_within_accuse_no_source() {
         let of = |ppb| row(20 * MS, 50_000, 7, ppb, 0);
         let judged = |ppb, raw_ppb| {
             let ((row, latest), (raw_row, raw_latest)) = (of(ppb), of(raw_ppb));

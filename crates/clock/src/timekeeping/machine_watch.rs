@@ -13,7 +13,7 @@ const ONLINE: &str = "/sys/devices/system/cpu/online";
 /// The hypervisor's account of the virtual machine's clock (Linux 6.13, `CONFIG_PTP_1588_CLOCK_VMCLOCK`).
 const VMCLOCK: &str = "/dev/vmclock0";
 
-/// What was found at one time. What cannot be read is not compared.
+/// The state of the machine at one time. What cannot be read is not compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct MachineSnapshot {
     clocksource: Option<InlineString<48>>,

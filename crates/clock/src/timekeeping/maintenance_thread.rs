@@ -14,7 +14,7 @@ use super::timebase::Timebase;
 /// A thread that maintains a clock until this value is dropped, so that no reader ever has to.
 ///
 /// Bounds hold without one too: it spares readers the calibration, and keeps [`Clock::now`] near the
-/// kernel's clock where nobody reads bounds. After a change of the kernel's rate it calibrates after 1 ms,
+/// kernel's clock where no thread reads bounds. After a change of the kernel's rate it calibrates after 1 ms,
 /// 2 ms and so on again; a bounded read that finds the change first takes the OS clock until then.
 /// It sleeps between calibrations and takes some 20 us for one. Where its CPU must not be
 /// disturbed, start it from a thread whose affinity leaves that CPU out: it inherits it.

@@ -1,6 +1,6 @@
 //! Timekeeping: a clock drawn in straight lines over a counter, each with a bound on its error.
 //!
-//! Owns: the calibration [`page`] and how it is read and replaced, the [`Clock`] with its
+//! Owns: the calibration [`calibration_page`] and how it is read and replaced, the [`Clock`] with its
 //! calibration, failover and events, wall-clock time, the page shared with other processes.
 //! Must not: decide what is to be trusted at first (that is [`crate::choice`]'s), arm anything, run
 //! in a signal handler but for plain reads.
@@ -18,8 +18,8 @@
 //! if it stays within its bound of the kernel's line to its end. The page holds the generation that was confirmed
 //! last (`guard`); a bounded read loads it and the kernel's own after the counter, and goes to `Clock::late` if they
 //! differ: at each tick of the kernel to confirm (0.1 us, no lock), after a change of rate to draw a new line, or to
-//! take the OS clock if somebody else draws it. `reference_state.rs` holds the kernel's line against a reading of both at each
-//! calibration, so that a counter which lies to this process is still found. Without the kernel's line bounded
+//! take the OS clock if another thread draws it. `reference_state.rs` compares the kernel's line with a reading of both
+//! at each calibration, so that a counter which lies to this process is still found. Without the kernel's line bounded
 //! reads take the OS clock, unless the settings give an allowance (`Status::Assumed`).
 
 mod bound;

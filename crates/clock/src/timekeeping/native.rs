@@ -172,7 +172,7 @@ fn processor_counter() -> Option<(SourceId, &'static str)> {
     None
 }
 
-/// Whether each read of a counter takes so long that somebody answers in its place; 3 us if not.
+/// Whether each read of a counter takes longer than the hardware needs, so that software emulates it; 3 us if not.
 #[cfg(target_os = "linux")]
 fn is_emulated(source: SourceId) -> bool {
     const ROUNDS: u32 = 8;

@@ -1,4 +1,4 @@
-//! In place of pages shared between processes, on systems where there are none.
+//! Stands in for pages shared between processes on systems without them.
 
 use std::sync::atomic::AtomicU64;
 

@@ -1,7 +1,7 @@
-//! What the reference tells of its own rate: how a bound stays true while somebody slews.
+//! What the reference states about its own rate: how a bound stays true while a daemon slews the clock.
 //!
-//! A daemon may change the rate of `CLOCK_MONOTONIC` at any moment, by parts per million or by ten
-//! per cent (`adjtimex(2)`), and nobody is told. No bound over a counter that was calibrated before
+//! A daemon may change the rate of `CLOCK_MONOTONIC` at any moment, by parts per million or by ten per cent
+//! (`adjtimex(2)`), without a notice to processes. No bound over a counter that was calibrated before
 //! holds then, unless it grows by ten per cent of its age. So every bounded read looks whether the
 //! reference's generation is still the one under which its line was found to hold.
 
@@ -9,13 +9,13 @@ use super::line::ClockLine;
 use super::sample::ClockSample;
 use super::slope::{RELATIVE_BITS, Slope};
 
-/// What a reference tells of its rate against a counter.
+/// A reference's statement of its rate against a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReferenceRate {
     /// Nothing: its rate may change at any time, unnoticed.
     Untold,
-    /// Under which generation its rate is what it is: every change makes it another one. Why the
-    /// rate is what it is, and what it is, is not told.
+    /// The generation of its rate: every change of the rate makes a new generation. The rate itself
+    /// and the reason of the change are not known.
     Generation(u32),
     /// The very line by which it makes `CLOCK_MONOTONIC` of this counter.
     Line(ReferenceLine),
@@ -31,11 +31,11 @@ pub struct ReferenceLine {
     pub base_ticks: u64,
     /// `CLOCK_MONOTONIC` there, ns rounded down.
     pub base_ns: u64,
-    /// What is left of it, in 2^-shift ns.
+    /// The fraction of a nanosecond, in 2^-shift ns.
     pub fraction: u64,
     /// ns a tick, in 2^-shift.
     pub mult: u32,
-    /// At most 32.
+    /// The exponent of the fraction; at most 32.
     pub shift: u32,
 }
 
@@ -52,14 +52,14 @@ impl ReferenceLine {
         u64::try_from(ns.max(0)).unwrap_or(u64::MAX)
     }
 
-    /// Its slope; `None` for a line that stands.
+    /// The slope of the line; `None` for a line that stands.
     pub(super) fn slope(&self) -> Option<Slope> {
         let mult = u64::from(self.mult);
         (mult > 0).then(|| Slope { mult: mult << 28, shift: self.shift.min(32) + 28 })
     }
 
-    /// How much its slope changes when nobody slews: by a unit of the multiplier, between which
-    /// and the next one the kernel alternates; 2^-32, rounded up.
+    /// How much its slope changes without slewing: by a unit of the multiplier, since the kernel
+    /// alternates between two neighbouring multipliers; 2^-32, rounded up.
     pub(super) fn unit(&self) -> u64 {
         (1u64 << RELATIVE_BITS).div_ceil(u64::from(self.mult.max(1))).saturating_add(1)
     }

@@ -9,7 +9,7 @@ use super::settings::ClockSettings;
 use super::timebase::{ReferenceClock, SourceId, Timebase};
 use super::timekeeper::{Context, Timekeeper};
 
-/// What the reference tells of its rate, as far as readings agree.
+/// The reference's statement of its rate, as far as readings agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReferenceState {
     /// Nothing that would be true.
@@ -23,7 +23,7 @@ pub(super) enum ReferenceState {
     Contradicted(ClockEventKind),
 }
 
-/// What a line is drawn by.
+/// The basis of a line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LineBasis {
     pub(super) fit: SlopeFit,
@@ -31,7 +31,7 @@ pub(super) struct LineBasis {
     pub(super) growth: u64,
     pub(super) anchor: ClockSample,
     pub(super) hold: LineValidity,
-    /// What serves in place of [`Status::Steady`].
+    /// The status in place of [`Status::Steady`].
     pub(super) steady: Status,
 }
 

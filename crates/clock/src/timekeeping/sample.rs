@@ -12,8 +12,8 @@ pub(super) struct ClockSample {
     /// The counter, in the middle of the bracket.
     pub(super) ticks: u64,
     /// How far `ticks` may be off: half the width of the bracket, ticks rounded up, and what clock
-    /// and counter move by at once. That is enough for later readings too: the bracket's count
-    /// makes the time told later at most, a reading's own count earlier.
+    /// and counter move by at once. That is enough for later readings too: the bracket's count can
+    /// only make the time read later, a reading's own count only earlier.
     pub(super) half_ticks: u64,
     /// The clock, ns rounded down.
     pub(super) ns: u64,

@@ -6,13 +6,13 @@ use super::slope::{Slope, relative_from_ppb};
 use super::timebase::{Discipline, SourceId};
 use crate::source::{Frequency, FrequencyOrigin};
 
-/// Which source serves at first.
+/// The source that serves at first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     /// The OS clock serves the first reads, at its own bound; a millisecond later the machine is
     /// judged (that takes tens of microseconds), and a counter that can be trusted takes over.
     Judged,
-    /// This one, on the caller's word, from the first read.
+    /// This source serves from the first read, without checks.
     With(SourceId),
 }
 
@@ -29,14 +29,14 @@ pub struct FrequencyHint {
 /// How a clock is to be kept. [`ClockSettings::DEFAULT`] is right unless something is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClockSettings {
-    /// Which source serves at first.
+    /// The source that serves at first.
     pub start: Start,
     /// What the counter's frequency is said to be. `None`: what the machine itself states
     /// ([`super::Timebase::stated`]), which is checked against, but narrows no bound.
     pub prior: Option<FrequencyHint>,
     /// How much the counter's rate against `CLOCK_MONOTONIC` may differ between any two moments of
     /// half a minute, parts per billion: the drift that checks allow for. `None`: 100 ppb while the
-    /// kernel leaves its clock alone, 2000 ppb while somebody synchronises it.
+    /// kernel leaves its clock alone, 2000 ppb while a daemon synchronises it.
     ///
     /// Where the kernel shows by which line it makes its clock of the counter
     /// ([`super::ReferenceRate::Line`]), bounds rest on that line, and need no allowance. Elsewhere they
@@ -49,15 +49,15 @@ pub struct ClockSettings {
     /// The longest interval between calibrations, ns.
     pub longest_interval_ns: u64,
     /// Whether a reader that finds the calibration past its validity calibrates (some 10 us, once,
-    /// one reader; the others take the OS clock meanwhile). Without it no read is much longer than
-    /// one of the OS clock, and somebody must call [`super::Clock::maintain`].
+    /// one reader; the others take the OS clock meanwhile). Without it no read takes much longer
+    /// than one of the OS clock, and the program must call [`super::Clock::maintain`].
     pub readers_refit: bool,
     /// Whether a [`super::MaintenanceThread`] gathers the whole evidence once a counter is steady
     /// ([`super::Clock::examine`]): 0.1 s in threads on the CPUs that the helper may run on.
     pub examine: bool,
     /// How often the kernel is asked about the machine, ns. A look costs some 30 us.
     pub look_every_ns: u64,
-    /// Where the file system begins; `None` for `/`.
+    /// The root of the file system; `None` for `/`.
     pub root: Option<PathBuf>,
 }
 

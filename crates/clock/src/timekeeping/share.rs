@@ -44,16 +44,16 @@ impl SharedPage {
     }
 }
 
-/// Why a file cannot be read as a calibration page.
+/// The reason why a file cannot be read as a calibration page.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenPageError {
-    /// It is shorter than a page.
+    /// The file is shorter than a page.
     #[error(
         "the file has {found} bytes, a calibration page has {BYTES}; take the descriptor that `Clock::share` gives"
     )]
     Truncated {
-        /// Its length, bytes.
+        /// The length of the file, bytes.
         found: u64,
     },
     /// Its size is not sealed, so that its owner could take it away from under a reader.
@@ -61,12 +61,12 @@ pub enum OpenPageError {
         "the file is not sealed against shrinking; take the descriptor that `Clock::share` gives, not a copy of its contents"
     )]
     NotSealed,
-    /// It does not begin as a page does.
+    /// The file does not begin as a page does.
     #[error(
         "the file is not a calibration page (it begins with {found:#018x}); take the descriptor that `Clock::share` gives"
     )]
     NotAPage {
-        /// Its first word.
+        /// The first word of the file.
         found: u64,
     },
     /// Another release of the library wrote it.
@@ -76,10 +76,10 @@ pub enum OpenPageError {
     OtherVersion {
         /// Version of its layout.
         found: u64,
-        /// Its size, bytes.
+        /// The size of the page, bytes.
         bytes: u64,
     },
-    /// It was written for another processor.
+    /// The page was written for another processor.
     #[error(
         "the page is for ELF machine {found}, this is {ARCHITECTURE}; counters of different processors mean different things, read it natively"
     )]
@@ -87,13 +87,13 @@ pub enum OpenPageError {
         /// ELF's number of its architecture.
         found: u64,
     },
-    /// Its counter cannot be read here.
+    /// The page's counter cannot be read on this host.
     #[error("the page is drawn over source {} ({}), which cannot be read here; use `Clock::new`, or let the writer use one that both have (`Clock::set_source`)", .found.0, .found.name())]
     OtherCounter {
         /// The counter.
         found: SourceId,
     },
-    /// It was written in another time namespace, whose `CLOCK_MONOTONIC` began at another time.
+    /// The page was written in another time namespace, whose `CLOCK_MONOTONIC` began at another time.
     #[error(
         "the page's time is {apart_ns} ns from this process's CLOCK_MONOTONIC; run both in one time namespace (time_namespaces(7))"
     )]
@@ -106,10 +106,10 @@ pub enum OpenPageError {
     NotMapped(#[source] io::Error),
 }
 
-/// What is known of a page's writer.
+/// The identity of a page's writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Writer {
-    /// Its process number, in the writer's own namespace.
+    /// The writer's process number, in its own namespace.
     pub pid: u64,
     /// When it last drew a line, ns on `CLOCK_MONOTONIC`.
     pub heartbeat_ns: u64,
@@ -129,7 +129,7 @@ const TIMELINE_NS: u64 = 500_000_000;
 /// Reads as [`super::Clock`] does, but never writes: past the end of the line's validity (the
 /// writer died, or does not maintain it) it gives the OS clock. A writer stopped in the midst of a
 /// switch is waited for some microseconds; then the line before serves, to its end. Should that
-/// writer go on, its new line may begin behind what was told meanwhile: by nanoseconds as a rule,
+/// writer go on, its new line may begin behind times read meanwhile: by nanoseconds as a rule,
 /// by up to a sixteenth of the pause where it left a counter that was ahead.
 #[derive(Debug)]
 pub struct PageReader<B: Timebase = Native> {
@@ -260,7 +260,7 @@ impl<B: Timebase> PageReader<B> {
         PageWords::load(&self.words, word::RECENT_NS, Ordering::Acquire)
     }
 
-    /// Where the page is mapped; as [`super::Clock::page_address`], until this is dropped.
+    /// The address of the mapped page; as [`super::Clock::page_address`], until this is dropped.
     #[must_use]
     pub fn page_address(&self) -> *const u64 {
         self.words.address()
@@ -279,7 +279,7 @@ impl<B: Timebase> PageReader<B> {
         self.own_guard.load(Ordering::Relaxed)
     }
 
-    /// What is known of the writer.
+    /// The identity of the writer.
     #[must_use]
     pub fn writer(&self) -> Writer {
         let header = |index| PageWords::load(&self.words, index, Ordering::Acquire);

@@ -5,7 +5,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slope {
     pub(super) mult: u64,
-    /// At most 63, so that a read masks instead of checking.
+    /// The shift; at most 63, so that a read masks instead of checking.
     pub(super) shift: u32,
 }
 
@@ -91,7 +91,7 @@ pub(super) fn relative(part: u64, whole: u64) -> u64 {
     u64::try_from(relative).unwrap_or(u64::MAX)
 }
 
-/// What a relative error makes of a length: ns, rounded up, held at `u64::MAX`.
+/// The error of a length by a relative error: ns, rounded up, limited to `u64::MAX`.
 pub(super) fn share_of(length_ns: u64, relative: u64) -> u64 {
     let share = (u128::from(length_ns) * u128::from(relative)) >> RELATIVE_BITS;
     u64::try_from(share).unwrap_or(u64::MAX).saturating_add(1)

@@ -1,13 +1,13 @@
-//! What a reader does when the page does not simply give the time.
+//! The reads for which the page alone does not give the time.
 
 use super::bound::{Reading, Status};
 use super::line::{ClockLine, LinePosition, LineValidity};
 use super::reference_rate::ReferenceRate;
 use super::timebase::{ReferenceClock, SourceId, Timebase};
 
-/// How often a reader looks at a page that changes under it before it takes the OS clock.
+/// How often a reader retries on a page that changes under it before it takes the OS clock.
 pub(super) const ATTEMPTS: u32 = 1_000;
-/// For how many looks it waits for a writer in the midst of a switch (a switch takes 0.1 us).
+/// For how many retries it waits for a writer in the midst of a switch (a switch takes 0.1 us).
 pub(super) const PATIENCE: u32 = 200;
 
 /// Behind the base by up to this, a counter was read by a processor that samples early, or whose
@@ -15,7 +15,7 @@ pub(super) const PATIENCE: u32 = 200;
 /// counter further back has stepped.
 const SKEW_NS: u64 = 10_000;
 
-/// Whether somebody should look after the line: it is at its end, or the counter stepped back.
+/// Whether the clock needs maintenance: the line is at its end, or the counter stepped back.
 pub(super) fn is_overdue(line: &ClockLine, place: LinePosition) -> bool {
     match place {
         LinePosition::Within(_) => false,
@@ -24,7 +24,7 @@ pub(super) fn is_overdue(line: &ClockLine, place: LinePosition) -> bool {
     }
 }
 
-/// What a reader wants to know.
+/// The kind of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReadKind {
     /// The time, as the line tells it.
@@ -47,15 +47,15 @@ pub(super) fn confirmed<B: Timebase>(base: &B, line: &ClockLine) -> Option<u32> 
     }
 }
 
-/// The OS clock in place of a line that may not keep its bound any more, but not below what that
-/// line told.
+/// The OS clock in place of a line that may not keep its bound any more, but not below any time
+/// read from that line.
 pub(super) fn os_in_place<B: Timebase>(base: &B, line: &ClockLine, place: LinePosition) -> Reading {
-    let told_ns = match place {
+    let reported_ns = match place {
         LinePosition::Within(ahead) => line.at(ahead),
         LinePosition::Before(_) => line.base_ns,
         LinePosition::After(_) => line.end_ns(),
     };
-    Reading::of_os(base.reference_ns(ReferenceClock::Monotonic), told_ns, Status::OsClock)
+    Reading::of_os(base.reference_ns(ReferenceClock::Monotonic), reported_ns, Status::OsClock)
 }
 
 /// What a line says at a place, with the OS clock where it says nothing.

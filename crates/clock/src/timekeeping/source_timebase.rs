@@ -15,7 +15,7 @@ impl SourceId {
     /// not [`SourceId::OS`].
     #[must_use]
     pub fn from_name(name: SourceName) -> Option<SourceId> {
-        /// Where the numbers of PTP clocks begin.
+        /// The first number of a PTP clock.
         const FIRST_PTP: u16 = 256;
         match name {
             SourceName::Tsc => Some(SourceId::TSC),
@@ -256,7 +256,7 @@ impl<B: Timebase + ?Sized> Timebase for &B {
     pass_on!();
 }
 
-/// Also `Arc<dyn Timebase>`, for whoever wants one type of clock over real and simulated time.
+/// This includes `Arc<dyn Timebase>`: one type of clock over real and simulated time.
 impl<B: Timebase + ?Sized> Timebase for Arc<B> {
     pass_on!();
 }
@@ -269,7 +269,7 @@ mod tests {
     use super::*;
     use crate::source::sim::{Fault, FaultKind, SimConfig};
 
-    /// Time that passes only when told: a first bracket now, the second one later.
+    /// Simulated time passes only by calls: the test takes a first bracket now, the second one later.
     #[test]
     fn the_public_simulated_clock_runs_a_clock() {
         let sim = Arc::new(SimSource::default());
@@ -326,7 +326,7 @@ mod tests {
         assert!(base.supports(base.id()) && base.supports(SourceId::OS));
         assert_eq!(base.ticks(base.id()), base.ticks_enclosing(base.id()));
         let clock = Clock::on(base, ClockSettings::DEFAULT);
-        // It stands still: found at once.
+        // The clock stands still, which is found at once.
         clock.set_source(SourceId::SIMULATED).unwrap();
         assert_eq!((clock.source(), clock.count(EventKind::Stuck)), (SourceId::OS, 1));
         assert_eq!(SourceId::from_name(SourceName::Ptp(3)), Some(SourceId(259)));

@@ -57,11 +57,11 @@ pub enum ReferenceClock {
     Realtime,
     /// `CLOCK_TAI`, ns since 1970.
     Tai,
-    /// `CLOCK_BOOTTIME`: goes on in suspend.
+    /// `CLOCK_BOOTTIME`, which goes on in suspend.
     Boottime,
 }
 
-/// What the reference's timekeeper says of its discipline.
+/// The discipline of the reference, as its timekeeper states it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Discipline {
     /// Whether wall-clock time is synchronised to anything.
@@ -77,14 +77,14 @@ pub struct Discipline {
     pub leap: Leap,
 }
 
-/// What the reference's timekeeper says of a leap second.
+/// The leap second that the reference's timekeeper announces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leap {
     /// None is announced.
     None,
     /// At the next midnight of UTC, or at the last one, if the announcement still stands.
     Announced,
-    /// It is being inserted.
+    /// The leap second is being inserted.
     Running,
 }
 
@@ -147,8 +147,8 @@ pub trait Timebase: Send + Sync {
         0
     }
 
-    /// What is said to be a counter's frequency; `None` if nobody says. Asked once for each
-    /// adoption, not by readers on their way; may take some 50 us.
+    /// The stated frequency of a counter; `None` if none is stated. Called once for each adoption,
+    /// not by reads; it may take some 50 us.
     fn stated(&self, _source: SourceId) -> Option<FrequencyHint> {
         None
     }

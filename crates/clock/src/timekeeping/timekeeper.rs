@@ -17,14 +17,14 @@ use super::slope::{RELATIVE_BITS, Slope, relative_from_ppb};
 use super::timebase::{Discipline, ReferenceClock, SourceId, Timebase};
 use super::wall_clock::Wall;
 
-/// What a timekeeper works on.
+/// The data on which a timekeeper works.
 pub(super) struct Context<'a, B> {
     pub(super) page: &'a Page,
     pub(super) base: &'a B,
     pub(super) settings: &'a ClockSettings,
 }
 
-/// What serves, and what comes next.
+/// The source that serves, and the next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TimekeeperState {
     Fresh,
@@ -36,13 +36,13 @@ pub(super) enum TimekeeperState {
     Measuring,
     /// The OS clock serves until this time (ns), when the machine is judged again.
     Waiting(u64),
-    /// The OS clock serves until somebody says otherwise.
+    /// The OS clock serves until the caller selects a source.
     Resting,
 }
 
-/// For how long the OS clock serves before the machine is judged.
+/// How long the OS clock serves before the machine is judged.
 const JUDGED_AFTER_NS: u64 = 1_000_000;
-/// The same after something that passes.
+/// How long the OS clock serves, after a temporary fault, before sources are checked again.
 const JUDGED_AGAIN_AFTER_NS: u64 = 1_000_000_000;
 /// The first interval between calibrations; they double.
 const FIRST_INTERVAL_NS: u64 = 1_000_000;
@@ -50,11 +50,11 @@ const FIRST_INTERVAL_NS: u64 = 1_000_000;
 const FIRST_WINDOW_NS: u64 = 10_000;
 /// The longest window that a slope is taken over.
 const LONGEST_WINDOW_NS: u64 = 32_000_000_000;
-/// Calibrated for so long, a counter is steady.
+/// A counter is steady after a calibration of this length.
 const STEADY_AFTER_NS: u64 = 1_000_000_000;
-/// What a bound begins with, about: two brackets and the margin for unordered reads.
+/// The usual initial bound: two brackets and the margin for unordered reads.
 const USUAL_BOUND_NS: u64 = 80;
-/// How far MONOTONIC may run from RAW: NTP's 500 ppm and as much by `adjtime`.
+/// How far MONOTONIC may run from RAW: NTP's 500 ppm and another 500 ppm by `adjtime`.
 const SLEWED_AT_MOST_PPB: u64 = 1_000_000;
 /// Brackets of a calibration at most; a bracket as narrow as the narrowest before ends it.
 const TRIES: u32 = 64;
@@ -76,17 +76,17 @@ pub(super) struct Timekeeper {
     pub(super) raw_row: SampleWindow,
     pub(super) fit: Option<SlopeFit>,
     pub(super) raw_fit: Option<SlopeFit>,
-    /// What the counter and the reference move by at once, ticks.
+    /// The common step of the counter and the reference, ticks.
     pub(super) grain: u64,
     /// A half-width that is worth stopping at.
     enough_ticks: u64,
-    /// What is said of the counter's frequency, once somebody was asked.
+    /// The stated frequency of the counter, once it was read.
     pub(super) stated: Option<FrequencyHint>,
     sampled: bool,
     /// Whether the counter was chosen by hand: then the settings say nothing of it.
     chosen_by_caller: bool,
     pub(super) kernel: Option<Discipline>,
-    /// What the reference told of its rate last,
+    /// What the reference stated last about its rate,
     pub(super) reference_state: ReferenceState,
     /// and whether that ever was its own line, and true, since the counter was adopted.
     pub(super) agreed: bool,
@@ -202,12 +202,12 @@ impl Timekeeper {
         }
     }
 
-    /// What the settings say of the frequency of the counter that they choose.
+    /// The frequency in the settings for the counter that they choose.
     fn prior(&self, settings: &ClockSettings) -> Option<FrequencyHint> {
         settings.prior.filter(|_| !self.chosen_by_caller)
     }
 
-    /// Another source by hand, whatever was found before.
+    /// Changes to another source by hand, whatever was found before.
     pub(super) fn change_by_hand<B: Timebase>(&mut self, context: &Context<'_, B>, to: SourceId) {
         let now_ns = context.base.reference_ns(ReferenceClock::Monotonic);
         self.log.note(now_ns, ClockEventKind::ByHand { from: self.source, to });
@@ -216,7 +216,7 @@ impl Timekeeper {
         self.start_source(context, to);
     }
 
-    /// Asks, once for each judgement, what is said of the counter's frequency.
+    /// Reads the stated frequency of the counter, once for each judgement.
     fn sample_reference<B: Timebase>(&mut self, context: &Context<'_, B>, source: SourceId) {
         if !self.sampled {
             self.sampled = true;
@@ -338,7 +338,7 @@ impl Timekeeper {
         self.publish_line(context, &basis)
     }
 
-    /// Looks for reasons to stop trusting; without any draws a new line.
+    /// Checks for reasons to stop trusting; without any it draws a new line.
     fn refit<B: Timebase>(&mut self, context: &Context<'_, B>) -> bool {
         let (source, enough) = (self.source, self.enough_ticks);
         let bracket = |scale| narrowest(context.base, source, scale, self.grain, TRIES, enough);
@@ -358,7 +358,7 @@ impl Timekeeper {
         self.enough_ticks = sample.half_ticks.clamp(1, wider);
         let fit = match self.check(context, &sample, &raw, now_ns) {
             CheckOutcome::Distrust(what) => return self.fail_over(context, now_ns, what),
-            // What was measured is of another rate, and what the rate is now is not told.
+            // The samples belong to an earlier rate, and the present rate is not known.
             CheckOutcome::Sound { .. } | CheckOutcome::Predicted(_) if is_another_rate(rates) => {
                 return self.start_source(context, source);
             }
@@ -373,7 +373,7 @@ impl Timekeeper {
         self.raw_fit = self.raw_row.fit(LONGEST_WINDOW_NS).or(self.raw_fit);
         // After a long pause there is nothing but the latest sample within the longest window.
         let Some(fit) = fit else { return self.start_source(context, self.source) };
-        // Nobody slews what the counter is stated against.
+        // The stated frequency refers to a clock that is never slewed.
         let unslewed = self.raw_fit.unwrap_or(fit);
         if let Some(what) = self.stated.and_then(|stated| contradiction(stated, unslewed)) {
             return self.fail_over(context, now_ns, what);
@@ -431,7 +431,7 @@ impl Timekeeper {
         self.publish(context, |old| line_fit::over_counter(context.base, old, &plan))
     }
 
-    /// Hands over to the OS clock. `floor_ns` is what readers may have been told otherwise.
+    /// Hands over to the OS clock. `floor_ns` is the latest time that readers may have received otherwise.
     pub(super) fn fall_back_to_os_clock<B: Timebase>(
         &mut self,
         context: &Context<'_, B>,
@@ -465,11 +465,11 @@ impl Timekeeper {
         now_ns: u64,
         what: ClockEventKind,
     ) -> bool {
-        // Up to its last sound sample the counter was within its bound, so nobody was told more
-        // than the reference and that bound, unless the line itself says so.
+        // Up to its last sound sample the counter was within its bound, so no reader received a
+        // time beyond the reference and that bound, unless the line itself says so.
         let line = context.page.written().line;
-        let told_ns = now_ns.saturating_add(line.bound_at(line.valid_for));
-        let floor_ns = if self.source == SourceId::OS { 0 } else { told_ns };
+        let reported_ns = now_ns.saturating_add(line.bound_at(line.valid_for));
+        let floor_ns = if self.source == SourceId::OS { 0 } else { reported_ns };
         let stage = if what.passes() {
             TimekeeperState::Waiting(now_ns.saturating_add(JUDGED_AGAIN_AFTER_NS))
         } else {
@@ -486,7 +486,7 @@ impl Timekeeper {
         )
     }
 
-    /// The OS clock serves: takes up what other clocks say, and goes on absorbing.
+    /// Updates the other clocks while the OS clock serves, and goes on absorbing.
     fn update_on_os_clock<B: Timebase>(&mut self, context: &Context<'_, B>) -> bool {
         self.kernel = context.base.discipline();
         self.measure_scales(context, context.base.reference_ns(ReferenceClock::Monotonic));
@@ -535,7 +535,7 @@ impl Timekeeper {
     }
 }
 
-/// By how much an offset moved, if by more than its bounds.
+/// The movement of an offset, if it exceeds its bounds, ns.
 pub(super) fn moved(before: Offset, now: Offset) -> Option<i64> {
     if !before.is_known() || !now.is_known() {
         return None;
@@ -545,7 +545,7 @@ pub(super) fn moved(before: Offset, now: Offset) -> Option<i64> {
     (by_ns.unsigned_abs() > noise_ns).then_some(by_ns)
 }
 
-/// What is to be said if a measured slope contradicts what was stated.
+/// The event for a measured slope that contradicts the stated frequency.
 fn contradiction(stated: FrequencyHint, fit: SlopeFit) -> Option<ClockEventKind> {
     let measured_hz = fit.slope.ticks_floor(1_000_000_000);
     let contradicts = stated.contradicts(fit.slope, fit.error);
@@ -558,8 +558,8 @@ fn is_another_rate((before, now): (ReferenceState, ReferenceState)) -> bool {
     matches!((before, now), (ReferenceState::Generation(a), ReferenceState::Generation(b)) if a != b)
 }
 
-/// The first slope, narrowed by what is said of the frequency if that agrees with what was
-/// measured against a clock that nobody slews.
+/// The first slope, narrowed by what is said of the frequency if that agrees with what was measured
+/// against a clock that is never slewed.
 fn narrowed(
     prior: Option<FrequencyHint>,
     fit: SlopeFit,

@@ -17,7 +17,7 @@ pub struct MeasuredRate {
     pub hertz: u64,
     /// How far the rate may be off, parts per billion rounded up: what brackets around reads leave
     /// open, without the drift allowed for. Once the samples kept reach back to it, a change of the
-    /// rate by some four times as much is found; a smaller one may not be.
+    /// rate by some four times this error is found; a smaller one may not be.
     pub error_ppb: u64,
 }
 

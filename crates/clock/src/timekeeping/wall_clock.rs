@@ -4,17 +4,17 @@
 use super::clock_offsets::Offset;
 use super::slope::{relative, relative_from_ppb, share_of};
 
-/// What vouches for wall-clock time.
+/// The source of wall-clock time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum WallStatus {
-    /// Nobody: the kernel's clock is not synchronised (`STA_UNSYNC`), or does not say.
+    /// No source: the kernel's clock is not synchronised (`STA_UNSYNC`), or its state is unknown.
     Unknown = 0,
     /// The kernel's clock is synchronised; the bound is the synchroniser's (`adjtimex` maxerror).
     Synchronised = 1,
-    /// It was set by hand, with the error stated then.
+    /// Wall-clock time was set by hand, with the error stated then.
     ByHand = 2,
-    /// It is steered by an external reference.
+    /// Wall-clock time is steered by an external reference.
     Steered = 3,
 }
 
@@ -23,9 +23,9 @@ pub enum WallStatus {
 pub struct WallTime {
     /// ns since 1970.
     pub ns: i64,
-    /// Bound on the error against UTC, ns; `None` if nobody vouches for it.
+    /// Bound on the error against UTC, ns; `None` if the bound is unknown.
     pub error_ns: Option<u64>,
-    /// Who vouches.
+    /// The source of the time.
     pub status: WallStatus,
 }
 
@@ -63,7 +63,7 @@ const STEP_NS: i64 = 128_000_000;
 const LARGEST_RATE: i64 = 500 * (1 << 32) / 1_000_000;
 /// How fast a clock of known rate leaves it: 15 ppm (RFC 5905, PHI).
 const PHI_PPB: u64 = 15_000;
-/// How far off a rate may be that nobody measured: 100 ppm, what crystals are sold with.
+/// Bound on the error of an unmeasured rate: 100 ppm, the tolerance with which crystals are sold.
 const UNMEASURED_PPB: u64 = 100_000;
 /// The shortest distance of references over which a rate is worth taking, and over which an error
 /// is absorbed.
@@ -125,7 +125,7 @@ impl WallLine {
     }
 }
 
-/// Who decides what wall-clock time is.
+/// The source of wall-clock time, and its state.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wall {
     pub(super) line: WallLine,
@@ -150,8 +150,8 @@ impl Wall {
     }
 
     /// Steers by a reference: the rate is what the last two references say, an error of up to
-    /// 128 ms is absorbed by 15/16 until the next one is due, a larger one stepped. `kernel` is what was told
-    /// until the first one.
+    /// 128 ms is absorbed by 15/16 until the next one is due, a larger one stepped. `kernel` is the
+    /// offset that served until the first one.
     pub(super) fn steer(&mut self, said: WallReference, kernel: Offset) {
         let follows_kernel = self.line.follows_kernel();
         let here = if follows_kernel {

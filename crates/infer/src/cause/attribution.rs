@@ -16,9 +16,9 @@ use super::trace_patterns::{
     Patterns, Ticks, longest_tick_ns, may_be_budget, may_be_quota, may_be_throttling, tick_ns,
 };
 
-/// Events inside intervals are looked at once there are so many of them.
+/// Events inside intervals are checked once there are this many of them.
 const INSIDE_FEWEST: u64 = 32;
-/// If more than one in so many events of threads of the run lies where the thread was seen to
+/// If more than one in this number of events of threads of the run lies where the thread was seen to
 /// run, events and trace do not have one time line.
 const INSIDE_ONE_IN: u64 = 5;
 
@@ -35,7 +35,7 @@ pub struct Attribution<'a> {
     facts: &'a RunFacts,
     patterns: &'a Patterns,
     kernel: Option<KernelSide<'a>>,
-    /// Where the kernel was not traced.
+    /// Evidence from switch records, where the kernel was not traced.
     switches: Option<SwitchSide<'a>>,
     threads: BTreeMap<u32, Thread>,
     cpus: BTreeMap<u32, Cpu>,
@@ -52,7 +52,7 @@ struct Thread {
     cpu: u32,
     end_ns: i64,
     successor: Option<u32>,
-    /// It was to run from here on, and had not been seen to.
+    /// Whether the thread was to run from here on, and was not seen to run.
     unstarted: bool,
 }
 
@@ -64,7 +64,7 @@ struct Cpu {
     last_tick: Option<i64>,
 }
 
-/// What a reader must know of how the causes were found.
+/// Counts that show how the causes were found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AttributionCounts {
     /// Intervals read.
@@ -138,7 +138,7 @@ impl<'a> Attribution<'a> {
         self.remarks.intervals = self.remarks.intervals.saturating_add(1);
         self.look_at_order(interval);
         self.note_successor(interval);
-        let told = self.kernel.as_mut().and_then(|kernel| kernel.run(interval));
+        let evidence = self.kernel.as_mut().and_then(|kernel| kernel.run(interval));
         let switched = self.switches.as_mut().and_then(|switches| switches.run(interval));
         let fresh = Thread {
             cpu: interval.cpu,
@@ -156,7 +156,7 @@ impl<'a> Attribution<'a> {
             self.remarks.short_ns = self.remarks.short_ns.saturating_add(length);
             return None;
         }
-        let gap = self.attribute(&before, interval, told, switched);
+        let gap = self.attribute(&before, interval, evidence, switched);
         if let Some(kernel) = self.kernel.as_ref().filter(|_| gap.occupants.longest().is_some()) {
             let all = self.ran.entry(gap.cause).or_default();
             for share in kernel.all_that_ran() {
@@ -235,13 +235,13 @@ impl<'a> Attribution<'a> {
         &mut self,
         before: &Thread,
         interval: &Interval,
-        told: Option<KernelEvidence>,
+        evidence: Option<KernelEvidence>,
         switched: Option<SwitchEvidence>,
     ) -> AttributedGap {
         let length = length_ns(before.end_ns, interval.start_ns);
         let refused = self.events_refused();
-        let (told, switched) = (told.filter(|_| !refused), switched.filter(|_| !refused));
-        self.count(interval, told);
+        let (evidence, switched) = (evidence.filter(|_| !refused), switched.filter(|_| !refused));
+        self.count(interval, evidence);
         let cpu_changed = before.cpu != interval.cpu;
         let thread = self.facts.threads.get(&interval.thread);
         let ticks = self.patterns.ticks.get(&before.cpu);
@@ -257,7 +257,7 @@ impl<'a> Attribution<'a> {
             thread,
             onset: interval.onset,
             length,
-            kernel_evidence: told,
+            kernel_evidence: evidence,
             switched,
             successor: before.successor,
             cpu_changed,
@@ -276,7 +276,7 @@ impl<'a> Attribution<'a> {
             interrupts_share: self.part(before, length, |of| of.most),
             signs: signs(before, interval),
         };
-        // What the thread found out, and what the kernel told, is of threads that had begun to run.
+        // Evidence of the thread and of the kernel concerns only threads that had begun to run.
         let verdict = match before.unstarted && interval.evidence.is_none() {
             true => case.judge_unstarted(),
             false => case.classify(),
@@ -296,13 +296,14 @@ impl<'a> Attribution<'a> {
         }
     }
 
-    fn count(&mut self, interval: &Interval, told: Option<KernelEvidence>) {
+    fn count(&mut self, interval: &Interval, evidence: Option<KernelEvidence>) {
         let remarks = &mut self.remarks;
         remarks.gaps = remarks.gaps.saturating_add(1);
         remarks.with_evidence =
             remarks.with_evidence.saturating_add(u64::from(!interval.evidence.is_none()));
-        if let Some(told) = told {
-            let count = if told.hole { &mut remarks.in_holes } else { &mut remarks.with_events };
+        if let Some(evidence) = evidence {
+            let count =
+                if evidence.hole { &mut remarks.in_holes } else { &mut remarks.with_events };
             *count = count.saturating_add(1);
         }
     }
@@ -394,7 +395,7 @@ fn is_edge(interval: &Interval) -> bool {
     interval.start_ns == interval.end_ns
 }
 
-/// What the thread itself found out, and what the trace shows by itself.
+/// The evidence of the thread itself and of the trace.
 fn signs(before: &Thread, interval: &Interval) -> IndicationSet {
     let mut signs = IndicationSet::NONE;
     let mut insert = |sign: Indication, holds: bool| {

@@ -21,11 +21,11 @@ const STOPPED: f64 = 0.8;
 const BELOW_QUIET: f64 = 0.98;
 /// Gaps of that size are periodic, and their period is not the tick's.
 const BELOW_PERIODIC: f64 = 0.97;
-/// It is shorter than half of the shortest ticks, in a virtual machine.
+/// The gap is shorter than half of the shortest ticks, in a virtual machine.
 const BELOW_SHORT: f64 = 0.97;
 /// Of gaps of that size no more than this part can be interrupts; half of it is to be expected.
 pub(super) const MOST_INTERRUPTS: f64 = 0.1;
-/// The same where ticks were counted that do not show.
+/// An interrupt, where ticks were counted that do not show.
 const WITHOUT_TICKS: f64 = 0.5;
 /// An interrupt, or what is below the kernel.
 const IRQ_OR_BELOW: f64 = 0.97;
@@ -33,7 +33,7 @@ const IRQ_OR_BELOW: f64 = 0.97;
 const TICK_CLEARED: f64 = 0.9;
 /// The critical section was cleared, nothing was counted: an interrupt that thought of switching.
 const INTERRUPT_CLEARED: f64 = 0.7;
-/// The same where all that is known is that no switch is possible (section 4, third rule).
+/// An interrupt, where it is only known that no switch is possible (section 4, third rule).
 const INTERRUPT_BY_RULE: f64 = 0.6;
 /// The kernel recorded nothing, but lost events somewhere in the run.
 const SILENT_WITH_LOSSES: f64 = 0.6;
@@ -49,13 +49,13 @@ const QUOTA_BY_IDLE: f64 = 0.9;
 const TIME_SHARED: f64 = 0.9;
 /// A budget explains a long gap that ends on its grid, at most with this: it is not calibrated.
 const MOST_BUDGET: f64 = 0.85;
-/// The same of a quota: beside other work, 72 of 79 were right.
+/// The most for a quota: beside other work, 72 of 79 were right.
 pub(super) const MOST_QUOTA: f64 = 0.91;
-/// The thread yielded and was away for longer than a yield takes, nothing else is known.
+/// The thread yielded and was away for longer than a yield takes; no more is known.
 const YIELDED: f64 = 0.7;
-/// Another CPU, and nothing else is known; not calibrated.
+/// The thread continued on another CPU, and no more is known; not calibrated.
 const MOVED: f64 = 0.85;
-/// A gap of a thread that may be switched, of which nothing else is known.
+/// A gap of a thread that may be switched, without further evidence.
 const GUESSED: f64 = 0.3;
 /// A gap that ordinary threads make each other is not shorter, ns: the shortest turn that
 /// schedulers give.
@@ -94,11 +94,11 @@ pub(super) struct Case<'a> {
 /// Patterns of being kept off the CPU that the gap fits, with what they are worth.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ThrottlePatterns {
-    /// As long as throttling; whether such gaps are a period apart.
+    /// Whether such gaps are a period apart; `None` for a gap not as long as a throttling.
     pub(super) throttled: Option<bool>,
     /// Ended at a replenishment.
     pub(super) replenished: Option<f64>,
-    /// Its reservation is kept from user space.
+    /// Whether a program in user space enforces its reservation.
     pub(super) in_user_space: bool,
     /// Ended with a quota's period.
     pub(super) quota: Option<f64>,
@@ -121,17 +121,19 @@ pub(super) struct Verdict {
 impl Case<'_> {
     pub(super) fn classify(mut self) -> Verdict {
         let (cause, basis) = match self.kernel_evidence {
-            Some(told) if !told.hole => self.by_kernel(&told),
-            told => {
-                if told.is_some() {
+            Some(evidence) if !evidence.hole => self.by_kernel(&evidence),
+            evidence => {
+                if evidence.is_some() {
                     self.signs.insert(Indication::KernelLost);
                 }
                 self.without_kernel()
             }
         };
-        let told = self.kernel_evidence.filter(|told| !told.hole);
-        let named = told.and_then(|told| told.next_thread).filter(|to| *to != KernelEvent::UNTOLD);
-        let ran = told.map(|told| told.occupants).unwrap_or_default();
+        let evidence = self.kernel_evidence.filter(|evidence| !evidence.hole);
+        let named = evidence
+            .and_then(|evidence| evidence.next_thread)
+            .filter(|to| *to != KernelEvent::UNTOLD);
+        let ran = evidence.map(|evidence| evidence.occupants).unwrap_or_default();
         let kernel = ran.longest().map(|share| share.who).or(named.map(Successor::Kernel));
         let recorded = match self.switched {
             Some(SwitchEvidence::Out { to, .. }) => to,
@@ -143,7 +145,7 @@ impl Case<'_> {
             signs: self.signs,
             to: kernel.or(self.successor.or(recorded).map(Successor::OfRun)),
             ran,
-            composition: told.map(|told| told.composition),
+            composition: evidence.map(|evidence| evidence.composition),
         }
     }
 
@@ -163,28 +165,30 @@ impl Case<'_> {
         }
     }
 
-    fn by_kernel(&mut self, told: &KernelEvidence) -> (Cause, CauseBasis) {
-        if told.next_thread.is_some() {
+    fn by_kernel(&mut self, evidence: &KernelEvidence) -> (Cause, CauseBasis) {
+        if evidence.next_thread.is_some() {
             self.signs.insert(Indication::KernelSwitch);
         }
-        if told.worked {
+        if evidence.worked {
             self.signs.insert(Indication::KernelWork);
         }
-        if told.stopped {
+        if evidence.stopped {
             self.signs.insert(Indication::StoppedState);
             return (Cause::Stopped, CauseBasis::Seen);
         }
-        let sums = told.composition;
-        if told.next_thread.is_some() {
+        let sums = evidence.composition;
+        if evidence.next_thread.is_some() {
             if let Some(stop) = self.stopped_by_rule() {
                 return stop;
             }
             let rest = sums.tick_ns.max(sums.irq_ns).max(sums.softirq_ns).max(sums.fault_ns);
             let silent = sums.silent_ns.saturating_sub(DELIVERY_NS);
             if sums.switched_ns >= rest.max(silent) {
-                return match self.switch_seen(told) {
-                    Cause::ContextSwitchInvoluntary if is_idle(told) => self.kept_from_idle(),
-                    Cause::ContextSwitchInvoluntary if gave_way(self.facts, self.thread, told) => {
+                return match self.switch_seen(evidence) {
+                    Cause::ContextSwitchInvoluntary if is_idle(evidence) => self.kept_from_idle(),
+                    Cause::ContextSwitchInvoluntary
+                        if gave_way(self.facts, self.thread, evidence) =>
+                    {
                         self.signs.insert(Indication::TimeSharing);
                         (Cause::RtThrottling, CauseBasis::Inferred { confidence: TIME_SHARED })
                     }
@@ -192,10 +196,10 @@ impl Case<'_> {
                 };
             }
         }
-        if !told.worked && told.next_thread.is_none() {
-            return self.silent(told);
+        if !evidence.worked && evidence.next_thread.is_none() {
+            return self.silent(evidence);
         }
-        (longest(told), CauseBasis::Seen)
+        (longest(evidence), CauseBasis::Seen)
     }
 
     /// A thread that could run left a CPU to idleness: something forbade it to run, or an event is missing.
@@ -211,18 +215,18 @@ impl Case<'_> {
         (Cause::Unknown, CauseBasis::Inferred { confidence: GUESSED })
     }
 
-    fn switch_seen(&self, told: &KernelEvidence) -> Cause {
-        if told.moved_away && self.cpu_changed {
+    fn switch_seen(&self, evidence: &KernelEvidence) -> Cause {
+        if evidence.moved_away && self.cpu_changed {
             Cause::Migration
-        } else if told.waiting || self.onset == IntervalStart::Yield {
+        } else if evidence.waiting || self.onset == IntervalStart::Yield {
             Cause::ContextSwitchVoluntary
         } else {
             Cause::ContextSwitchInvoluntary
         }
     }
 
-    fn silent(&mut self, told: &KernelEvidence) -> (Cause, CauseBasis) {
-        if told.complete {
+    fn silent(&mut self, evidence: &KernelEvidence) -> (Cause, CauseBasis) {
+        if evidence.complete {
             self.signs.insert(Indication::KernelSilent);
             if self.periodic {
                 self.signs.insert(Indication::Periodic);
@@ -301,7 +305,7 @@ impl Case<'_> {
         CauseBasis::Inferred { confidence: confidence.max(GUESSED) }
     }
 
-    /// What the records of the thread's switches say.
+    /// The cause by the records of the thread's switches.
     fn recorded_switch(&mut self) -> Option<Cause> {
         let (sign, cause) = match self.switched? {
             SwitchEvidence::Kept => (Indication::NoRecordedSwitch, None),
@@ -317,7 +321,7 @@ impl Case<'_> {
         cause
     }
 
-    /// What the kernel's counters say.
+    /// The cause by the kernel's counters.
     fn counted_switch(&self) -> Option<Cause> {
         let involuntary = self.signs.contains(Indication::CountedInvoluntary);
         let voluntary = self.signs.contains(Indication::CountedVoluntary);
@@ -370,8 +374,8 @@ impl Case<'_> {
         self.classify_below_kernel()
     }
 
-    /// No switch, no fault, no tick: an interrupt, or what is below the kernel. The kernel's counts of interrupts
-    /// say when there was none, or how few there were for so many gaps.
+    /// No switch, no fault, no tick: an interrupt, or a cause below the kernel. The kernel's counts
+    /// of interrupts show when there was no interrupt, or fewer than gaps.
     fn classify_below_kernel(&mut self) -> (Cause, CauseBasis) {
         let machine = self.facts.virtual_machine;
         if machine == Some(true) {
@@ -381,7 +385,7 @@ impl Case<'_> {
             self.signs.insert(Indication::Periodic);
         }
         let inferred = |cause, confidence| (cause, CauseBasis::Inferred { confidence });
-        // What says when ticks are, says when no other interrupt was.
+        // Evidence of the ticks also shows when no other interrupt came.
         if self.ticks_missing {
             self.signs.insert(Indication::TicksMissing);
             return inferred(Cause::IrqOrBelow, WITHOUT_TICKS);
@@ -474,16 +478,16 @@ pub(super) fn is_real_time(policy: Policy) -> bool {
 }
 
 /// Whether the CPU was idle for most of the time in which the thread was off it.
-fn is_idle(told: &KernelEvidence) -> bool {
-    let idle = told.occupants.iter().find(|share| share.who == Successor::Kernel(0));
-    idle.is_some_and(|idle| idle.ns > told.composition.switched_ns / 2)
+fn is_idle(evidence: &KernelEvidence) -> bool {
+    let idle = evidence.occupants.iter().find(|share| share.who == Successor::Kernel(0));
+    idle.is_some_and(|idle| idle.ns > evidence.composition.switched_ns / 2)
 }
 
 /// The work that took the longest. What no event accounts for is the delivery of that work, but
 /// for what is longer than any delivery.
-fn longest(told: &KernelEvidence) -> Cause {
-    let sums = told.composition;
-    let tick = if told.other_timer { Cause::Irq } else { Cause::TimerTick };
+fn longest(evidence: &KernelEvidence) -> Cause {
+    let sums = evidence.composition;
+    let tick = if evidence.other_timer { Cause::Irq } else { Cause::TimerTick };
     let silent = sums.silent_ns.saturating_sub(DELIVERY_NS);
     let parts = [
         (sums.switched_ns, Cause::ContextSwitch),

@@ -1,4 +1,4 @@
-//! What is known about a run beside its trace. All of it may be absent: then only the trace speaks.
+//! Facts about a run besides its trace. All of them may be absent: then only the trace counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,22 +13,22 @@ pub const REPORTED_NS: u64 = 1_000;
 pub struct RunFacts {
     /// The threads by their numbers.
     pub threads: BTreeMap<u32, ThreadFacts>,
-    /// Timer ticks per second, where the kernel told.
+    /// Timer ticks per second; `None` where the kernel does not state them.
     pub tick_hz: Option<u32>,
-    /// Where the kernel's tick lies on the run's time line, where that is known.
+    /// The kernel's tick on the run's time line, if it is known.
     pub tick_clock: Option<TickClock>,
     /// Interrupts of the CPUs, where the kernel's counts were read.
     pub interrupts: BTreeMap<u32, InterruptFacts>,
     /// Whether a hypervisor is below the kernel.
     pub virtual_machine: Option<bool>,
-    /// What keeps real-time threads from using all of a CPU.
+    /// The kernel's limit on the CPU time of real-time threads.
     pub rt_limit: Option<RtLimit>,
     /// The kernel's numbers of all real-time threads that are not of the run and ran for a millisecond or more, where
     /// that is known.
     pub real_time: Option<BTreeSet<u32>>,
     /// The control group's quota, and whether it stopped the group in this run.
     pub quota: Option<Quota>,
-    /// What the kernel's events cover, where there are any.
+    /// The coverage of the kernel's events, if it was traced.
     pub kernel: Option<KernelCoverage>,
     /// What the events are where the kernel was not traced: records of the threads' own switches.
     pub switches: Option<SwitchFacts>,
@@ -61,7 +61,7 @@ pub struct TickClock {
     pub period_ns: u64,
     /// A moment at which CPU 0 has one, ns from the run's start.
     pub at_ns: i64,
-    /// By how much it comes later on each further CPU, ns.
+    /// The delay of the tick on each further CPU, ns.
     pub skew_ns: u64,
 }
 
@@ -72,7 +72,7 @@ pub struct InterruptFacts {
     pub most: u64,
     /// Those of devices and from other CPUs (`RES` and `CAL` of `/proc/interrupts`), which may be shorter than ticks.
     pub others: u64,
-    /// Those of its timer, ticks among them.
+    /// Timer interrupts, ticks among them.
     pub timer: u64,
     /// Stretches of the run in which there was none, ns from its start, ascending.
     pub quiet: Vec<(i64, i64)>,
@@ -91,7 +91,7 @@ impl InterruptFacts {
 /// Facts about a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadFacts {
-    /// Its policy, where it is known.
+    /// The scheduling policy, if it is known.
     pub policy: Option<Policy>,
     /// Whether it neither waits nor yields by itself.
     pub never_waits: bool,
@@ -100,7 +100,7 @@ pub struct ThreadFacts {
     /// Whether it has a real-time priority above that of all threads of the run that share a CPU
     /// with it.
     pub highest: bool,
-    /// Its reservation: budget and period, ns.
+    /// The reservation: budget and period, ns.
     pub reservation: Option<(u64, u64)>,
     /// Whether that is kept from user space, and not by the deadline class.
     pub in_user_space: bool,
@@ -118,7 +118,7 @@ pub struct RtLimit {
     /// Whether the kernel said in this run that it throttles. Most say it once since boot, so that
     /// silence says nothing.
     pub logged: bool,
-    /// For how long real-time threads that are not of the run had a CPU meanwhile, ns: their turns look the same.
+    /// How long real-time threads outside the run had a CPU meanwhile, ns: their turns look like throttling.
     pub others_ns: u64,
     /// Whether more may have run, which ended meanwhile: for how long is not known.
     pub others_ended: bool,
@@ -131,11 +131,11 @@ pub struct Quota {
     pub period_ns: u64,
     /// Periods of this run in which the group was stopped (`nr_throttled`, after less before).
     pub throttled: u64,
-    /// For how long, ns (`throttled_usec`), where the kernel tells; summed over CPUs.
+    /// The throttled time, ns (`throttled_usec`), where the kernel reports it; summed over CPUs.
     pub throttled_ns: Option<u64>,
 }
 
-/// What the kernel's events of a run cover.
+/// The coverage of the kernel's events of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelCoverage {
     /// CPUs whose events were recorded: for each, how many were lost.

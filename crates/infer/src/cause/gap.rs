@@ -7,9 +7,9 @@ use super::indications::IndicationSet;
 /// How a cause is known (section 4 keeps these apart).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CauseBasis {
-    /// It follows from what was seen: non-statistical inference.
+    /// The cause follows from the evidence: non-statistical inference.
     Seen,
-    /// It is the best explanation of what was seen many times: statistical inference.
+    /// The cause is the best explanation of what was seen many times: statistical inference.
     Inferred {
         /// From 0 to 1.
         confidence: f64,
@@ -17,7 +17,7 @@ pub enum CauseBasis {
 }
 
 impl CauseBasis {
-    /// From 0 to 1; what was seen has 1.
+    /// From 0 to 1; a cause that was seen has 1.
     #[must_use]
     pub fn confidence(self) -> f64 {
         match self {
@@ -42,9 +42,9 @@ const MOST_RAN: usize = 3;
 /// A thread, and for how long it had the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OccupantShare {
-    /// Who; the kernel's number 0 is nobody: the CPU was idle.
+    /// The occupant; the kernel's number 0 means that the CPU was idle.
     pub who: Successor,
-    /// For how long, ns; interrupts that came meanwhile are in it.
+    /// The time that it had, ns, with interrupts that came meanwhile.
     pub ns: u64,
 }
 
@@ -124,7 +124,7 @@ pub struct AttributedGap {
     pub to_thread: Option<Successor>,
     /// Who had the CPU for how long, where the kernel's events cover all of the gap.
     pub occupants: GapOccupants,
-    /// Where the time went, where the kernel's events cover all of the gap.
+    /// The parts of the gap, where the kernel's events cover all of it.
     pub composition: Option<GapBreakdown>,
 }
 

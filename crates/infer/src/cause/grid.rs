@@ -12,20 +12,20 @@ const NARROWEST_BIN_NS: i64 = 10_000;
 const BINS: (i64, i64) = (32, 256);
 /// A peak is this many bins wide.
 const PEAK_BINS: usize = 3;
-/// A window is closed when so many moments are to be expected in it.
+/// A window is closed when this many moments are to be expected in it.
 const WINDOW: u64 = 48;
-/// A peak with fewer moments is none.
+/// A peak needs at least this many moments.
 const FEWEST: u64 = 3;
 /// A peak must stand out of what chance puts there by this factor.
 const OVER_CHANCE: u64 = 4;
 /// Phases that are kept; a clock that drifts more often than this has no grid.
 const MOST_PHASES: usize = 1_024;
 
-/// Looks for a grid of one period.
+/// Searches a grid of one period.
 #[derive(Clone, Debug)]
 pub(super) struct GridFinder {
     period_ns: i64,
-    /// Of how many moments to expect at least one must be on the grid.
+    /// At least one in this number of moments to expect must be on the grid.
     one_in: u64,
     histogram: Vec<u32>,
     bin_ns: i64,
@@ -42,7 +42,7 @@ pub(super) struct GapGrid {
     pub(super) period_ns: i64,
     /// How far from a point a moment may be.
     pub(super) reach_ns: i64,
-    /// From when on the grid had which phase.
+    /// The phases of the grid, each with the time from which it holds.
     phases: Vec<(i64, i64)>,
     /// Moments in the peaks.
     pub(super) hits: u64,
@@ -76,7 +76,7 @@ impl GridFinder {
         })
     }
 
-    /// So much time passed in which points of the grid would have been seen, ns.
+    /// Adds a time in which points of the grid would have been seen, ns.
     pub(super) fn pass(&mut self, ns: u64) {
         self.waited_ns = self.waited_ns.saturating_add(ns);
     }
@@ -169,7 +169,7 @@ impl GapGrid {
     /// How likely a moment on the grid is there for the grid's reason, from 0 to 1.
     pub(super) fn confidence(&self) -> f64 {
         let by_chance = self.chance_milli as f64 / 1_000.0 / (self.hits.max(1) as f64);
-        // One in so many is left for what a count of that size cannot exclude.
+        // A part of one in the number of hits is left for what a count of that size cannot exclude.
         let unknown = 1.0 / (self.hits as f64 + 2.0);
         (1.0 - by_chance - unknown).clamp(0.0, 1.0)
     }

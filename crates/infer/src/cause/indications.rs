@@ -1,8 +1,8 @@
-//! What speaks for the cause of a gap: a small set, and its words.
+//! Indications of the cause of a gap: a small set, and their words.
 
 use std::fmt;
 
-/// One thing that was noticed about a gap.
+/// One piece of evidence for the cause of a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Indication {
@@ -38,11 +38,11 @@ pub enum Indication {
     OnTickGrid = 14,
     /// Gaps of this size come back at a fixed distance.
     Periodic = 15,
-    /// It is as long as real-time throttling stops a thread.
+    /// The gap is as long as real-time throttling stops a thread.
     ThrottlingLength = 16,
     /// Gaps of that length are a throttling period apart.
     ThrottlingPeriod = 17,
-    /// It ended when the reservation was replenished.
+    /// The gap ended when the reservation was replenished.
     Replenished = 18,
     /// It ended with a period of the control group's quota, which stopped the group in this run.
     QuotaPeriod = 19,

@@ -2,9 +2,9 @@
 //!
 //! Each thread has an account from the end of its last interval on. Events of the CPU on which it
 //! runs are charged to it; once it is switched out only a switch back to it counts, and the time of the CPU
-//! for which it waits is charged to whoever has that. The kernel's
-//! number of a thread is learnt: whoever a switch takes off a CPU on which a thread of the run was
-//! seen just before is that thread.
+//! for which it waits is charged to the occupant of that CPU. The kernel's number of a thread is
+//! learnt: a thread that a switch takes off a CPU, on which a thread of the run was seen just
+//! before, is that thread.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use hourglass_model::{Interval, KernelEvent, KernelEventKind, Vector};
 use super::facts::{KernelCoverage, RunFacts};
 use super::gap::{GapBreakdown, GapOccupants, OccupantShare, Successor, length_ns};
 
-/// Nested contexts that are told apart; deeper ones count for the innermost of these.
+/// Nested contexts that are distinguished; deeper ones count for the innermost of these.
 const DEEPEST: usize = 8;
 /// `TASK_STOPPED` and `TASK_TRACED` of `sched_switch` (trace/events/sched.h).
 const STOPPED_STATES: u64 = 0x4 | 0x8;
@@ -24,7 +24,7 @@ const TIMERS: usize = 8;
 /// A timer that expired so often in a row at the tick's distance is the tick's.
 const TICKS_IN_A_ROW: u8 = 8;
 
-/// What the kernel was doing.
+/// The kernel's activity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum KernelActivity {
     #[default]
@@ -36,13 +36,13 @@ enum KernelActivity {
     Signal,
 }
 
-/// What the kernel's events say about a gap.
+/// The evidence of the kernel's events about a gap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct KernelEvidence {
     pub(super) composition: GapBreakdown,
-    /// Who took the CPU first, if the thread was switched out.
+    /// The thread that took the CPU first, if the thread was switched out.
     pub(super) next_thread: Option<u32>,
-    /// Who had the CPU for how long while it was switched out.
+    /// The occupants of the CPU while it was switched out, with their times.
     pub(super) occupants: GapOccupants,
     /// Whether the thread was waiting when it was switched out.
     pub(super) waiting: bool,
@@ -99,7 +99,7 @@ struct Cpu {
 pub(super) struct Soundness {
     /// Events of threads of the run that lay in a gap, as they must.
     pub(super) in_gaps: u64,
-    /// Those that lay where the thread was seen to run.
+    /// Events that lay where the thread was seen to run.
     pub(super) inside: u64,
     /// Events that were lost, as the events themselves say.
     pub(super) lost: u64,
@@ -114,7 +114,7 @@ pub(super) struct KernelSide<'a> {
     cpus: BTreeMap<u32, Cpu>,
     numbers: BTreeMap<u32, u32>,
     soundness: Soundness,
-    /// Who had the CPU in the last gap, all of them.
+    /// All occupants of the CPU in the last gap.
     last: BTreeMap<u32, u64>,
 }
 
@@ -207,7 +207,7 @@ impl<'a> KernelSide<'a> {
         (covers(account.cpu) && covers(interval.cpu)).then_some(account.evidence)
     }
 
-    /// Who had the CPU in the gap that [`KernelSide::run`] told of last.
+    /// The occupants of the CPU in the gap that [`KernelSide::run`] reported last.
     pub(super) fn all_that_ran(&self) -> impl Iterator<Item = OccupantShare> + '_ {
         let who = move |number: &u32| match self.numbers.get(number) {
             Some(thread) => Successor::OfRun(*thread),
@@ -295,7 +295,7 @@ impl<'a> KernelSide<'a> {
     fn switch(&mut self, event: &KernelEvent) {
         let waiting = self.accounts.iter_mut().filter(|(_, account)| account.waits_for(event.cpu));
         for (thread, account) in waiting {
-            // Who leaves a CPU had taken it: that switch is missing.
+            // A thread that leaves a CPU had taken it before: that switch is missing.
             account.evidence.hole |= self.numbers.get(&event.a) == Some(thread);
             account.charge(event.a, event.ns);
         }
@@ -322,7 +322,7 @@ impl<'a> KernelSide<'a> {
             Some(account) => account.number.is_none_or(|number| number == event.a),
             None => false,
         };
-        let Some(thread) = known.or(here.filter(fits)).filter(|_| !is_nobody(event.a)) else {
+        let Some(thread) = known.or(here.filter(fits)).filter(|_| !is_no_thread(event.a)) else {
             return;
         };
         let error_ns = self.error_ns();
@@ -364,7 +364,7 @@ impl<'a> KernelSide<'a> {
 }
 
 /// Whether this is no thread's number: the idle CPU's, or that of one that was not named.
-fn is_nobody(number: u32) -> bool {
+fn is_no_thread(number: u32) -> bool {
     number == 0 || number == KernelEvent::UNTOLD
 }
 

@@ -18,7 +18,7 @@ impl Sizes {
         *count = count.saturating_add(1);
     }
 
-    /// Those of the same power of two, and longer ones.
+    /// Counts lengths of this power of two, and longer ones.
     pub(super) fn at_least(&self, length_ns: u64) -> u64 {
         let longer = &self.counts[Sizes::place(length_ns)..];
         longer.iter().fold(0, |sum, count| sum.saturating_add(*count))

@@ -5,31 +5,31 @@
 
 use super::gap::length_ns;
 
-/// Sizes are told apart by powers of two, ns.
+/// Sizes are distinguished by powers of two, ns.
 const SIZES: usize = 64;
-/// So many gaps before each are looked at.
+/// Number of gaps before each that are compared with it.
 const LOOK_BACK: usize = 16;
 /// Distances are counted in steps of this, ns.
 const STEP_NS: u64 = 250_000;
 /// Steps that are counted; the longest period is their product with the step, 128 ms.
 const STEPS: usize = 512;
-/// The shortest period, in steps: what is shorter cannot be told from a burst.
+/// The shortest period, in steps: a shorter one cannot be distinguished from a burst.
 const SHORTEST: usize = 4;
-/// With fewer gaps of a size nothing is said.
+/// Sizes with fewer gaps give no period.
 const FEWEST: u64 = 20;
-/// One in so many gaps must have another one at the period's distance.
+/// One in this number of gaps must have another one at the period's distance.
 const ONE_IN: u64 = 3;
 /// The period's distance must be this many times as frequent as the average one.
 const OVER_AVERAGE: u64 = 6;
-/// It must be so many times as frequent as distances a little shorter and longer: gaps that come
+/// It must be this many times as frequent as distances a little shorter and longer: gaps that come
 /// in bursts have many short distances, but none that stands out.
 const OVER_NEIGHBOURS: u64 = 3;
-/// So many steps away is a little shorter or longer.
+/// Distance in steps that counts as a little shorter or longer.
 const NEIGHBOUR: usize = 3;
-/// A distance is a period within one part in so many.
+/// A distance is a period within one part in this number.
 const PARTS: u64 = 64;
 
-/// Looks for periods among the gaps of one CPU.
+/// Searches periods among the gaps of one CPU.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RepeatFinder {
     sizes: Vec<Option<Box<Size>>>,
@@ -46,12 +46,12 @@ struct Size {
 /// The periods of the gaps of one CPU by their size.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Repeats {
-    /// For each power of two: the period, ns.
+    /// The period of each power of two, ns.
     periods: Vec<Option<u64>>,
 }
 
 impl Repeats {
-    /// From which to which length, ns, and with which period.
+    /// The lengths, from and to, and the period of each size, ns.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
         let sizes = self.periods.iter().enumerate();
         sizes.filter_map(|(size, period)| {
@@ -86,7 +86,7 @@ fn size_of(length_ns: u64) -> usize {
 }
 
 impl RepeatFinder {
-    /// A gap that nothing else explains.
+    /// Adds a gap without another explanation.
     pub(super) fn push(&mut self, start: i64, length: u64) {
         let at = size_of(length);
         if self.sizes.is_empty() {

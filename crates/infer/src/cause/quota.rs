@@ -1,24 +1,24 @@
 //! Which long gaps a control group's quota made, also where others compete for the CPU.
 //!
 //! A stopped group goes on when the next period of its quota begins: its gaps hold that moment, the same in each
-//! period, and end there or, where a competitor has the CPU, some turns later. The kernel counts in how many
-//! periods it stopped the group; so many of the longest gaps show where the periods begin. A group that overdrew pays for
+//! period, and end there or, where a competitor has the CPU, some turns later. The kernel counts in how many periods it
+//! stopped the group; this number of the longest gaps shows where the periods begin. A group that overdrew pays for
 //! several periods in one gap, which holds a beginning wherever that is.
 
 use super::gap::length_ns;
 
-/// Phases are told apart in so many steps of a period.
+/// Number of steps of a period in which phases are distinguished.
 const STEPS: usize = 500;
-/// With fewer gaps there is no phase.
+/// Fewer gaps give no phase.
 const FEWEST: usize = 3;
 /// Of the longest gaps at least this part must hold the moment, per cent.
 const MOST_HOLD: usize = 60;
-/// Those that hold it may be fewer where a period's step is looked at, per cent of the most.
+/// Steps count as candidates down to this part of the most gaps that hold one, per cent.
 const PLATEAU: u32 = 90;
 /// Long gaps that are kept.
 const MOST: usize = 50_000;
 
-/// Looks for the moment at which a quota's periods begin.
+/// Searches the moment at which a quota's periods begin.
 #[derive(Clone, Debug)]
 pub(super) struct QuotaFinder {
     period_ns: i64,
@@ -86,13 +86,13 @@ impl QuotaFinder {
         length_ns(start, end) >= self.period_ns.unsigned_abs()
     }
 
-    /// In how many periods the group is stopped that has this gap, at least.
+    /// The least number of periods in which a group with this gap is stopped.
     fn periods(&self, start: i64, end: i64) -> usize {
         let whole = length_ns(start, end) / self.period_ns.unsigned_abs().max(1);
         usize::try_from(whole).unwrap_or(usize::MAX).max(1)
     }
 
-    /// Where the periods begin, by gaps that are shorter than one.
+    /// The start of the periods, by gaps that are shorter than one.
     fn phase_ns(&self, gaps: &[(i64, i64)]) -> Option<i64> {
         if gaps.len() < FEWEST {
             return None;

@@ -15,7 +15,7 @@ use super::trace_patterns::{longest_tick_ns, may_be_quota, may_be_throttling};
 
 /// A wait was counted in a span that may wait: or it was a stop, which the thread's counters do not tell apart.
 const WAITED: f64 = 0.9;
-/// Of a wait in which the host stole at least half as much: from the thread, or from others while it waited.
+/// Confidence for a wait of which the host stole at least half, from the thread or from others while it waited.
 const STOLEN: f64 = 0.5;
 /// The quota's time of stops is not known, or not for all of the loss: it may be the quota, or not.
 const QUOTA_UNKNOWN: f64 = 0.5;
@@ -23,7 +23,7 @@ const QUOTA_UNKNOWN: f64 = 0.5;
 /// What a thread found out about a span in which it was off the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpanSeen {
-    /// For how long, ns.
+    /// The lost time, ns.
     pub lost_ns: u64,
     /// Switches forced on the thread.
     pub involuntary: u64,
@@ -33,9 +33,9 @@ pub struct SpanSeen {
     pub major_faults: u64,
     /// Whether it went on upon another CPU.
     pub cpu_changed: bool,
-    /// Whether the kernel cleared the critical section; `None` where there is none.
+    /// Whether the kernel cleared the critical section; `None` without one.
     pub cleared: Option<bool>,
-    /// For how long quotas stopped its control groups meanwhile, ns; `None` without a quota.
+    /// How long quotas stopped its control groups meanwhile, ns; `None` without a quota.
     pub throttled_ns: Option<u64>,
     /// Whether the thread was under other quotas for a part of it, so that not all that stopped it is counted.
     pub other_quotas: bool,
@@ -119,7 +119,7 @@ fn signs(seen: &SpanSeen) -> IndicationSet {
     signs
 }
 
-/// Whether the counts may lack stops of a quota that took so long.
+/// Whether the counts may lack stops of a quota with the length of the gap.
 fn is_quota_unknown(thread: &ThreadFacts, seen: &SpanSeen) -> bool {
     // The period is not known, so that a loss of any length may be a stop.
     let any = Quota { period_ns: u64::MAX, throttled: 1, throttled_ns: None };
@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(moved(&ordinary, Some(0), 60 * MS, 0), waited);
     }
 
-    /// What a host steals from a thread that has its CPU looks like a wait of it: the evidence says so.
+    /// Time that a host steals from a running thread looks like its wait: the evidence says so.
     #[test]
     fn a_wait_within_stolen_time_is_not_certain() {
         let of = |waits, voluntary, stolen_ns| {

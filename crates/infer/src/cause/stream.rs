@@ -62,7 +62,7 @@ impl<I, K: Iterator> AttributedGaps<'_, I, K> {
         self.attribution.remarks()
     }
 
-    /// Who had the CPU in the gaps so far.
+    /// The occupants of the CPU in the gaps so far.
     #[must_use]
     pub fn ran(&self) -> &RanByCause {
         self.attribution.ran()

@@ -11,7 +11,7 @@ use hourglass_model::{Interval, KernelEvent, KernelEventKind};
 use super::facts::{RunFacts, SwitchFacts};
 use super::kernel::Soundness;
 
-/// What the records say about a gap.
+/// The evidence of switch records about a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SwitchEvidence {
     /// The thread left its CPU.
@@ -21,7 +21,7 @@ pub(super) enum SwitchEvidence {
         /// The thread of the run that took the CPU, by its number there.
         to: Option<u32>,
     },
-    /// It did not, and no record is missing.
+    /// The thread did not leave its CPU, and no record is missing.
     Kept,
 }
 
@@ -140,12 +140,12 @@ impl<'a> SwitchSide<'a> {
 }
 
 impl Thread {
-    /// It has a CPU again.
+    /// The thread has a CPU again.
     fn come_back(&mut self) {
         let Some(left) = &mut self.first_switch_out else { return };
         left.returned = true;
         if let Some(again) = self.last_switch_out.take() {
-            // Of switches that nobody can put in their places the thread's own wait is the reason.
+            // For switches whose order is not known the thread's own wait is the reason.
             left.waited |= again.waited && self.vague;
         }
     }

@@ -51,7 +51,7 @@ impl CauseTally {
     }
 
     /// One report for each cause, by total time lost, the most first. A cause's confidence is the
-    /// mean of its gaps', each weighing as much as it is long.
+    /// mean of its gaps', weighted by their lengths.
     #[must_use]
     pub fn reports(&self) -> Vec<CauseReport> {
         let report = |(cause, sum): (&Cause, &Sum)| {
@@ -73,7 +73,7 @@ impl CauseTally {
     }
 }
 
-/// Who had the most of the CPU. Names are not known here.
+/// The occupants with the most CPU time. Their names are not known here.
 fn ran(all: &BTreeMap<Successor, u64>) -> Vec<OccupantReport> {
     let most =
         GapOccupants::from_shares(all.iter().map(|(who, ns)| OccupantShare { who: *who, ns: *ns }));

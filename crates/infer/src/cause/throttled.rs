@@ -11,22 +11,22 @@ use super::gap::Successor;
 use super::grid::periods_apart;
 use super::kernel::KernelEvidence;
 
-/// Throttlings are a period apart within one part in so many (measured: 1.000 to 1.004 s).
+/// Throttlings are a period apart within one part in this number (measured: 1.000 to 1.004 s).
 const PARTS: u64 = 50;
 /// Gaps of that length that are kept of a thread: three hours of throttlings.
 const MOST: usize = 10_000;
-/// So many a period apart are no chance among others that come more often.
+/// At least this many a period apart are not chance among others that come more often.
 const FEWEST: usize = 3;
 
 /// The gaps of a thread that are as long as throttling makes them, by their starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Candidates {
     starts: Vec<i64>,
-    /// Their lengths together, ns.
+    /// The sum of their lengths, ns.
     lost_ns: u64,
 }
 
-/// Those of them that may be throttlings, by their starts, ascending.
+/// Gaps that may be throttlings, by their starts, ascending.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Throttlings {
     periodic: Vec<i64>,
@@ -41,7 +41,7 @@ impl Candidates {
         }
     }
 
-    /// `slack_ns` is by how much a throttling may begin late: the kernel looks at each tick.
+    /// `slack_ns` is the largest delay of a throttling: the kernel checks at each tick.
     pub(super) fn finish(self, limit: RtLimit, slack_ns: u64) -> Throttlings {
         let apart = |a: i64, b: i64| periods_apart(a, b, limit.period_ns, PARTS);
         let least = limit.period_ns.saturating_sub(limit.period_ns / PARTS);
@@ -102,9 +102,9 @@ impl RtLimit {
 
 /// A gap that may hold a part of a throttling is not shorter, ns: the kernel stops threads at its tick.
 pub(super) const PART_NS: u64 = 1_000_000;
-/// What two switches take beside the turn of a competitor, ns.
+/// The time of two switches besides the turn of a competitor, ns.
 const SWITCHES_NS: u64 = 20_000;
-/// How sure a long gap is no throttling, where others had as much time as the thread lost.
+/// Confidence that a long gap is not a throttling, where others had the time that the thread lost.
 const COVERED: f64 = 0.8;
 
 /// What a thread lost in gaps in which it may have been switched out or stopped.
@@ -144,7 +144,7 @@ impl Lost {
 pub(super) fn gave_way(
     facts: &RunFacts,
     thread: Option<&ThreadFacts>,
-    told: &KernelEvidence,
+    evidence: &KernelEvidence,
 ) -> bool {
     let policy = thread.and_then(|thread| thread.policy);
     let limited = matches!(policy, Some(Policy::Fifo(_) | Policy::RoundRobin(_)));
@@ -158,9 +158,9 @@ pub(super) fn gave_way(
             known.is_some_and(|policy| !is_real_time(policy))
         }
     };
-    let shares = told.occupants.iter().filter(|share| time_sharing(share.who));
+    let shares = evidence.occupants.iter().filter(|share| time_sharing(share.who));
     let ns = shares.map(|share| share.ns).fold(0, u64::saturating_add);
-    ns > told.composition.switched_ns / 2 && ns >= PART_NS
+    ns > evidence.composition.switched_ns / 2 && ns >= PART_NS
 }
 
 impl Throttlings {

@@ -10,23 +10,23 @@ use super::log2_buckets::Sizes;
 /// A tick that is late begins within this behind its point, ns: measured in a virtual machine.
 const LATE_NS: i64 = 40_000;
 
-/// With fewer gaps that hold a tick nothing is said.
+/// The minimum number of gaps that hold a tick.
 const FEWEST: u64 = 3;
-/// Of the gaps that hold a tick so many are the tick's, where nothing else is there; and what is lost of that
-/// where all would be there by chance. Measured, `bench/record/infer-calibration-*`.
+/// Share of the gaps holding a tick that the tick made, where nothing else is there; and what is
+/// lost of that where all would be there by chance. Measured, `bench/record/infer-calibration-*`.
 const TICK: f64 = 0.98;
 const OTHER_AT_CHANCE: f64 = 0.1;
-/// Where most gaps at the points are there by chance, those no longer than this, ns, that hold one are ticks; of such
-/// gaps at least so many were: 0.97 and 0.88 were measured.
+/// Where most gaps at the points are there by chance, those no longer than this, ns, that hold one
+/// are ticks; at least this share of such gaps was: 0.97 and 0.88 were measured.
 const LONGEST_NS: u64 = 50_000;
 const TICK_AT_CHANCE: f64 = 0.88;
-/// Of the ticks to expect one in so many shows at least, where their points are right and ticks were counted.
+/// Of the ticks to expect at least one in this number shows, where their points are right and ticks were counted.
 const SHOWN_ONE_IN: u64 = 20;
-/// With fewer ticks to expect nothing is said of those that do not show: a second at 250 Hz.
+/// The minimum number of expected ticks to judge ticks that do not show: a second at 250 Hz.
 const FEWEST_EXPECTED: u64 = 250;
-/// With fewer ticks nothing is known of how short they are.
+/// The minimum number of ticks to know the shortest tick.
 const FEWEST_LENGTHS: u64 = 50;
-/// One tick in so many is shorter than the shortest that counts.
+/// One tick in this number is shorter than the shortest that counts.
 const SHORT_ONE_IN: u64 = 20;
 
 /// Follows what the gaps of one CPU have to do with its tick.
@@ -51,7 +51,7 @@ pub(super) struct TickGrid {
 }
 
 impl TickGrid {
-    /// That of `cpu`; `None` for a period that is none.
+    /// The grid of `cpu`; `None` for an invalid period.
     pub(super) fn new(clock: TickClock, cpu: u32) -> Option<TickGrid> {
         let period_ns = i64::try_from(clock.period_ns).ok().filter(|ns| *ns > LATE_NS)?;
         let skew_ns = clock.skew_ns.saturating_mul(u64::from(cpu)) % clock.period_ns;
@@ -76,7 +76,7 @@ impl TickGaps {
         &self.grid
     }
 
-    /// A thread ran for so long.
+    /// Adds a time in which a thread ran, ns.
     pub(super) fn pass(&mut self, ns: u64) {
         self.passed_ns = self.passed_ns.saturating_add(ns);
     }
@@ -120,8 +120,8 @@ impl TickGaps {
         enough.then(|| self.lengths.lower_bound(self.hits / SHORT_ONE_IN) / 2)
     }
 
-    /// How sure it is that a gap of this length that holds a point is the tick, where ticks do not show: in it is a tick, if
-    /// so many timer interrupts were `counted`.
+    /// How sure it is that a gap of this length that holds a point is the tick, where ticks do not
+    /// show: it holds a tick, if `counted` timer interrupts came.
     pub(super) fn among_others(&self, length: u64, counted: u64) -> Option<f64> {
         let there = self.hits >= FEWEST && counted.saturating_mul(2) >= self.expected();
         (there && length <= LONGEST_NS).then_some(TICK_AT_CHANCE)

@@ -18,10 +18,10 @@ use super::tick::TickGaps;
 
 /// Ticks per second that kernels are built with.
 const TICK_RATES: [u32; 4] = [1_000, 300, 250, 100];
-/// Of the ticks to expect one in so many must be seen where the rate is known, and where not.
+/// Of the ticks to expect one in this number must be seen where the rate is known, and where not.
 const TICKS_KNOWN: u64 = 4;
 const TICKS_GUESSED: u64 = 2;
-/// Of the ends of a thread's long gaps one in so many must be a replenishment.
+/// Of the ends of a thread's long gaps one in this number must be a replenishment.
 const REPLENISHED_ONE_IN: u64 = 3;
 /// A gap for a budget or a quota is not shorter, ns.
 const STOPPED_NS: u64 = 100_000;
@@ -52,15 +52,15 @@ struct Thread {
 #[derive(Clone, Debug)]
 struct Cpu {
     occupant: Option<u32>,
-    /// Where the tick's moments are known.
+    /// The tick, if its moments are known.
     clocked: Option<TickGaps>,
-    /// Where they are not.
+    /// Searches for the tick, if they are not known.
     ticks: Vec<GridFinder>,
     kept: Sizes,
     repeats: RepeatFinder,
 }
 
-/// What the gaps of a trace have in common.
+/// Patterns that the gaps of a trace have in common.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Patterns {
     pub(super) ticks: BTreeMap<u32, Ticks>,
@@ -68,7 +68,7 @@ pub struct Patterns {
     /// Gaps that were no switch and no tick.
     pub(super) kept: BTreeMap<u32, Sizes>,
     pub(super) throttlings: BTreeMap<u32, Throttlings>,
-    /// What threads lost that the real-time limit may have stopped.
+    /// The losses of threads that the real-time limit may have stopped.
     pub(super) lost: BTreeMap<u32, Lost>,
     pub(super) replenished: BTreeMap<u32, GapGrid>,
     pub(super) quota: Option<QuotaPeriods>,
@@ -79,9 +79,9 @@ pub struct Patterns {
 /// The ticks of a CPU.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Ticks {
-    /// On a grid that is known.
+    /// Ticks on a known grid.
     Clocked(Box<TickGaps>),
-    /// On a grid that was found.
+    /// Ticks on a grid that was found.
     Found(GapGrid),
 }
 
@@ -146,7 +146,7 @@ pub struct TickFound {
     pub period_ns: u64,
     /// Share of the ticks to expect that were seen, per mille.
     pub seen_per_mille: u64,
-    /// That a gap on the grid is a tick, from 0 to 1.
+    /// The confidence that a gap on the grid is a tick, from 0 to 1.
     pub confidence: f64,
 }
 
@@ -154,9 +154,9 @@ pub struct TickFound {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RepeatFound {
     pub cpu: u32,
-    /// They are at least so long, ns.
+    /// Their minimum length, ns.
     pub from_ns: u64,
-    /// They are shorter than this, ns.
+    /// Their length is below this, ns.
     pub to_ns: u64,
     /// Their distance, ns.
     pub period_ns: u64,
@@ -308,7 +308,7 @@ pub(super) fn may_be_quota(thread: Option<&ThreadFacts>, length: u64, quota: Quo
     let ordinary = thread
         .and_then(|thread| thread.policy)
         .is_none_or(|policy| matches!(policy, Policy::Other(_) | Policy::Batch | Policy::Idle));
-    // Whom a competitor keeps waiting behind that comes back later, by a period.
+    // A thread that also waits for a competitor may come back a period later.
     let periods = (length / quota.period_ns.max(1)).saturating_sub(1);
     ordinary && length >= STOPPED_NS && periods <= quota.throttled
 }
@@ -335,7 +335,7 @@ pub(super) fn may_be_throttling(
     real_time && stop > 0 && length >= stop.saturating_sub(stop / SHORT_PARTS) && length <= most
 }
 
-/// A throttling is shorter by one part in so many at most, and later by one in so many.
+/// A throttling is shorter by at most one part in the first number, and later by one in the second.
 const SHORT_PARTS: u64 = 5;
 const LATE_PARTS: u64 = 50;
 

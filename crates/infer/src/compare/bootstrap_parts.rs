@@ -17,10 +17,10 @@ const DRAWS: usize = 1_000;
 const T_95: f64 = 2.093;
 const NORMAL_95: f64 = 1.960;
 
-/// A percentile must have so many measurements above it in each run.
+/// A percentile must have this many measurements above it in each run.
 const LEAST_ABOVE: f64 = 10.0;
 
-/// So many parts of each run must hold a measurement.
+/// Minimum number of parts of each run that must hold a measurement.
 const LEAST_FILLED: usize = 10;
 
 /// Neighbouring parts may resemble each other up to this; what is more alike has no interval that
@@ -218,9 +218,9 @@ fn percentiles(cells: &[Cell], weights: &Weights) -> (u64, [Option<f64>; 3]) {
 
 /// How uncertain each quantity is, and how far the most uncertain of them strays.
 struct Uncertainty {
-    /// Standard error of the difference; `None` where there is none to be had.
+    /// Standard error of the difference; `None` where it cannot be computed.
     error: [Option<f64>; DRAWN],
-    /// So many standard errors the quantities stray together in 19 of 20 draws.
+    /// Standard errors within which all quantities together stay in 19 of 20 draws.
     together: f64,
     filled: (usize, usize),
 }
@@ -309,7 +309,7 @@ fn difference(a: [Option<f64>; DRAWN], b: [Option<f64>; DRAWN]) -> [Option<f64>;
     std::array::from_fn(|at| Some(b[at]? - a[at]?))
 }
 
-/// By how many standard deviations the farthest quantity of a draw lies off.
+/// The distance of the farthest quantity of a draw, standard deviations.
 fn farthest(
     draw: &[Option<f64>; DRAWN],
     centre: &[Option<f64>; DRAWN],

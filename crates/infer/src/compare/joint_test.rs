@@ -21,20 +21,20 @@ use super::signed_rank::signed_ranks;
 /// every quantity that a run has ([`DetectableRounds`]).
 const HANDICAP: u64 = 4;
 
-/// What is said to have moved is wrong at most once in so many comparisons of equals: 1 - `USUAL`.
+/// A reported change is wrong at most once in this number of comparisons of equals: 1 - `USUAL`.
 const ONCE_IN: u64 = 20;
 
-/// Up to so many pairs all signs are tried; with more, they are drawn.
+/// All signs are tried up to this number of pairs; with more, they are drawn.
 const MOST_ENUMERATED: usize = 13;
 
-/// So many are drawn, besides the signs that there were.
+/// Number of draws, besides the observed signs.
 const DRAWN: usize = 10_000;
 
 /// A quantity of a family.
 pub(super) struct Candidate {
-    /// Second less first, pair by pair. All candidates of a family have the same pairs.
+    /// Second minus first, pair by pair. All candidates of a family have the same pairs.
     pub(super) differences: Vec<f64>,
-    /// Whether it is looked at first.
+    /// Whether it is judged first.
     pub(super) is_primary: bool,
 }
 
@@ -119,7 +119,7 @@ pub struct DetectableRounds {
 }
 
 impl DetectableRounds {
-    /// Of these quantities. Those that only explain others are a family of their own.
+    /// The rounds for these quantities. Those that only explain others are a family of their own.
     #[must_use]
     pub fn of_all<'a>(quantities: impl IntoIterator<Item = &'a Quantity>) -> DetectableRounds {
         let (leading, others): (Vec<_>, Vec<_>) =
@@ -127,7 +127,7 @@ impl DetectableRounds {
         DetectableRounds::of(leading.len(), others.len())
     }
 
-    /// Of a family with so many quantities that lead and so many others.
+    /// Rounds for a family of `leading` quantities and `others`.
     #[must_use]
     pub fn of(leading: usize, others: usize) -> DetectableRounds {
         let (leading, others) = (leading as u64, others as u64);
@@ -155,7 +155,7 @@ fn patterns_up_to(most: u64) -> u64 {
     sum
 }
 
-/// The smallest number of rounds that has so many patterns of signs that `reached` are few among them.
+/// The smallest number of rounds with enough patterns of signs for `reached` of them to be rare.
 fn rounds_for(reached: u64) -> u64 {
     u64::from((reached.max(1) * ONCE_IN).next_power_of_two().ilog2())
 }
@@ -286,7 +286,7 @@ mod tests {
         }
     }
 
-    /// Seven rounds that agree on the median decide it, although five maxima are looked at as well.
+    /// Seven rounds that agree on the median decide it, although five maxima are judged as well.
     #[test]
     fn a_maximum_does_not_take_what_the_median_needs() {
         let median: Vec<f64> = (1..=7).map(f64::from).collect();

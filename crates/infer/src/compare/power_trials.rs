@@ -22,7 +22,7 @@ fn normal(random: &mut Stream) -> f64 {
 /// `run -d 0.2s -w LAT 1ms`, later by `shift`: what it has to compare. `mood` is what both runs of a round share.
 fn run(random: &mut Stream, mood: f64, shift: f64) -> Vec<Value> {
     let p50 = P50_NS + mood + P50_STRAYS_NS * normal(random) + shift;
-    // One run in five meets somebody else's millisecond.
+    // One run in five loses a millisecond to other work.
     let struck = |random: &mut Stream| match random.below(5) {
         0 => 3e6 * random.share(),
         _ => 2e4 * random.share(),
@@ -59,7 +59,7 @@ fn failed(trials: u64, fail: impl Fn(u64) -> bool) -> Vec<u64> {
     (0..trials).filter(|seed| fail(*seed)).collect()
 }
 
-/// Of so many trials, a twentieth may fail, and three standard deviations of that.
+/// The failures allowed in `trials`: a twentieth, and three standard deviations of that.
 fn most_of(trials: u64) -> f64 {
     let trials = trials as f64;
     trials * 0.05 + 3.0 * (trials * 0.05 * 0.95).sqrt()
@@ -77,8 +77,8 @@ fn a_against_a_is_the_same_or_unknown() {
     }
 }
 
-/// The same with everything that a run can have, each number for itself, and some runs far off. No margin
-/// here: each change counts.
+/// Equal runs with all numbers that a run can have, each for itself, and some runs far off. No
+/// margin here: each change counts.
 #[test]
 fn equal_runs_are_seldom_called_different_by_rounds() {
     const TRIALS: u64 = 150;

@@ -1,4 +1,4 @@
-//! What is compared.
+//! The quantities that are compared.
 
 use std::fmt;
 
@@ -7,9 +7,9 @@ use std::fmt;
 pub enum Quantity {
     /// The gap that half of all do not exceed, ns.
     GapP50,
-    /// That 99 of 100 do not exceed.
+    /// The length that 99 of 100 gaps do not exceed.
     GapP99,
-    /// That 999 of 1000 do not exceed.
+    /// The length that 999 of 1000 gaps do not exceed.
     GapP999,
     GapMax,
     /// Gaps in a second that was watched.
@@ -18,9 +18,9 @@ pub enum Quantity {
     GapLost,
     /// The lateness of a wake-up that half of all do not exceed, ns.
     LatencyP50,
-    /// That 99 of 100 do not exceed.
+    /// The latency that 99 of 100 do not exceed.
     LatencyP99,
-    /// That 999 of 1000 do not exceed.
+    /// The latency that 999 of 1000 do not exceed.
     LatencyP999,
     LatencyMax,
     /// Periods that were not finished in time, or lost, per cent.
@@ -84,7 +84,7 @@ impl Quantity {
         )
     }
 
-    /// Which share of the measurements lies below it, for percentiles.
+    /// The share of the measurements below it, for percentiles.
     pub(super) fn percentile(&self) -> Option<f64> {
         match self {
             Quantity::GapP50 | Quantity::LatencyP50 => Some(0.5),
@@ -94,8 +94,8 @@ impl Quantity {
         }
     }
 
-    /// Changes below this are none in any case, in its unit: what clocks resolve, or what a person
-    /// cares for.
+    /// Changes below this margin do not count, in its unit: the resolution of clocks, or what a
+    /// person cares for.
     pub(super) fn least_margin(&self) -> f64 {
         match self.unit() {
             "ns" => 10.0,
@@ -136,7 +136,7 @@ pub struct Value {
 }
 
 impl Value {
-    /// Whether the value says more than a maximum does: so many measurements lie above it.
+    /// Whether the value says more than a maximum does: at least `least` measurements lie above it.
     pub(super) fn has_above(&self, least: f64) -> bool {
         let above = |share: f64| self.count as f64 * (1.0 - share) >= least * (1.0 - 1e-9);
         self.quantity.percentile().is_none_or(above)

@@ -12,7 +12,7 @@ use crate::statistics::{Estimate, USUAL, mean};
 /// sixteen times.
 pub const LEAST_ROUNDS: usize = 6;
 
-/// A percentile of a run must have so many measurements above it; else it is the maximum.
+/// A percentile of a run must have this many measurements above it; else it is the maximum.
 const LEAST_ABOVE: f64 = 1.0;
 
 /// Compares the runs of each round: the quantities of the first and of the second way of running.
@@ -63,7 +63,7 @@ fn family(
     changes.map(|change| change.judged(rules)).collect()
 }
 
-/// Which of the rows moved, those at `sound` considered together.
+/// The rows that moved, those at `sound` considered together.
 fn moved(rows: &[Row], sound: &[usize], rules: &Rules) -> Vec<bool> {
     let mut moved = vec![false; rows.len()];
     let candidate = |row: &Row| Candidate {

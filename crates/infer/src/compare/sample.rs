@@ -34,7 +34,7 @@ struct RunTotals {
     causes: BTreeMap<String, u64>,
 }
 
-/// What a comparison needs of a run, all threads together.
+/// The data of a run for comparisons, all threads together.
 #[derive(Clone, Debug)]
 pub struct RunSample {
     elapsed_ns: u64,
@@ -48,7 +48,7 @@ pub struct RunSample {
 }
 
 impl RunSample {
-    /// Of a run that took so long; nothing of it is known yet.
+    /// A sample of a run of `elapsed_ns`, without measurements yet.
     #[must_use]
     pub fn new(elapsed_ns: u64) -> RunSample {
         RunSample {
@@ -211,7 +211,7 @@ fn sorted(measured: &[MeasuredValue]) -> Vec<u64> {
     sorted
 }
 
-/// A percentile, or the maximum for what is none.
+/// A percentile, or the maximum for other quantities.
 fn percentile(sorted: &[u64], quantity: &Quantity) -> Option<f64> {
     quantile_of(sorted, quantity.percentile().unwrap_or(1.0)).map(|ns| ns as f64)
 }

@@ -5,7 +5,7 @@
 
 use crate::statistics::Estimate;
 
-/// Up to so many pairs the distribution of the rank sum is counted out.
+/// The distribution of the rank sum is exact up to this number of pairs.
 const MOST_EXACT: usize = 60;
 
 /// The standard normal quantity exceeds it in absolute value once in twenty times.
@@ -53,7 +53,7 @@ pub(super) fn shift(differences: &[f64]) -> Option<Estimate> {
 }
 
 /// How many of the means lie outside of the interval on each side: the largest rank sum to which
-/// at most one in forty comes. `None` if there is none.
+/// at most one in forty comes. `None` without one.
 fn left_out(count: usize) -> Option<usize> {
     const TAIL: f64 = 0.025;
     if count > MOST_EXACT {
@@ -102,7 +102,7 @@ mod tests {
     }
 
     /// Tables of the test (Hollander and Wolfe, A.4): the largest rank sums with a tail of 0.025 or
-    /// less are 0 for 6 pairs, 8 for 10 and 52 for 20; with five pairs there is none.
+    /// less are 0 for 6 pairs, 8 for 10 and 52 for 20; five pairs have no such sum.
     #[test]
     fn ends_of_the_interval() {
         assert_eq!(left_out(5), None);

@@ -76,7 +76,7 @@ fn has_moved(metrics: &[DiffMetric]) -> bool {
     matches!(overall(metrics), DiffVerdict::Better | DiffVerdict::Worse)
 }
 
-/// Of so many trials, a twentieth may fail, and three standard deviations of that.
+/// The failures allowed in `trials`: a twentieth, and three standard deviations of that.
 fn most_of(trials: f64) -> f64 {
     trials * 0.05 + 3.0 * (trials * 0.05 * 0.95).sqrt()
 }
@@ -136,7 +136,7 @@ fn twice_as_long_is_found_by_parts() {
     assert!(p50.ci_lo <= p50.change && p50.change <= p50.ci_hi, "{p50:?}");
 }
 
-/// The same run twice is the same run.
+/// A run compared with itself is the same.
 #[test]
 fn a_run_is_the_same_as_itself() {
     let run = Machine::new(3).run();
@@ -150,7 +150,7 @@ fn a_run_is_the_same_as_itself() {
     assert_eq!(said(&metrics, "gaps.max_ns"), DiffVerdict::Same);
 }
 
-/// The same seed gives the same intervals; another one, others.
+/// Equal seeds give equal intervals; different seeds give different ones.
 #[test]
 fn the_seed_decides_what_is_drawn() {
     let (a, b) = (Machine::new(1).run(), Machine::new(2).run());
@@ -159,7 +159,7 @@ fn the_seed_decides_what_is_drawn() {
     assert_ne!(of(1), of(2));
 }
 
-/// Below six rounds nothing is judged; the numbers are given all the same.
+/// Below six rounds there is no verdict; the numbers are given nevertheless.
 #[test]
 fn few_rounds_are_no_verdict() {
     let (mut a, mut b) = (Machine::new(1), Machine::new(2));

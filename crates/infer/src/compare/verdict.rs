@@ -7,7 +7,7 @@ use crate::statistics::Estimate;
 
 const PER_CENT: f64 = 100.0;
 
-/// By what is judged.
+/// The rules of a verdict.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rules {
     /// Changes up to this share of the first value count as none, per cent.
@@ -29,11 +29,11 @@ pub(super) struct QuantityChange {
     pub(super) quantity: Quantity,
     pub(super) a: Option<f64>,
     pub(super) b: Option<f64>,
-    /// With its interval, if it has one.
+    /// The change with its interval, if it has one.
     pub(super) change: Option<Estimate>,
     /// Whether it moved, all quantities considered together.
     pub(super) is_significant: bool,
-    /// Why it cannot be judged; empty if it can.
+    /// The reason why it cannot be judged; empty if it can.
     pub(super) reason: String,
     /// Rounds that there were, and from how many on it can be decided; both 0 with one run each.
     pub(super) rounds: u64,

@@ -97,7 +97,7 @@ fn what_lasts_until_the_end_counts() {
         occupants: vec![(8, 45), (9, 45)],
     };
     assert_eq!(delays_of(&seen), [&expected]);
-    // The same at first sight, but it had the CPU.
+    // The events look alike at first sight, but the thread had the CPU.
     let (_, seen) = follow(InitialState::Runnable(1), &[switch(5, 1, 70, 9, 1)], 90);
     let ran = RunSegment { from_ns: 0, to_ns: 5, cpu: 1, onset: IntervalStart::Start };
     assert_eq!(seen, [DelayEvent::Ran(70, ran)]);

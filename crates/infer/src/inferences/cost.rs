@@ -1,15 +1,15 @@
-//! What something costs, from the gaps that it made.
+//! The cost of an event, from the gaps that it made.
 
 use crate::statistics::{Estimate, USUAL, median, mode, quantile_of};
 
-/// Gaps longer than the third quartile by so many times the distance of the quartiles are set aside
+/// Gaps longer than the third quartile by this many times the distance of the quartiles are set aside
 /// (J. W. Tukey, *Exploratory Data Analysis*, 1977, section 2D). Up to a quarter of the gaps may be
 /// contaminated without moving the limit by more than that.
 const FENCE: f64 = 1.5;
 
-/// A gap of the same kind is not much longer than the shortest ones (section 4): at most so many times
-/// as long as the third shortest, or the one in a hundred that is shortest. What is longer holds the whole
-/// turn of somebody else.
+/// A gap of the same kind is not much longer than the shortest ones (section 4): at most this many
+/// times as long as the third shortest, or the one in a hundred that is shortest. A longer gap
+/// holds the whole turn of another thread.
 const NOT_MUCH_LONGER: u64 = 10;
 const SHORTEST: usize = 2;
 const SHORT_ONES: f64 = 0.01;
@@ -23,7 +23,7 @@ const FEW_OF_ALL: f64 = 0.02;
 pub struct CostEstimate {
     /// The shortest gap: the fastest path, ns.
     pub fastest_ns: u64,
-    /// Where the gaps that were kept lie densest, ns.
+    /// The length at which the kept gaps are densest, ns.
     pub mode_ns: u64,
     /// Median of the gaps that were kept, with its 95 % interval, ns.
     pub median: Estimate,
@@ -32,7 +32,7 @@ pub struct CostEstimate {
     /// Gaps that were set aside: longer than [`CostEstimate::limit_ns`], contaminated by other activity or
     /// by a path of unpredictable length.
     pub set_aside: u64,
-    /// The longest gap that was kept may have been so long, ns.
+    /// Maximum length of a gap that was kept, ns.
     pub limit_ns: u64,
     /// Whether mode and median speak of the cost: enough gaps are not much longer than the shortest.
     /// If not, most gaps held something else, and only the fastest path is known.
@@ -40,7 +40,7 @@ pub struct CostEstimate {
 }
 
 impl CostEstimate {
-    /// The cost that gaps of these lengths, ns, speak of. `None` without a gap.
+    /// The cost by gaps of these lengths, ns. `None` without a gap.
     #[must_use]
     pub fn of(mut lengths: Vec<u64>) -> Option<CostEstimate> {
         lengths.sort_unstable();

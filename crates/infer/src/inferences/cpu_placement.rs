@@ -10,7 +10,7 @@ use hourglass_model::Interval;
 pub struct PlacedTrace {
     /// The records, in their order, with CPUs counted from 0 by their first use.
     pub intervals: Vec<Interval>,
-    /// CPUs that were needed. The machine has at least so many.
+    /// Minimum number of CPUs of the machine that recorded the trace.
     pub cpus: u32,
     /// Records that might as well have run on another of these CPUs: more than one was free, and
     /// the thread had not run on any of them last.
@@ -20,8 +20,8 @@ pub struct PlacedTrace {
 /// Gives every record a CPU, whatever number it has: no two records of a CPU overlap, and no more CPUs
 /// are used than threads are seen to run at once.
 ///
-/// A thread goes on where it ran last if nobody has run there since, or if that CPU is free; otherwise it
-/// takes the CPU that became free last: whoever stopped there was preempted in order to run it, while a
+/// A thread goes on where it ran last if no thread has run there since, or if that CPU is free; otherwise it takes the
+/// CPU that became free last: the thread that stopped there was preempted in order to run it, while a
 /// thread that goes on all the time has a CPU of its own (section 7). The records must come in the order
 /// of their starts.
 #[must_use]
@@ -84,7 +84,7 @@ mod tests {
 
     /// Turns of pinned threads come back as they were: every thread of a CPU is found on one.
     #[test]
-    fn pinned_threads_are_told_apart() {
+    fn pinned_threads_are_distinguished() {
         let mut records: Vec<Interval> = Vec::new();
         for cpu in 0..3 {
             // Different lengths of turns, so that no two CPUs switch at the same time.
@@ -101,7 +101,7 @@ mod tests {
             }
         }
         records.sort_by_key(|record| record.start_ns);
-        // As long as all CPUs are busy.
+        // Only records while all CPUs are busy.
         records.retain(|record| record.end_ns < 49_000);
         let placed = place(records.iter().copied());
         assert_eq!(placed.cpus, 3);

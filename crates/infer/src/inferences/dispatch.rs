@@ -14,7 +14,7 @@ pub struct TailShare {
     /// The limit, ns.
     pub than_ns: u64,
     pub samples: u64,
-    /// Their share of all, from 0 to 1, with its 95 % interval.
+    /// The share of these records, from 0 to 1, with its 95 % interval.
     pub share: Estimate,
 }
 

@@ -9,7 +9,7 @@ const NS: &str = "ns";
 const PER_SECOND: &str = "1/s";
 const SHARE: &str = "1";
 
-/// What all numbers of a statement have in common.
+/// The fields that all numbers of a statement have in common.
 #[derive(Clone, Copy)]
 struct StatementHeader {
     name: &'static str,
@@ -61,11 +61,11 @@ fn basis(certain: bool) -> InferenceBasis {
 }
 
 impl Statements {
-    /// As a document has them: costs of switches, switches and quanta, interrupts, shares.
+    /// The statements for a document: costs of switches, switches and quanta, interrupts, shares.
     #[must_use]
     pub fn document(&self) -> Vec<Inference> {
         let mut all = Vec::new();
-        // What a switch costs is never certain, only that there was one.
+        // The cost of a switch is never certain, only the switch itself.
         let costs = [
             ("switch_cost_voluntary", &self.voluntary),
             ("switch_cost_involuntary", &self.involuntary),
@@ -81,7 +81,7 @@ impl Statements {
             all.push(StatementHeader::certain("switches", None).estimate("rate", PER_SECOND, rate));
         }
         if let Some(quantum) = &self.quantum {
-            // That it was preempted may be certain; that nobody else ran within the turn is not.
+            // That it was preempted may be certain; that no other thread ran within the turn is not.
             let about = StatementHeader {
                 basis: InferenceBasis::Statistical,
                 ..StatementHeader::certain("quantum", None)
@@ -113,7 +113,7 @@ impl Statements {
 }
 
 impl Dispatch {
-    /// As a document has it.
+    /// The statements for a document.
     #[must_use]
     pub fn document(&self, thread: u32) -> Vec<Inference> {
         let about = StatementHeader::certain("dispatch_latency", Some(thread));
@@ -130,7 +130,7 @@ impl Dispatch {
 }
 
 impl MissedShare {
-    /// As a document has it.
+    /// The statements for a document.
     #[must_use]
     pub fn document(&self, thread: u32) -> Vec<Inference> {
         let about = StatementHeader::certain("deadlines", Some(thread));

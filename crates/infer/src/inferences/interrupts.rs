@@ -1,4 +1,4 @@
-//! What interrupts cost a thread (section 3.1 and section 4, third rule).
+//! The cost of interrupts to a thread (section 3.1 and section 4, third rule).
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::statistics::{Estimate, USUAL, Windows};
 /// measuring loop itself, delayed.
 const SHORTEST_NS: i64 = 300;
 
-/// What interrupts, and whatever else is no thread, took from a thread.
+/// The time that interrupts, and other work outside threads, took from a thread.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InterruptCost {
     pub thread: u32,
@@ -43,20 +43,20 @@ pub struct Interrupts {
     threads: BTreeMap<u32, Thread>,
 }
 
-/// What the evidence says of a gap before a record.
+/// The evidence about a gap before a record.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OccupancyEvidence {
-    Nobody,
-    Somebody,
+    Unoccupied,
+    Occupied,
     Unknown,
 }
 
 fn ran(interval: &Interval) -> OccupancyEvidence {
     match (interval.evidence.cleared, interval.evidence.counted) {
         (_, Some(counted)) if counted.involuntary > 0 || counted.voluntary > 0 => {
-            OccupancyEvidence::Somebody
+            OccupancyEvidence::Occupied
         }
-        (Some(false), _) | (_, Some(_)) => OccupancyEvidence::Nobody,
+        (Some(false), _) | (_, Some(_)) => OccupancyEvidence::Unoccupied,
         _ => OccupancyEvidence::Unknown,
     }
 }
@@ -82,7 +82,7 @@ impl Interrupts {
         }
         let Some(thread) = self.threads.get_mut(&interval.thread) else { return };
         let ran = ran(interval);
-        if ran == OccupancyEvidence::Somebody {
+        if ran == OccupancyEvidence::Occupied {
             return;
         }
         let gap = interval.start_ns.saturating_sub(end_ns);
@@ -90,7 +90,7 @@ impl Interrupts {
             return;
         }
         let alone = thread.fact.highest && thread.fact.never_blocks;
-        thread.certain &= alone || ran == OccupancyEvidence::Nobody;
+        thread.certain &= alone || ran == OccupancyEvidence::Unoccupied;
         thread.lengths.push(u64::try_from(gap).unwrap_or(0));
         thread.often.event(end_ns);
         thread.lost.stretch(end_ns, interval.start_ns);
@@ -115,7 +115,7 @@ impl Interrupts {
     }
 }
 
-/// What interrupts cost each thread; see [`Interrupts`].
+/// The cost of interrupts to each thread; see [`Interrupts`].
 #[must_use]
 pub fn interrupts(
     trace: impl IntoIterator<Item = Interval>,
@@ -159,8 +159,8 @@ mod tests {
         assert!(!lower.certain, "another thread may have run");
     }
 
-    /// What the kernel counted as a switch is none; where it says of each gap that there was none,
-    /// the statement is certain for any thread.
+    /// A gap that the kernel counted as a switch is not an interrupt; where its counts show each
+    /// gap without a switch, the statement is certain for any thread.
     #[test]
     fn evidence_decides() {
         let mut records = clock();

@@ -13,8 +13,8 @@
 //! `infer::inferences` has a file for each: it takes records in the order of their starts and gives a statement
 //! whose numbers carry 95 % intervals (`infer::statistics`). `Collector` feeds one reading of a trace to all;
 //! `document.rs` flattens statements into `model::Inference`. What a trace does not say (which threads never
-//! block, which is the highest) `lab::inferences` takes from the manifest. By whose will a thread left its CPU is
-//! told by its next record; a gap is a cost only if the CPU cannot have been idle meanwhile.
+//! block, which is the highest) `lab::inferences` takes from the manifest. The next record of a thread shows
+//! by whose will it left its CPU; a gap is a cost only if the CPU cannot have been idle meanwhile.
 
 mod cache;
 mod cost;
@@ -39,10 +39,10 @@ pub use quantum::{Quantum, quantum};
 pub use statements::{Collector, Statements};
 pub use switches::{Switch, SwitchKind, Switches, switch_cost, switch_rate, switches};
 
-/// What is known of a thread beside its trace.
+/// Facts about a thread besides its trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadFact {
-    /// Its number in the run.
+    /// The number of the thread in the run.
     pub thread: u32,
     /// When it began, ns from the run's start.
     pub start_ns: i64,

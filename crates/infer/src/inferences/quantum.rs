@@ -6,7 +6,7 @@ use crate::statistics::{Estimate, USUAL, mean, median, mode};
 /// The length of a quantum.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Quantum {
-    /// Where the turns lie densest, ns.
+    /// The length at which the turns are densest, ns.
     pub mode_ns: u64,
     /// Median of the turns, with its 95 % interval, ns.
     pub median: Estimate,

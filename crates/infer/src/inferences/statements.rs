@@ -31,14 +31,14 @@ pub struct Statements {
     pub switches_per_second: Option<Estimate>,
     /// Length of a quantum.
     pub quantum: Option<Quantum>,
-    /// What interrupts cost each thread.
+    /// The cost of interrupts to each thread.
     pub interrupts: Vec<InterruptCost>,
     /// Share of the CPU that each thread had.
     pub shares: Vec<(u32, Estimate)>,
 }
 
 impl Collector {
-    /// For these threads.
+    /// A collector for these threads.
     #[must_use]
     pub fn of(threads: &[ThreadFact]) -> Collector {
         Collector {
@@ -87,7 +87,7 @@ mod tests {
     use super::super::simulated::TurnTrace;
     use super::*;
 
-    /// One reading says the same as each inference by itself.
+    /// One pass over a trace gives the statements of each inference by itself.
     #[test]
     fn together_and_alone() {
         let trace = TurnTrace { threads: 3, turn_ns: 4_000_000, cost_ns: 2_000, turns: 90 };
@@ -120,7 +120,7 @@ mod tests {
         );
     }
 
-    /// Whatever a damaged trace holds: nothing breaks, and every number of the document is one.
+    /// A damaged trace causes no panic, and every number of the document is finite.
     #[test]
     fn nonsense_is_survived() {
         use hourglass_model::random::Stream;

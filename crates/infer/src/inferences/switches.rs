@@ -8,10 +8,10 @@ use hourglass_model::{Interval, IntervalStart};
 use super::CostEstimate;
 use crate::statistics::{Estimate, USUAL, Windows};
 
-/// By whose will a thread left its CPU.
+/// Whether a thread left its CPU by its own will.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SwitchKind {
-    /// It yielded, or waited.
+    /// The thread yielded, or waited.
     Voluntary,
     /// It was preempted: it went on as if nothing had happened. Of threads that never yield or
     /// block this is certain, and the preemption came with an interrupt (section 4, second rule).
@@ -26,12 +26,12 @@ pub struct Switch {
     pub next_tid: u32,
     /// When `from` was last seen to run, ns from the run's start.
     pub at_ns: i64,
-    /// From then until `to` was first seen to run, ns.
+    /// The time from then until `to` was first seen to run, ns.
     pub gap_ns: u64,
     /// For how long `from` had held the CPU, gaps that are no switches included; `None` if the
     /// trace does not know since when.
     pub turn_ns: Option<u64>,
-    /// By whose will.
+    /// Whether `from` left by its own will.
     pub kind: SwitchKind,
     /// Whether the gap is the switch and nothing else that is known: where `from` waited and `to`
     /// had been waiting, the CPU may have been idle between them.
@@ -60,7 +60,7 @@ struct PendingSwitch {
 
 /// Finds the switches of a trace.
 ///
-/// By whose will a thread left is told by its next record. A thread without another record may have
+/// The next record of a thread shows by whose will it left. A thread without another record may have
 /// come to its end; its last switch is not among those found.
 #[derive(Clone, Debug, Default)]
 pub struct Switches {
@@ -113,8 +113,8 @@ impl Switches {
     }
 }
 
-/// Whether the kernel counted a switch where no other thread of the run came: a thread of somebody
-/// else did.
+/// Whether the kernel counted a switch where no other thread of the run came: a thread outside the
+/// run did.
 fn left_the_run(interval: &Interval) -> bool {
     interval.onset == IntervalStart::Wait
         || interval.evidence.counted.is_some_and(|n| n.involuntary > 0 || n.voluntary > 0)
@@ -127,7 +127,7 @@ fn resolved(from: u32, pending: PendingSwitch, onset: IntervalStart) -> Option<S
         IntervalStart::Start => return None,
     };
     let PendingSwitch { cpu, to, to_onset, at_ns, gap_ns, turn_ns } = pending;
-    // Who yields gives the CPU away at once; who waits may leave it idle.
+    // A thread that yields gives the CPU away at once; one that waits may leave it idle.
     let came_later = matches!(to_onset, IntervalStart::Wait | IntervalStart::Start);
     let is_cost = onset != IntervalStart::Wait || !came_later;
     Some(Switch { cpu, prev_tid: from, next_tid: to, at_ns, gap_ns, turn_ns, kind, is_cost })

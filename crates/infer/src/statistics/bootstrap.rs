@@ -11,7 +11,7 @@ pub struct Resampling {
     /// Measurements that are drawn together, as they followed each other: more than one where
     /// neighbours resemble each other (moving blocks, H. R. Künsch, *Annals of Statistics* 17, 1989).
     pub block: usize,
-    /// Start of the random sequence; the same seed gives the same interval.
+    /// Start of the random sequence; equal seeds give equal intervals.
     pub seed: u64,
 }
 

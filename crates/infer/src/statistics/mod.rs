@@ -56,7 +56,7 @@ impl Estimate {
         self.lo <= value && value <= self.hi
     }
 
-    /// The same in another unit, `factor` of which make one of this.
+    /// This estimate in another unit, `factor` of which make one of this.
     #[must_use]
     pub fn scaled(&self, factor: f64) -> Estimate {
         let (a, b) = (self.lo * factor, self.hi * factor);

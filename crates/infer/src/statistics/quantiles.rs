@@ -4,7 +4,7 @@
 
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
-/// From so many degrees of freedom on, t differs from the normal distribution by less than one in
+/// From this number of degrees of freedom on, t differs from the normal distribution by less than one in
 /// ten thousand, and the library's series for it converges slowly.
 const NORMAL_FROM: f64 = 20_000.0;
 
@@ -19,7 +19,7 @@ pub(super) fn normal_below(z: f64) -> f64 {
     Normal::standard().cdf(z)
 }
 
-/// The same as [`normal`] for Student's t with so many degrees of freedom; infinite for none.
+/// The quantile as [`normal`], for Student's t with `freedom` degrees of freedom; infinite at 0.
 pub(super) fn students_t(confidence: f64, freedom: f64) -> f64 {
     if freedom >= NORMAL_FROM {
         return normal(confidence);
@@ -42,7 +42,7 @@ fn refined(t: &StudentsT, below: f64) -> f64 {
     at
 }
 
-/// Which part of the distribution lies below the upper end of a two-sided interval.
+/// The part of the distribution below the upper end of a two-sided interval.
 fn upper(confidence: f64) -> f64 {
     0.5 + confidence.clamp(0.0, 1.0) / 2.0
 }

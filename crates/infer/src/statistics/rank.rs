@@ -2,7 +2,7 @@
 
 use super::quantiles::normal_below;
 
-/// What the test of Mann and Whitney says of two sets.
+/// The result of the test of Mann and Whitney on two sets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RankTest {
     /// How often a measurement of the second set is larger than one of the first, ties counted
@@ -54,7 +54,7 @@ pub fn mann_whitney_of_counts(first: (u64, u64), second: (u64, u64)) -> Option<R
     let distance = up.abs_diff(down) as f64 / 2.0;
     let (n, m) = (n as f64, m as f64);
     let hits = yes as f64 + yes_too as f64;
-    // What the correction for ties leaves of the variance where there are two values.
+    // The variance after the correction for ties, where there are two values.
     let variance = n * m * hits * (n + m - hits) / (4.0 * (n + m - 1.0));
     let share = distance / (n * m);
     let larger = if up < down { 0.5 - share } else { 0.5 + share };

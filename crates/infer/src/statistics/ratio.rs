@@ -1,4 +1,4 @@
-//! How many times as large one thing is as another, measured in pairs.
+//! The ratio of two quantities, measured in pairs.
 
 use super::{Estimate, mean};
 

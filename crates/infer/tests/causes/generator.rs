@@ -5,7 +5,7 @@ use hourglass_model::{
     Vector,
 };
 
-/// A seeded generator of numbers; the seed is printed by whoever makes it.
+/// A seeded generator of numbers; its caller prints the seed.
 pub(crate) struct Dice(u64);
 
 impl Dice {

@@ -118,9 +118,9 @@ fn another_timer_is_no_tick() {
     assert!(found[..found.len() - 1].iter().all(|gap| gap.cause == Cause::TimerTick));
 }
 
-/// The migration thread takes the CPU, moves the thread, and nobody waits.
+/// The migration thread takes the CPU and moves the thread; no thread waits.
 #[test]
-fn a_migration_is_told_from_a_switch_that_ended_elsewhere() {
+fn a_migration_is_distinguished_from_a_switch_that_ended_elsewhere() {
     let trace = [
         interval(0, 0, 0, MS, IntervalStart::Start, Default::default()),
         interval(0, 1, MS + 30 * US, 2 * MS, IntervalStart::Migration, Default::default()),
@@ -143,7 +143,7 @@ fn a_migration_is_told_from_a_switch_that_ended_elsewhere() {
 }
 
 /// The first to run is seldom the one that took the time: an own thread of the kernel that ran for 3 us,
-/// then a competitor for milliseconds, then nobody. While the thread waits for another CPU, who has that counts.
+/// then a competitor for milliseconds, then idle. While the thread waits for another CPU, that CPU's occupants count.
 #[test]
 fn who_had_how_much_is_counted() {
     let trace = [
@@ -153,12 +153,12 @@ fn who_had_how_much_is_counted() {
         interval(0, 1, 13 * MS, 14 * MS, IntervalStart::Migration, Default::default()),
     ];
     let at = |us: i64| MS + us * US;
-    let (worker, nobody, last) = (18, 0, 900);
+    let (worker, idle, last) = (18, 0, 900);
     let switches = [
         event(at(1), 0, Kind::Switch, OURS, worker, 0),
         event(at(4), 0, Kind::Switch, worker, OTHER, 0),
-        event(at(2_004), 0, Kind::Switch, OTHER, nobody, 1),
-        event(at(2_504), 0, Kind::Switch, nobody, OTHER, 0),
+        event(at(2_004), 0, Kind::Switch, OTHER, idle, 1),
+        event(at(2_504), 0, Kind::Switch, idle, OTHER, 0),
         event(at(7_500), 0, Kind::Switch, OTHER, last, 0),
         event(at(7_999), 0, Kind::Switch, last, OURS, 0),
         event(at(9_000), 0, Kind::Switch, OURS, OTHER, 0),
@@ -171,7 +171,7 @@ fn who_had_how_much_is_counted() {
         found[gap].occupants.iter().map(|share| (share.who, share.ns as i64 / US)).collect()
     };
     let kernel = Successor::Kernel;
-    assert_eq!(ran(0), [(kernel(OTHER), 6_996), (kernel(nobody), 500), (kernel(last), 499)]);
+    assert_eq!(ran(0), [(kernel(OTHER), 6_996), (kernel(idle), 500), (kernel(last), 499)]);
     assert_eq!(found[0].to_thread, Some(kernel(OTHER)));
     assert_eq!(ran(1), [(kernel(last), 1_990), (kernel(OTHER), 1_000)]);
     let mut tally = CauseTally::new();

@@ -34,7 +34,7 @@ fn virtual_machine(dice: &mut Dice, until: i64, switch_every: i64) -> Vec<Plante
 
 /// The issue's own measure: context switches from evidence that needs no privilege.
 #[test]
-fn switches_are_told_from_interrupts() {
+fn switches_are_distinguished_from_interrupts() {
     for (policy, every) in [(Policy::Other(0), 10 * MS), (Policy::Fifo(50), 80 * MS)] {
         let mut dice = Dice::new(41);
         let planted = virtual_machine(&mut dice, 10 * SECOND, every);
@@ -59,7 +59,7 @@ fn quiet(until: i64) -> BTreeMap<u32, InterruptFacts> {
 }
 
 #[test]
-fn ticks_and_the_host_are_told_apart() {
+fn ticks_and_the_host_are_distinguished() {
     let mut dice = Dice::new(42);
     let planted = virtual_machine(&mut dice, 10 * SECOND, 20 * MS);
     let trace = trace(&mut dice, 0, 1, &planted, 10 * SECOND, true);
@@ -122,7 +122,7 @@ fn the_hosts_tick_of_the_same_distance_is_not_the_guests() {
     assert!(tick.precision >= 0.97 && tick.recall >= 0.97, "{tick:?}");
     let host = of(&found, &planted, Cause::BelowKernel);
     assert!(host.precision >= 0.97 && host.recall >= 0.9, "{host:?}");
-    // Where the moments are not known, nobody can be sure of either.
+    // Where the moments are not known, neither cause is certain.
     let (found, _, _) = attributed(&facts(&[Policy::Other(0)]), &trace, &[]);
     assert!(found.iter().all(|gap| gap.cause != Cause::TimerTick || gap.confidence() < 0.5));
 }
@@ -130,7 +130,7 @@ fn the_hosts_tick_of_the_same_distance_is_not_the_guests() {
 /// Issue 19: without the kernel's counts a gap that is no tick may be a device's or the host's; with them, it is
 /// known where there was no interrupt, and where there were far fewer than gaps.
 #[test]
-fn interrupts_and_the_host_are_told_apart_by_the_kernels_counts() {
+fn interrupts_and_the_host_are_distinguished_by_the_kernels_counts() {
     let mut dice = Dice::new(47);
     let until = 10 * SECOND;
     let mut all = random(&mut dice, Cause::BelowKernel, 5 * MS, [6 * US, 60 * US], until);

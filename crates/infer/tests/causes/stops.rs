@@ -207,7 +207,7 @@ fn a_quota_is_named_beside_a_competitor() {
         let start = begins - dice.roll(8 * MS, 25 * MS);
         let late = [60 * US, 2 * MS, 6 * MS][dice.roll(0, 3) as usize];
         all.push(Planted { start, length: begins + late - start, cause: Cause::CgroupQuota });
-        // Nobody else has the CPU of a thread that is stopped.
+        // No other thread has the CPU of a thread that is stopped.
         all.retain(|p| p.cause == Cause::CgroupQuota || p.end() < start || p.start > begins + late);
         begins += 100 * MS;
     }

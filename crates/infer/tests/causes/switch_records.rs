@@ -43,7 +43,7 @@ fn planted(dice: &mut Dice) -> Vec<Planted> {
 /// Issue 6, part 1: without root and without the thread's own evidence, records alone tell switches from
 /// the rest, and by whose will they were.
 #[test]
-fn switches_are_told_by_records_alone() {
+fn switches_are_found_by_records_alone() {
     let mut dice = Dice::new(81);
     let planted = planted(&mut dice);
     let trace = trace(&mut dice, 0, 0, &planted, 10 * SECOND, false);
@@ -129,7 +129,7 @@ fn a_wait_right_behind_a_mark_keeps_its_record() {
     for begun in (0..100).map(|period| period * 5 * MS) {
         let onset = if begun == 0 { IntervalStart::Start } else { IntervalStart::Wait };
         let (checked, ended) = (begun + 2 * MS, begun + 2 * MS + 40 * US);
-        // Where in this stretch the thread was away nobody knows: the gap is put at its end.
+        // It is not known when in this stretch the thread was away: the gap is put at its end.
         trace.push(interval(0, 0, begun, begun + 9 * US, onset, Evidence::NONE));
         trace.push(interval(0, 0, checked, ended, IntervalStart::Gap, Evidence::NONE));
         switched(&mut dice, begun + 1_000, checked - 8 * US);

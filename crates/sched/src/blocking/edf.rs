@@ -148,7 +148,7 @@ mod tests {
         TaskSet::in_order(tasks.iter().map(task).collect())
     }
 
-    /// A section delays an interval only if somebody who is due in it wants the resource.
+    /// A section delays an interval only if a task with a deadline in it uses the resource.
     #[test]
     fn blocking_depends_on_the_interval() {
         let protocols = vec![LockProtocol::Ceiling(None); 2];

@@ -1,6 +1,6 @@
 //! How long tasks keep each other from shared resources, on one processor.
 //!
-//! Owns: [`Protocol`], which is a property of a resource and not of a task; [`Usage`], tasks with their
+//! Owns: [`LockProtocol`], which is a property of a resource and not of a task; [`Usage`], tasks with their
 //! critical sections ([`crate::task::Task::with_critical_sections`]) and the protocols of what they hold;
 //! and what of it delays a task under each protocol:
 //! ceilings (Sha, Rajkumar and Lehoczky, IEEE TC 1990; Baker, RTSJ 1991), inheritance (Sha,
@@ -25,7 +25,7 @@ pub enum LockProtocol {
     /// The holder runs at the ceiling: the highest priority of all users, or one that is stated.
     /// Under EDF, the stack resource policy, whose ceilings follow from deadlines.
     Ceiling(Option<u32>),
-    /// The holder inherits the urgency of whom it blocks.
+    /// The holder inherits the urgency of the tasks that it blocks.
     Inheritance,
     /// The holder is not preempted.
     Spin,
@@ -59,7 +59,7 @@ pub enum UsageError {
     LowCeiling {
         /// The resource.
         resource: usize,
-        /// Its ceiling.
+        /// The priority to which the ceiling raises a holder.
         ceiling: u32,
         /// The user's priority.
         priority: u32,
@@ -134,8 +134,8 @@ impl Usage {
         all_sections(&self.set)
     }
 
-    /// Sections of tasks of lower priority on resources that somebody of at least this task's
-    /// priority uses, or whose ceiling reaches it, or that are not preempted.
+    /// Sections of tasks of lower priority on resources that a task of at least this priority uses,
+    /// or whose ceiling reaches it, or that are not preempted.
     fn against(&self, position: usize) -> Vec<(usize, &CriticalSection)> {
         let Some(own) = self.set.tasks().get(position).map(|task| task.priority) else {
             return Vec::new();
@@ -149,7 +149,7 @@ impl Usage {
     }
 
     /// How long tasks of lower priority hold up the one at `position`, in all of a busy window;
-    /// `None` where nothing bounds it: a plain mutex that it, or somebody more urgent, may have to
+    /// `None` where nothing bounds it: a plain mutex that it, or a more urgent task, may have to
     /// wait for while tasks in between prolong the wait.
     ///
     /// Under ceilings and spinning, it is the longest section: the only one that can have begun.
@@ -188,7 +188,7 @@ fn total(
 ) -> Option<u64> {
     let (mut at_once, mut of_tasks, mut of_resources) = (0, BTreeMap::new(), BTreeMap::new());
     for (task, section) in sections {
-        // In discrete time a unit of it has passed.
+        // In discrete time a unit of the section has passed.
         let delay = section.length - u64::from(time == TimeModel::Discrete);
         match protocols[section.resource] {
             LockProtocol::Plain => return None,
@@ -250,7 +250,7 @@ mod tests {
         assert_eq!(found, [Some(8), Some(7), Some(5), Some(0)]);
     }
 
-    /// Not preempted: everybody's section counts, also on resources that nobody above uses.
+    /// Without preemption every task's section counts, also on resources that no more urgent task uses.
     #[test]
     fn spinning_blocks_all() {
         let found =

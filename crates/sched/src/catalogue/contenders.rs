@@ -22,7 +22,7 @@ const QUICK: StepLimit = StepLimit::with_steps(50_000);
 /// Times are whole nanoseconds, in steps of which they pass.
 const TIME: TimeModel = TimeModel::Discrete;
 
-/// On how many processors an analysis looks.
+/// The number of processors that an analysis covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProcessorScope {
     /// One.
@@ -37,9 +37,9 @@ pub struct SchedulabilityTest {
     /// Its name in files, on the command line and in documents: that of its analysis, if it assigns and
     /// places nothing.
     pub name: &'static str,
-    /// What it is, in a line.
+    /// A description in a line.
     pub about: &'static str,
-    /// For which machines.
+    /// The machines to which it applies.
     pub machine: ProcessorScope,
     /// Whether it needs priorities, which only a task file gives.
     pub needs_priorities: bool,
@@ -48,16 +48,16 @@ pub struct SchedulabilityTest {
     judge: TestFn,
 }
 
-/// How an analysis comes to its verdict on a set.
+/// The function that gives the verdict on a set.
 #[derive(Clone, Copy, Debug)]
 enum TestFn {
-    /// On so many processors.
+    /// On this number of processors.
     Together(fn(&[Task], usize) -> Verdict),
     /// Spread over the processors, each of which this test judges.
     Spread(FitHeuristic, fn(&TaskSet) -> Verdict),
 }
 
-/// What an analysis says of a set.
+/// The verdict of an analysis on a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TestOutcome {
     /// Feasible.
@@ -96,7 +96,7 @@ const fn single(
     SchedulabilityTest { name, about, machine, needs_priorities: false, older: None, judge }
 }
 
-/// It assigns and places nothing, and has the name of its analysis.
+/// A test that neither assigns nor places, with the name of its analysis.
 const fn once(older: &'static str, of: SchedulabilityTest) -> SchedulabilityTest {
     SchedulabilityTest { older: Some(older), ..of }
 }

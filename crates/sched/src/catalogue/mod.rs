@@ -19,7 +19,7 @@ pub use contenders::{ProcessorScope, SchedulabilityTest, TestOutcome};
 pub use question::{Bounds, Question, Rule, Situation};
 pub use terms::Term;
 
-/// Answers one thing that a worked example asks for.
+/// Answers one question of a worked example.
 pub(crate) type CaseFn = fn(&Case, &str) -> Result<ResultValue, BadCase>;
 
 /// Bounds the responses of a question, or says in a sentence why its numbers do not fit.
@@ -28,25 +28,25 @@ type BoundsFn = fn(&Question) -> Result<Bounds, String>;
 /// An analysis.
 #[derive(Clone, Copy, Debug)]
 pub struct AnalysisEntry {
-    /// Its name.
+    /// The name, by which `check` selects it.
     pub name: &'static str,
-    /// What it answers.
+    /// The question that it answers.
     pub about: &'static str,
-    /// Whose it is.
+    /// The authors and the paper.
     pub source: &'static str,
     /// Whether `check` asks it.
     pub is_checked: bool,
     /// How it takes part in comparisons.
     pub contenders: &'static [SchedulabilityTest],
-    /// For which questions it is the one to ask, unless one before it is.
+    /// Whether it answers a question; the first entry that does is used.
     fits: fn(&Question) -> bool,
-    /// Its bounds of response times, if it has any of a single processor.
+    /// The bounds of response times, if it has any on a single processor.
     bounds: Option<BoundsFn>,
     /// The kinds of worked examples that it answers.
     cases: &'static [(&'static str, CaseFn)],
 }
 
-/// An analysis that `check` is asked for by name only.
+/// An analysis that `check` uses by name only.
 const fn checked(name: &'static str, about: &'static str, source: &'static str) -> AnalysisEntry {
     AnalysisEntry { is_checked: true, ..example(name, about, source) }
 }
@@ -352,11 +352,11 @@ impl AnalysisEntry {
     }
 }
 
-/// Those that `check` may be asked for by name.
+/// The analyses that `check` accepts by name.
 pub static CHECKED: LazyLock<Vec<AnalysisEntry>> =
     LazyLock::new(|| ALL.iter().filter(|entry| entry.is_checked).copied().collect());
 
-/// Those that can be compared: the ones for one processor first.
+/// The analyses that can be compared, those for one processor first.
 pub static CONTENDERS: LazyLock<Vec<SchedulabilityTest>> = LazyLock::new(|| {
     let mut all: Vec<SchedulabilityTest> =
         ALL.iter().flat_map(|entry| entry.contenders).copied().collect();
@@ -364,7 +364,7 @@ pub static CONTENDERS: LazyLock<Vec<SchedulabilityTest>> = LazyLock::new(|| {
     all
 });
 
-/// The analysis that `check` is asked for by this name, or by an older word.
+/// The analysis with this name, or with this older name.
 #[must_use]
 pub fn checked_by(name: &str) -> Option<&'static AnalysisEntry> {
     let older = || CONTENDERS.iter().find(|c| c.older == Some(name)).map(|c| c.name);
@@ -378,7 +378,7 @@ pub fn contender(name: &str) -> Option<&'static SchedulabilityTest> {
     CONTENDERS.iter().find(|contender| contender.name == name || contender.older == Some(name))
 }
 
-/// Who answers a kind of worked example.
+/// The function that answers a kind of worked example.
 fn case_fn(kind: &str) -> Option<CaseFn> {
     let mut all = ALL.iter().flat_map(|entry| entry.cases);
     all.find(|(known, _)| *known == kind).map(|(_, answer)| *answer)

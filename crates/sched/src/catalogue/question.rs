@@ -19,25 +19,25 @@ use super::{ALL, AnalysisEntry};
 /// Sections delay by their whole length, which is never quite reached.
 const TIME: TimeModel = TimeModel::Continuous;
 
-/// Who runs next.
+/// The rule by which the next job is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     /// The highest priority; equals first come, first served.
     FixedPriority,
     /// The earliest deadline.
     Edf,
-    /// Who came first.
+    /// The job that came first.
     Fifo,
 }
 
-/// What an analysis has to know besides the set: what its tasks share.
+/// What the tasks share; an analysis needs it besides the set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Situation {
     /// Nothing: the set has a processor of its own.
     Alone,
     /// The budget of a server.
     Inside(Server),
-    /// So many processors share all of the tasks.
+    /// This number of processors shares all of the tasks.
     Shared(u64),
 }
 
@@ -46,11 +46,11 @@ pub enum Situation {
 pub struct Question {
     /// The tasks.
     pub set: TaskSet,
-    /// Who runs next.
+    /// The rule by which the next job is chosen.
     pub rule: Rule,
-    /// Where jobs may be preempted.
+    /// The points at which jobs may be preempted.
     pub sections: Sections,
-    /// What else is known.
+    /// What the tasks share.
     pub situation: Situation,
 }
 
@@ -68,7 +68,7 @@ pub struct Bounds {
 }
 
 impl Question {
-    /// The analysis that fits: the first of the catalogue that says so.
+    /// The first analysis of the catalogue that answers the question.
     #[must_use]
     pub fn analysis(&self) -> Option<&'static AnalysisEntry> {
         ALL.iter().find(|entry| entry.fits(self))

@@ -16,7 +16,7 @@ pub struct Term {
     pub of: Option<usize>,
     /// How many.
     pub jobs: u64,
-    /// What each of them counts.
+    /// The time that each of them counts.
     pub each: u64,
 }
 
@@ -71,7 +71,7 @@ impl Question {
         let sum: u128 = found.iter().map(|t| u128::from(t.jobs) * u128::from(t.each)).sum();
         match u128::from(point.finish).checked_sub(sum).map(u64::try_from) {
             Some(Ok(0)) => found,
-            // What is left over is the blocking, if there can be any.
+            // The remainder is the blocking, if blocking is possible.
             Some(Ok(each)) if own.blocking > 0 || self.sections != Sections::Preemptive => {
                 found.push(Term { of: None, jobs: 1, each });
                 found

@@ -24,7 +24,7 @@ const ROUND_LOOKS: u64 = 1_250_000;
 /// Points of all processors in all rounds, before the steps that still change are given up.
 const MOST_POINTS: usize = 100_000;
 
-/// What is known of a step.
+/// The bounds of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepResult {
     /// Its response: `from_arrival` from the chain's arrival, `from_release` from the end of the step
@@ -32,11 +32,11 @@ pub struct StepResult {
     pub outcome: ResponseBound,
     /// How much later than its earliest begin it may begin.
     pub jitter: u64,
-    /// Its earliest begin after the chain's arrival.
+    /// The earliest start after the chain's arrival.
     pub earliest: u64,
 }
 
-/// What is known of a chain.
+/// The bounds of a chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowResult {
     /// Each step.
@@ -50,7 +50,7 @@ pub struct FlowResult {
 /// One processor in the last round: the proof of the bounds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Processor {
-    /// Which steps, as (chain, step).
+    /// The steps, as (chain, step).
     pub steps: Vec<(usize, usize)>,
     /// The steps as tasks, whose jitter is that of the fixed point.
     pub set: TaskSet,
@@ -68,7 +68,7 @@ pub struct Holistic {
 }
 
 impl Holistic {
-    /// The bound of each chain from its arrival; `None` where there is none.
+    /// The bound of each chain from its arrival; `None` for a chain without a bound.
     #[must_use]
     pub fn end_to_end(&self) -> Vec<Option<u64>> {
         self.flows.iter().map(|flow| flow.end_to_end).collect()
@@ -81,10 +81,10 @@ impl Holistic {
     }
 }
 
-/// What a round found of a step.
+/// The result of a round for a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// So far it responds within this, from the chain's arrival and from its release.
+    /// The response so far, from the chain's arrival and from the step's release.
     Within(ResponseTime),
     /// There is no bound.
     Unbounded,
@@ -295,7 +295,7 @@ fn verdict(system: &ChainSystem, at: usize, steps: &[StepResult], bound: Option<
     }
 }
 
-/// Where steps of a processor may be preempted.
+/// The points at which steps of a processor may be preempted.
 pub(crate) fn sections(service: Service) -> Sections {
     match service {
         Service::Preemptive => Sections::Preemptive,

@@ -1,7 +1,7 @@
 //! Chains of steps across processors: each step begins when the one before it is done. A chain may fork
-//! and join ([`System::graph`]): then a step begins when all those before it are done.
+//! and join ([`ChainSystem::graph`]): then a step begins when all those before it are done.
 //!
-//! Owns: [`System`], what is refused in it, and the holistic analysis ([`holistic`]). Steps are
+//! Owns: [`ChainSystem`], what is refused in it, and the holistic analysis ([`holistic`]). Steps are
 //! scheduled by fixed priorities on their processor; a network is a processor whose steps are not
 //! preempted. [`Step`] is no [`crate::Task`]: period, deadline and jitter are those of its [`Flow`], and when
 //! it may begin follows from the steps before it; [`holistic`] makes tasks of the steps of a processor. Must
@@ -23,7 +23,7 @@ pub enum Service {
 /// One step of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Its longest execution time.
+    /// The longest execution time.
     pub cost: u64,
     /// Its shortest, for how early the next step may begin; 0 if it is not known.
     pub bcet: u64,
@@ -40,7 +40,7 @@ pub struct Flow {
     pub period: u64,
     /// The time from an arrival within which the last step should be done.
     pub deadline: u64,
-    /// By how much the first step may begin after the arrival.
+    /// How long after the arrival the first step may be released.
     pub jitter: u64,
     /// The steps.
     pub steps: Vec<Step>,
@@ -112,7 +112,7 @@ impl ChainSystem {
     /// These chains on processors of which each serves as stated.
     ///
     /// # Errors
-    /// The first thing that cannot be meant.
+    /// The first part that is malformed.
     pub fn new(flows: Vec<Flow>, services: Vec<Service>) -> Result<ChainSystem, SystemError> {
         for (flow, of) in flows.iter().enumerate() {
             if of.steps.is_empty() {
@@ -142,7 +142,7 @@ impl ChainSystem {
     /// steps of flow i that its step j waits for, which stand before it; only the first waits for none.
     ///
     /// # Errors
-    /// The first thing that cannot be meant.
+    /// The first part that is malformed.
     pub fn graph(
         flows: Vec<Flow>,
         services: Vec<Service>,
@@ -168,7 +168,7 @@ impl ChainSystem {
         &self.before[flow][step]
     }
 
-    /// For each step of a flow the longest way to its beginning, if each step before it takes so long.
+    /// For each step of a flow the longest way to its beginning, if each earlier step lasts `takes`.
     pub(crate) fn longest_ways(&self, flow: usize, takes: impl Fn(&Step) -> u64) -> Vec<u64> {
         let steps = &self.flows[flow].steps;
         let mut ways: Vec<u64> = Vec::with_capacity(steps.len());

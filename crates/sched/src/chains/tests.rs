@@ -72,7 +72,7 @@ fn too_short_a_deadline_is_infeasible() {
     assert_eq!(found.end_to_end(), [Some(10)]);
 }
 
-/// A step that takes at least so long lets the next one jitter less.
+/// A shortest time of a step lets the next step jitter less.
 #[test]
 fn shortest_times_reduce_jitter() {
     let mut first = flow(20, 100, vec![step(10, 0, 2), step(10, 1, 2)]);
@@ -148,7 +148,7 @@ fn a_fork_that_joins() {
         let refused = ChainSystem::graph(flows(), vec![P, P, P], before);
         assert_eq!(refused, Err(SystemError::Order { flow: 0, step }));
     }
-    // 2 + 4 + 1 are needed even if nobody else is there.
+    // 2 + 4 + 1 are needed even without other tasks.
     let tight = vec![flow(20, 6, steps(false).to_vec())];
     let tight = ChainSystem::graph(tight, vec![P, P, P], before).unwrap();
     assert!(matches!(analyse(&tight, TimeModel::Discrete).verdict(), Verdict::Infeasible(_)));

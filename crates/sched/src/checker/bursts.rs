@@ -40,7 +40,7 @@ fn work_before(bursty: &BurstyTaskSet, task: usize, window: u128) -> u128 {
 /// Checks an answer of [`crate::bursts::fixed_priority`].
 ///
 /// # Errors
-/// The first thing that does not hold.
+/// The first property that does not hold.
 pub fn bursts(
     set: &TaskSet,
     sections: Sections,
@@ -176,7 +176,7 @@ fn check_cover(
 /// busy period is no longer than stated.
 ///
 /// # Errors
-/// The first thing that does not hold; the task is always 0.
+/// The first property that does not hold; the task is always 0.
 pub fn bursty_demand(
     set: &TaskSet,
     sections: Sections,

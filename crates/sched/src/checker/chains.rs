@@ -14,7 +14,7 @@ use super::{Defect, fixed_priority};
 /// position.
 ///
 /// # Errors
-/// The first thing that does not hold.
+/// The first property that does not hold.
 pub fn holistic(system: &ChainSystem, time: TimeModel, found: &Holistic) -> Result<(), Defect> {
     for processor in &found.processors {
         let Some((flow, step)) = processor.steps.first() else { continue };

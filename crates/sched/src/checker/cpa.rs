@@ -12,7 +12,7 @@ use super::Defect;
 /// Checks an answer of [`crate::cpa::analyse`].
 ///
 /// # Errors
-/// The first thing that does not hold.
+/// The first property that does not hold.
 pub fn cpa(system: &CpaSystem, found: &Cpa) -> Result<(), Defect> {
     let models = models(system, found.propagation, &found.tasks);
     let mut effort = StepLimit::default();

@@ -15,7 +15,7 @@ use crate::sections::segment_before;
 /// that may demand too much.
 ///
 /// # Errors
-/// The first thing that does not hold; the task is always 0.
+/// The first property that does not hold; the task is always 0.
 pub fn demand(
     set: &TaskSet,
     sections: Sections,
@@ -68,8 +68,8 @@ impl Case<'_> {
 
     /// From the longest interval down to the first deadline: with `(t, h)` visited, all intervals
     /// between h and t demand at most h, as long as the blocking is the same; where nothing is
-    /// due between two intervals, the longer one demands as much as the shorter; and jobs bring at most
-    /// the share of their task.
+    /// due between two intervals, both have equal demand; and jobs bring at most the share of their
+    /// task.
     fn check_cover(&self, found: &Feasibility) -> Result<(), Defect> {
         let share = |t: &Task| (t.cost.saturating_add(t.suspension), t.period);
         let used = compare_shares(self.set.tasks().iter().map(share), (1, 1));

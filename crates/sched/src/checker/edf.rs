@@ -15,14 +15,14 @@ use crate::sections::segment_before;
 /// Checks an answer of [`crate::edf::response_times`].
 ///
 /// # Errors
-/// The first thing that does not hold.
+/// The first property that does not hold.
 pub fn edf(
     set: &TaskSet,
     sections: Sections,
     time: TimeModel,
     analysis: &Analysis,
 ) -> Result<(), Defect> {
-    // Not suspension: while a task suspends itself, others run.
+    // Suspension does not count: while a task suspends itself, others run.
     let share = |t: &Task| (t.cost, t.period);
     let used = compare_shares(set.tasks().iter().map(share), (1, 1));
     for (task, result) in analysis.tasks.iter().enumerate() {
@@ -151,7 +151,7 @@ impl<'a> Case<'a> {
         later.map(|t| segment_before(t, self.sections, self.time)).max().unwrap_or(0)
     }
 
-    /// From which offset on jobs of a task count.
+    /// The offset from which on jobs of a task count.
     fn begins(&self, task: &Task) -> i128 {
         let due = |t: &Task| i128::from(t.deadline) - i128::from(t.jitter);
         due(task) - due(self.own())

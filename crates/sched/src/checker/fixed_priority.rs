@@ -15,7 +15,7 @@ use crate::sections::segment_before;
 /// Checks an answer of [`crate::fixed_priority::analyse`].
 ///
 /// # Errors
-/// The first thing that does not hold.
+/// The first property that does not hold.
 pub fn fixed_priority(
     set: &TaskSet,
     sections: Sections,
@@ -65,7 +65,7 @@ struct Equation<'a> {
     position: usize,
     own: &'a Task,
     equals: Vec<&'a Task>,
-    /// With the jitter that their suspension amounts to.
+    /// More urgent tasks, each with the jitter that covers its suspension.
     higher: Vec<(&'a Task, u64)>,
     blocking: u128,
     cost: u128,
@@ -114,7 +114,7 @@ impl<'a> Equation<'a> {
     }
 
     fn overloaded(&self) -> bool {
-        // Not suspension: while a task suspends itself, others run.
+        // Suspension does not count: while a task suspends itself, others run.
         let own = (self.own.cost, self.own.period);
         let equals = self.equals.iter().map(|t| (t.cost, t.period));
         let higher = self.higher.iter().map(|(t, _)| (t.cost, t.period));

@@ -13,7 +13,7 @@ use super::{Defect, check_verdict};
 /// Checks an answer of [`crate::global::fixed_priority::analyse`].
 ///
 /// # Errors
-/// The first thing that does not hold.
+/// The first property that does not hold.
 pub fn global_fixed_priority(
     set: &TaskSet,
     cpus: u64,
@@ -86,7 +86,7 @@ fn sum(works: &[(u128, u128)], cpus: u64) -> u128 {
 /// Checks an answer of [`crate::global::edf_response::analyse`].
 ///
 /// # Errors
-/// The first thing that does not hold.
+/// The first property that does not hold.
 pub fn global_edf(set: &TaskSet, cpus: u64, analysis: &Analysis) -> Result<(), Defect> {
     let bounds: Option<Vec<u128>> = (0..set.len()).map(|k| bound_of(analysis, k)).collect();
     let Some(bounds) = bounds else {

@@ -37,7 +37,7 @@ pub use whole_jobs::whole_jobs;
 use crate::task::Task;
 use crate::verdict::{ResponseBound, TaskResult, Verdict};
 
-/// What does not hold in an answer.
+/// A property that an answer violates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Defect {
     /// A point does not satisfy its equation.
@@ -48,7 +48,7 @@ pub enum Defect {
         /// Position of the point among the task's.
         point: usize,
     },
-    /// A case of the busy window was not looked at.
+    /// A case of the busy window is missing.
     #[error("task {task}: a case after point {point} is missing")]
     Missing {
         /// Position of the task.

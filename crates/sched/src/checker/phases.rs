@@ -13,7 +13,7 @@ use super::Defect;
 /// here.
 ///
 /// # Errors
-/// The first thing that does not hold.
+/// The first property that does not hold.
 pub fn phases(of: &TaskSet, answer: &OffsetAnalysis) -> Result<(), Defect> {
     let phased = (0..of.len()).filter(|task| answer.uses_phases(*task));
     for task in phased {

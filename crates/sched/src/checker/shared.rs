@@ -14,7 +14,7 @@ use super::Defect;
 /// demand grows nowhere else. How long an interval must be looked at is not checked here.
 ///
 /// # Errors
-/// The first thing that does not hold; the task is always 0.
+/// The first property that does not hold; the task is always 0.
 pub fn shared_demand(usage: &Usage, time: TimeModel, found: &Feasibility) -> Result<(), Defect> {
     let demand = |interval: u64| -> u128 {
         let work = |t: &Task| {

@@ -13,7 +13,7 @@ use super::Defect;
 /// is exceeded by cost, interference, spinning and blocking in a window of its length.
 ///
 /// # Errors
-/// The first thing that does not hold.
+/// The first property that does not hold.
 pub fn spin_counting(tasks: &[Task], analysis: &Analysis) -> Result<(), Defect> {
     let bounds = analysis.from_arrival();
     if bounds.iter().all(Option::is_none) {

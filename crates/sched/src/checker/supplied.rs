@@ -13,7 +13,7 @@ use super::{Defect, released_before};
 /// supply, and that the busy period ends where it is said to.
 ///
 /// # Errors
-/// The first thing that does not hold; the task is always 0.
+/// The first property that does not hold; the task is always 0.
 pub fn supplied_demand(set: &TaskSet, supply: &Supply, found: &Feasibility) -> Result<(), Defect> {
     let blocking = u128::from(set.tasks().iter().map(Task::blocking).max().unwrap_or(0));
     let demand = |interval: u64| -> u128 {

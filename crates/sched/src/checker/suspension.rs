@@ -11,14 +11,14 @@ use super::{Defect, check_verdict};
 /// Checks an answer of [`crate::edf::suspension::response_times`].
 ///
 /// # Errors
-/// The first thing that does not hold.
+/// The first property that does not hold.
 pub fn edf_suspension(set: &TaskSet, analysis: &Analysis) -> Result<(), Defect> {
     let bounds = analysis.from_arrival();
     let known: Option<Vec<u64>> = bounds.iter().copied().collect();
     for (position, (task, result)) in set.tasks().iter().zip(&analysis.tasks).enumerate() {
         check_verdict(position, task, result)?;
         let ResponseBound::Bounded(bound) = result.outcome else { continue };
-        // They hold together or not at all.
+        // The bounds hold together or not at all.
         let known = known.as_ref().ok_or(Defect::Verdict { task: position })?;
         let plain = task.jitter == 0 && task.blocking == 0 && task.np == 0 && task.last == 0;
         if !plain || task.deadline > task.period || bound.from_arrival > task.deadline {

@@ -12,7 +12,7 @@ use super::{Defect, check_verdict, released_before, released_by};
 /// Checks an answer of [`crate::thresholds::analyse`].
 ///
 /// # Errors
-/// The first thing that does not hold.
+/// The first property that does not hold.
 pub fn thresholds(of: &TaskSet, time: TimeModel, answer: &ThresholdAnalysis) -> Result<(), Defect> {
     for (task, result) in answer.analysis.tasks.iter().enumerate() {
         if let ResponseBound::Bounded(bound) = result.outcome {

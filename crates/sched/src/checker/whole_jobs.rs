@@ -13,7 +13,7 @@ use super::{Defect, check_verdict};
 /// that the bound is the deadline of the server, from the release (Abeni and Buttazzo, RTSS 1998).
 ///
 /// # Errors
-/// The first thing that does not hold; the task is always 0.
+/// The first property that does not hold; the task is always 0.
 pub fn whole_jobs(
     set: &TaskSet,
     server: &Server,

@@ -103,7 +103,7 @@ fn traced(
     }
 }
 
-/// How many values of each task are asked for at most.
+/// The largest number of values requested for a task.
 fn asked_of_each(case: &Case, name: &str) -> usize {
     let Some(ResultValue::List(lists)) = case.expect.get(name) else { return 0 };
     let length = |value: &ResultValue| match value {

@@ -108,7 +108,7 @@ fn answer(case: &Case, graph: &Graph, found: &Cpa, name: &str) -> Result<ResultV
     }
 }
 
-/// A value for each name, as a list or by name, whichever is asked for.
+/// A value for each name, as a list or by name, as the case requests.
 fn by_name(
     asked: Option<&ResultValue>,
     names: &[String],

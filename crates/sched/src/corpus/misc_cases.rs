@@ -133,7 +133,7 @@ pub(super) fn lists<T>(
     values.iter().map(|list| list.iter().map(&value).collect()).collect()
 }
 
-/// The beginning of each list: a trace is asked for as far as its source shows it.
+/// The beginning of each list: the case requests a trace as far as its source shows it.
 pub(super) fn as_asked(case: &Case, name: &str, mut found: Vec<Vec<ResultValue>>) -> ResultValue {
     if let Some(ResultValue::List(asked)) = case.expect.get(name) {
         for (list, asked) in found.iter_mut().zip(asked) {
@@ -171,7 +171,7 @@ pub(crate) fn slack_monitor(case: &Case, name: &str) -> Result<ResultValue, BadC
     }
 }
 
-/// Time and slack at each check, in parts, up to the one that stops the neighbours.
+/// Time and slack at each check, in parts, up to the one that stops the co-runners.
 fn monitor(case: &Case) -> Result<Vec<(u64, i128)>, BadCase> {
     let too_large = || BadCase::NoAnswer("a time has more than 64 bits".to_owned());
     let parts = |units: u64| units.checked_mul(PARTS).ok_or_else(too_large);

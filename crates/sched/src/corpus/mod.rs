@@ -34,20 +34,20 @@ pub enum BadCase {
     Field {
         /// The field.
         field: &'static str,
-        /// What it says.
+        /// The value of the field.
         value: String,
-        /// What was expected instead.
+        /// The expected form.
         wanted: &'static str,
     },
-    /// An answer is asked for that the analysis does not give.
+    /// The case requests an answer that the analysis does not give.
     #[error("`{0}` is asked for, which cases of this kind do not have")]
     Asked(String),
     /// A task cannot be meant.
     #[error("task {position}: {source}")]
     Task {
-        /// Its position.
+        /// The position of the task in the case.
         position: usize,
-        /// Why.
+        /// The reason.
         source: TaskError,
     },
     /// A number does not fit, or the analysis has no answer.
@@ -145,7 +145,7 @@ fn missing<T>(field: Option<T>, name: &'static str) -> Result<T, BadCase> {
     field.ok_or(BadCase::Missing(name))
 }
 
-/// The points at which an answer is asked for: the keys of its map.
+/// The points at which the case requests an answer: the keys of its map.
 fn at_points(
     case: &Case,
     name: &str,

@@ -62,7 +62,7 @@ fn fixed_point(
     }
 }
 
-/// What `jobs` jobs of a task need in a window of `time`.
+/// The time that `jobs` jobs of a task need in a window of `time`.
 pub(crate) fn equation(
     system: &CpaSystem,
     models: &Models,

@@ -15,7 +15,7 @@ use crate::verdict::Refusal;
 pub struct EventModel {
     /// Mean time between two events; not 0.
     pub period: u64,
-    /// By how much an event may be off.
+    /// The jitter of an event.
     pub jitter: u64,
     /// The least time between two events; 0 if it is not known.
     pub distance: u64,
@@ -24,12 +24,12 @@ pub struct EventModel {
 /// How the events that come out of a task are bounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Propagation {
-    /// By the jitter of responses alone.
+    /// Propagates the jitter of responses alone.
     Jitter,
-    /// And completions are no closer than the shortest execution time.
+    /// Propagates jitter, with completions no closer than the shortest execution time.
     JitterAndDistance,
     /// By the busy times of one, two, ... jobs, and the shortest execution time (Schliecker et al.
-    /// 2008, theorems 1 to 3); what pyCPA does unless told otherwise.
+    /// 2008, theorems 1 to 3); pyCPA's default.
     BusyWindow,
 }
 
@@ -37,7 +37,7 @@ pub enum Propagation {
 #[derive(Debug)]
 pub struct EventStream {
     of: EventOrigin,
-    /// Distances that were asked for.
+    /// Distances computed so far.
     known: RefCell<HashMap<u64, u64>>,
 }
 

@@ -1,7 +1,7 @@
 //! Task graphs across processors by event models: compositional performance analysis, as pyCPA does
 //! it.
 //!
-//! Owns: [`System`], the local analyses of each processor ([`local`]), the propagation of event models
+//! Owns: [`CpaSystem`], the local analyses of each processor ([`busy_window`]), the propagation of event models
 //! along the graph ([`events`]), and the fixed point over both (Richter, dissertation, Braunschweig
 //! 2005; Schliecker, Rox, Ivers and Ernst, CODES+ISSS 2008). A response counts from a job's activation,
 //! not from the nominal arrival.
@@ -39,7 +39,7 @@ pub enum Scheduler {
     TimeDivision,
 }
 
-/// What activates a task.
+/// The source of a task's activations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activation {
     /// Events from outside.
@@ -51,15 +51,15 @@ pub enum Activation {
 /// A node of the graph: work that each event of its stream asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Its shortest execution time; 0 if it is not known.
+    /// The shortest execution time; 0 if it is not known.
     pub bcet: u64,
-    /// Its longest.
+    /// The longest execution time.
     pub cost: u64,
     /// Position of its processor.
     pub processor: usize,
     /// Its priority (the larger number is more urgent) or slot, as the scheduler has it.
     pub parameter: u64,
-    /// What activates it.
+    /// The source of its activations.
     pub activation: Activation,
 }
 
@@ -96,7 +96,7 @@ impl CpaSystem {
     /// These tasks on processors of which each serves as stated.
     ///
     /// # Errors
-    /// The first thing that cannot be meant.
+    /// The first part that is malformed.
     pub fn new(tasks: Vec<Node>, schedulers: Vec<Scheduler>) -> Result<CpaSystem, GraphError> {
         for (at, task) in tasks.iter().enumerate() {
             if task.cost == 0 || task.bcet > task.cost {
@@ -185,19 +185,19 @@ fn order(tasks: &[Node]) -> Result<Vec<usize>, GraphError> {
     Ok(order)
 }
 
-/// What is known of a task.
+/// The bounds of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeResult {
-    /// Its longest response from its activation.
+    /// The longest response from the activation.
     pub response: Result<u64, UnboundedReason>,
-    /// Its shortest.
+    /// The shortest response from the activation.
     pub best_response: u64,
     /// At most this long do the first, the first two, ... jobs of a busy window take: the points
     /// that prove the bound. The last one ends the window.
     pub busy: Vec<u64>,
 }
 
-/// Why there is no bound.
+/// The reason why a task has no bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnboundedReason {
     /// More is demanded than the processor has.
@@ -333,7 +333,7 @@ fn lose(system: &CpaSystem, results: &mut [NodeResult], at: usize, why: Unbounde
         };
         for (other, task) in system.tasks.iter().enumerate() {
             let after = task.activation == Activation::After(at);
-            // A slot is kept from others, and a turn is no longer than it, whatever comes.
+            // A slot is reserved, and a turn never exceeds its length.
             let beside = task.processor == system.tasks[at].processor
                 && !matches!(
                     system.schedulers[task.processor],

@@ -15,7 +15,7 @@ use crate::verdict::Refusal;
 use super::demand::{blocking_within, first_deadline, segment_within};
 use super::demand_set::{DIGITS, DemandSet, DemandTask};
 
-/// What an interval that demands too much is shorter than.
+/// The bound on the length of intervals that can demand too much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Length {
     /// If there is one, there is one below this length.
@@ -70,7 +70,7 @@ fn stream(task: &Task, jitter: u64) -> Option<Stream> {
 /// the larger of D - T and (B + sum of (T - D) U) / (1 - U), rounded up. `segment`: what segments block.
 fn quick(tasks: &[Task], segment: u64, lanes: &mut DemandSet) -> Option<u64> {
     let mut used = 0u64;
-    // With as many digits behind the point as a share, rounded up.
+    // The excess has the digits behind the point of a share, rounded up.
     let mut excess = 0i128;
     let mut least = 0;
     for task in tasks {

@@ -1,6 +1,6 @@
 //! What a demand test keeps of each task.
 //!
-//! Owns: [`Lanes`], the demand of all tasks in an interval, and the cut. Must not: judge; decide how long the
+//! Owns: [`DemandSet`], the demand of all tasks in an interval, and the cut. Must not: judge; decide how long the
 //! intervals are.
 
 use crate::exact_fraction::share_floor;
@@ -22,9 +22,9 @@ pub(crate) struct DemandTask {
     period: u64,
     /// Cost and suspension.
     cost: u64,
-    /// What it uses of the processor, rounded down.
+    /// The share of the processor that it uses, rounded down.
     pub(super) share: u64,
-    /// The last deadline in the interval looked at, or 0.
+    /// The last deadline in the current interval, or 0.
     last: u64,
 }
 
@@ -178,7 +178,7 @@ impl DemandSet {
         (lower, used)
     }
 
-    /// From where on the lines hold, but not above `level`.
+    /// The point from which on the lines hold, but not above `level`.
     #[inline]
     fn least(&self, level: u64) -> u64 {
         if !self.has_long_deadlines {

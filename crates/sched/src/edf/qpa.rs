@@ -19,7 +19,7 @@ use super::demand_set::DemandSet;
 pub struct Feasibility {
     /// Whether every deadline holds.
     pub verdict: Verdict,
-    /// No longer interval had to be looked at.
+    /// The longest interval that had to be tested.
     pub length: u64,
     /// The intervals looked at, descending, each with what is demanded in it, blocking included.
     /// From one to the next, no interval can demand too much: between a demand and its interval, or by the
@@ -152,7 +152,7 @@ impl Search<'_, '_> {
             if demand > u128::from(at) {
                 return Ok(Some((at, demand)));
             }
-            // It is at most `at` here, and so fits.
+            // The demand is at most `at` here, and so fits.
             let demand = demand as u64;
             below = match (demand < at, self.fits_u64) {
                 (true, true) => self.lanes.cut(demand, at),

@@ -4,7 +4,7 @@
 //! same cases). A job of the task arrives `a` after the window begins; of the others, jobs count that
 //! are released before it is done and are due no later. Segments follow George, Rivierre and
 //! Spuri, INRIA RR-2966, 1996, and Bozhko and Brandenburg, ECRTS 2020. Cases are looked at from the last
-//! one down, and those are skipped that cannot end later than the bound so far ([`crate::descent`]).
+//! one down, and those are skipped that cannot end later than the bound so far ([`crate::pruning`]).
 //! Must not: assume that the first job is the worst.
 
 use std::cmp::Ordering;

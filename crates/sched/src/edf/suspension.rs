@@ -24,8 +24,8 @@ const LOOKS: u64 = 5_000_000;
 /// Rounds in which bounds are taken to make others smaller. The bounds hold after each.
 const ROUNDS: u32 = 16;
 
-/// Bounds the response times of a set under EDF with full preemption, or says of all tasks why there
-/// are none: they hold together only.
+/// Bounds the response times of a set under EDF with full preemption, or says of all tasks why it
+/// cannot: the bounds hold only together.
 #[must_use]
 pub fn response_times(set: &TaskSet) -> Analysis {
     let found = match outside(set) {
@@ -55,7 +55,7 @@ fn unknown(set: &TaskSet, why: Refusal) -> Analysis {
     Analysis { tasks: set.tasks().iter().map(task).collect(), points: Vec::new() }
 }
 
-/// From deadlines as bounds downwards.
+/// Computes bounds, from deadlines as first bounds downwards.
 fn bounds(set: &TaskSet, effort: &mut StepLimit) -> Result<Vec<u64>, Refusal> {
     let mut known: Vec<u64> = set.tasks().iter().map(Task::deadline).collect();
     for round in 0..ROUNDS {
@@ -63,7 +63,7 @@ fn bounds(set: &TaskSet, effort: &mut StepLimit) -> Result<Vec<u64>, Refusal> {
         for position in 0..set.len() {
             match bound(set, position, &known, effort) {
                 Ok(found) => next.push(found),
-                // What was found before holds without this.
+                // The bounds of the round before hold without this round.
                 Err(Refusal::TooLong) if round > 0 => return Ok(known),
                 Err(why) => return Err(why),
             }

@@ -4,7 +4,7 @@
 //! least fixed points are found.
 //!
 //! Among equal priorities, cases are looked at from the last one down, and those are skipped that cannot
-//! end later than the bound so far ([`crate::descent`]).
+//! end later than the bound so far ([`crate::pruning`]).
 //!
 //! With `tail` units of a job being non-preemptive at its end, the last of them begins at
 //! x = B + q C - tail + 1 + ..., where releases before x count, and the job is done tail - 1 later.
@@ -33,13 +33,13 @@ struct Level {
     /// Tasks of higher priority: their jobs count until the job is done.
     higher: InterferenceTerms,
     all: Vec<Stream>,
-    /// By how much lower priorities delay the window.
+    /// The delay of the window by lower priorities.
     blocking: u64,
     /// How much of a job runs after the instant at which it can be preempted no longer.
     tail: u64,
     /// The deadline of the task.
     due: u64,
-    /// With a deadline, jobs after the first that misses it are not looked at.
+    /// The deadline to test; jobs after the first that misses it are then not analysed.
     deadline: Option<u64>,
 }
 
@@ -187,7 +187,7 @@ fn effective_jitter(task: &Task, result: Option<&TaskResult>) -> Result<u64, Ref
     }
 }
 
-/// By how much a task of lower priority delays others.
+/// The delay of other tasks by a task of lower priority.
 fn segment_of(task: &Task, sections: Sections, time: TimeModel) -> u64 {
     let length = match sections {
         Sections::Preemptive => 0,
@@ -458,8 +458,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(1_000))]
 
-        /// What is skipped among equals decides nothing: with a deadline that nobody misses, every case is
-        /// looked at, in the order of the window.
+        /// Cases skipped among equals do not change the bound: with a deadline that no task misses,
+        /// every case is tried, in the order of the window.
         #[test]
         fn skipped_cases_decide_nothing(
             numbers in proptest::collection::vec(

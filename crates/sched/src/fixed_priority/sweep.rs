@@ -43,11 +43,11 @@ struct Sweep<N> {
     earliest: u64,
     /// The end of the window so far.
     end: u64,
-    /// What the tasks counted use, rounded down, and their number: see [`Shares`].
+    /// The share that the counted tasks use, rounded down, and their number: see [`Shares`].
     used: u64,
     /// Work that jitter brings into the window at least.
     early: u64,
-    /// Whether so many costs or periods as there are tasks are below [`NEAR`] together.
+    /// Whether the number of tasks times any cost or period is below [`NEAR`].
     near: bool,
     effort: StepLimit,
 }
@@ -104,7 +104,7 @@ fn analyse_with<N: Digits>(
                 tasks.push(judged(set, *position, &points, from));
             }
             Err(why) => {
-                // What is below it depends on where its window ends.
+                // Points below it depend on the end of its window.
                 points.truncate(from);
                 tasks.resize_with(order.len(), || refused(why, from));
                 break;

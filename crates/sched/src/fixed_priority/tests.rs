@@ -153,7 +153,7 @@ proptest! {
         }
     }
 
-    /// Whatever the numbers, there is an answer that the checker accepts, and soon.
+    /// For all numbers the analysis soon gives an answer that the checker accepts.
     #[test]
     fn no_numbers_make_it_fail(
         numbers in proptest::collection::vec(

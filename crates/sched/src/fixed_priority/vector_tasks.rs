@@ -1,6 +1,6 @@
 //! Tasks whose first jobs are counted, several looked at in one instruction.
 //!
-//! Owns: [`Lanes`] and its rounds, which count releases before the end of a busy window. Numbers of a kind lie
+//! Owns: [`VectorTasks`] and its rounds, which count releases before the end of a busy window. Numbers of a kind lie
 //! side by side and no branch depends on them: compilers make vector instructions of that. Where all periods
 //! are short, times are kept in 32 binary digits, and what is above is known from a time close by. Must not:
 //! know when a window is over.
@@ -16,7 +16,7 @@ pub(super) const SHORT_ROUNDS: u32 = 5;
 /// Tasks a block.
 const WIDTH: usize = 4;
 
-/// What a time is kept in.
+/// The integer type of times.
 pub(super) trait Digits: Copy {
     const NONE: Self;
     /// Periods of at most this can be kept, where the shares of all tasks are at most 1 together.
@@ -80,7 +80,7 @@ impl Digits for u64 {
     }
 }
 
-/// So many tasks side by side; those that are missing cost nothing.
+/// Tasks side by side, one in each lane; unused lanes have a cost of 0.
 #[derive(Clone, Copy, Debug)]
 struct Block<N> {
     /// When the first job that is not counted is released.
@@ -92,7 +92,7 @@ struct Block<N> {
 #[derive(Clone, Debug)]
 pub(super) struct VectorTasks<N> {
     blocks: Vec<Block<N>>,
-    /// The [`crate::exact::inverse`] of each period.
+    /// The [`crate::exact_fraction::inverse`] of each period.
     inverses: Vec<[u64; WIDTH]>,
     count: usize,
     /// Of each task the first release that is not counted is at most a period from here.
@@ -111,7 +111,7 @@ impl<N: Digits> VectorTasks<N> {
     }
 
     /// Adds a task of which all jobs before `next` are counted, which is at most a period after `end`, before
-    /// which nothing is left to count. The inverse is [`crate::exact::inverse`] of its period.
+    /// which nothing is left to count. The inverse is [`crate::exact_fraction::inverse`] of its period.
     pub(super) fn push(&mut self, end: u64, next: u64, (cost, period): (u64, u64), inverse: u64) {
         self.at = end;
         let lane = self.count % WIDTH;

@@ -22,14 +22,14 @@ pub fn dkc(tasks: &[Task], cpus: u64) -> Option<TaskSet> {
     Some(by_key(tasks, |t| i128::from(t.deadline) * (1 << DIGITS) - factor * i128::from(t.cost)))
 }
 
-/// By T - k C, with the same k, the least the most urgent.
+/// The order by T - k C, with one k, the least the most urgent.
 #[must_use]
 pub fn tkc(tasks: &[Task], cpus: u64) -> Option<TaskSet> {
     let factor = factor(cpus)?;
     Some(by_key(tasks, |t| i128::from(t.period) * (1 << DIGITS) - factor * i128::from(t.cost)))
 }
 
-/// By D - C, the least the most urgent.
+/// The order by D - C, the least the most urgent.
 #[must_use]
 pub fn dcmpo(tasks: &[Task]) -> TaskSet {
     by_key(tasks, |t| i128::from(t.deadline) - i128::from(t.cost))
@@ -58,7 +58,7 @@ fn in_order(tasks: &[Task], order: &[usize]) -> TaskSet {
 
 /// Audsley's search: from the lowest priority up, a task that keeps its deadline there stays there;
 /// of several the one with the largest D - k C. If the test accepts any order, it accepts the one
-/// found; `None` if there is none. Needs at most n (n + 1) / 2 tests of a task.
+/// found; `None` if it accepts no order. Needs at most n (n + 1) / 2 tests of a task.
 #[must_use]
 pub fn audsley(tasks: &[Task], cpus: u64, test: OpaTest) -> Option<TaskSet> {
     let set = dkc(tasks, cpus)?;

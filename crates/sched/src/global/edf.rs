@@ -38,7 +38,7 @@ pub const TESTS: [Test; 6] =
     [Test::Gfb, Test::Bak, Test::Bcl, Test::BclIterative, Test::ResponseTimes, Test::Bar];
 
 impl Test {
-    /// Its name in the literature.
+    /// The name of the test in the literature.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -51,7 +51,7 @@ impl Test {
         }
     }
 
-    /// What the test says of a set on `cpus` processors.
+    /// The test's verdict on a set on `cpus` processors.
     #[must_use]
     pub fn verdict(self, set: &TaskSet, cpus: u64) -> Verdict {
         match self {
@@ -105,7 +105,7 @@ pub fn gfb(set: &TaskSet, cpus: u64) -> Verdict {
         return verdict;
     }
     let density = |t: &&Task| (u128::from(t.cost) << 64) / u128::from(t.deadline);
-    // What 64 binary digits do not tell apart is compared exactly.
+    // Values that 64 binary digits do not distinguish are compared exactly.
     let exactly = |a: &&Task, b: &&Task| {
         let (a, b) = (
             u128::from(a.cost) * u128::from(b.deadline),

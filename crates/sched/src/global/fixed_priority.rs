@@ -3,7 +3,7 @@
 //! Owns: response times by Bertogna and Cirinei (RTSS 2007), by Guan, Stigge, Yi and Yu (RTSS
 //! 2009), and the tests that do not depend on the order of higher priorities, for which an
 //! assignment can be searched (Davis and Burns, RTSJ 2011). Tasks of equal priority are taken to
-//! delay each other, whoever is served first.
+//! delay each other, in any order of service.
 //!
 //! A task's deadline may be longer than its period, but a response must not be: nothing is said of
 //! tasks whose jobs may overlap. Must not: order tasks; see [`super::assign`].
@@ -46,7 +46,7 @@ pub const AS_PUBLISHED: Bound = Bound::BertognaCirinei { slack: true, clamp: tru
 pub enum OpaTest {
     /// Deadline analysis (Bertogna, Cirinei and Lipari, TPDS 2009).
     Deadline,
-    /// The same, where at most m - 1 tasks carry work in (Davis and Burns, RTSJ 2011).
+    /// The bound where at most m - 1 tasks carry work in (Davis and Burns, RTSJ 2011).
     LimitedCarryIn,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Owns: the case that is simulated: all tasks begin together, and all jobs take their cost. It is one that
 //! sporadic tasks allow: a miss in it is a witness, no miss in it proves nothing about other arrivals.
-//! Whoever simulates the same tasks in the same order (`hourglass simulate`) sees the same miss. Must
+//! A simulation of these tasks in this order (`hourglass simulate`) shows the same miss. Must
 //! not: know jitter, blocking or suspension.
 
 use crate::exact_fraction::hyperperiod;
@@ -43,7 +43,7 @@ fn thread(task: &Task, policy: GlobalPolicy) -> Thread {
     Thread::new(class, arrivals, CostModel::Worst(task.cost), task.deadline)
 }
 
-/// The time in which about so many jobs arrive.
+/// The time in which about `jobs` jobs arrive.
 fn time_of(set: &TaskSet, jobs: u64) -> u64 {
     // Jobs in 2^64 units of time.
     let rate: u128 = set.tasks().iter().map(|task| (1u128 << 64) / u128::from(task.period)).sum();

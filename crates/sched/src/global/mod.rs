@@ -56,7 +56,7 @@ pub(crate) fn overloaded(set: &TaskSet, cpus: u64) -> bool {
         || compare_shares(shares, (cpus, 1)) == Ordering::Greater
 }
 
-/// The same for tests of sets whose deadlines are at most their periods.
+/// The verdict before tests of sets whose deadlines are at most their periods.
 pub(crate) fn beforehand_constrained(set: &TaskSet, cpus: u64) -> Option<Verdict> {
     let long = || {
         let long = set.tasks().iter().any(|task| task.deadline > task.period);

@@ -11,7 +11,7 @@ use crate::effort::StepLimit;
 use crate::exact_fraction::hyperperiod;
 use crate::task::TaskSet;
 
-/// Who comes first.
+/// The order in which jobs are served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GlobalPolicy {
     /// The earliest absolute deadline.
@@ -25,17 +25,17 @@ pub enum GlobalPolicy {
 pub struct Miss {
     /// Position of its task.
     pub task: usize,
-    /// Which job of the task, from 1.
+    /// The number of the job of the task, from 1.
     pub job: u64,
-    /// Its absolute deadline: when it is missed.
+    /// The absolute deadline: the time of the miss.
     pub missed_at: u64,
     /// A response that it has at least: from its arrival to when the miss is certain.
     pub response: u64,
-    /// Its relative deadline.
+    /// The relative deadline.
     pub deadline: u64,
 }
 
-/// What ends a schedule.
+/// The reason why a schedule ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScheduleEnd {
     /// The horizon was reached.
@@ -74,7 +74,7 @@ pub struct Schedule {
     pub end: (u64, ScheduleEnd),
 }
 
-/// The schedule of tasks whose first jobs arrive at `offsets` (0 where there is none). A step is
+/// The schedule of tasks whose first jobs arrive at `offsets` (0 for a task without one). A step is
 /// an instant at which something happens.
 #[must_use]
 pub fn schedule(

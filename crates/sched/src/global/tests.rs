@@ -164,7 +164,7 @@ proptest! {
         }
     }
 
-    /// The same under fixed priorities.
+    /// Bounds hold under fixed priorities.
     #[test]
     fn bounds_hold_under_fixed_priorities((set, cpus, offsets) in sets_with_offsets()) {
         for offsets in [&[][..], &offsets] {
@@ -181,7 +181,7 @@ proptest! {
         }
     }
 
-    /// Equal priorities: whoever is served first, the bound holds.
+    /// Among equal priorities the bound holds in any order of service.
     #[test]
     fn equals_delay_each_other((set, cpus, offsets) in sets_with_offsets(), merge in 0..4u32) {
         let tasks = set.tasks().iter().map(|t| t.with_priority(t.priority() / (merge + 1)));

@@ -15,8 +15,8 @@ use crate::verdict::Refusal;
 
 use super::{work_with_carry_in, work_without_carry_in};
 
-/// The work of a rival in a window: so much, and a unit more for each unit by which the window grows,
-/// for so many units. After them it is never less.
+/// The work of a rival in a window: a base, and a unit more for each unit by which the window
+/// grows, up to a limit. Beyond it the work is never less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WindowWork {
     pub(super) now: u128,
@@ -62,7 +62,7 @@ pub(super) struct WindowJob {
 }
 
 impl WindowJob {
-    /// The least x from `own` to `limit` with x >= own + floor(S(x) / m); `None` if there is none.
+    /// The least x from `own` to `limit` with x >= own + floor(S(x) / m); `None` without one.
     ///
     /// `works` puts the rivals' work in a window of a length into an empty list. A step is one
     /// length; there are at most about as many as lengths at which a work begins or ceases to grow.
@@ -97,7 +97,7 @@ impl WindowJob {
         let cpus = u128::from(self.cpus);
         let full = (u128::from(window - self.own) + 1).saturating_mul(cpus);
         let sum = works.iter().fold(0u128, |sum, work| sum.saturating_add(work.now));
-        // By how much more work there is than lets the job end here.
+        // The work beyond the amount that lets the job end here.
         let mut spare = sum.checked_sub(full)?;
         works.sort_unstable_by_key(|work| work.grows);
         let mut at = 0;

@@ -27,7 +27,7 @@ struct Job {
     nominal: u64,
     own: bool,
     remaining: u64,
-    /// What is left when it can be preempted no longer.
+    /// The remaining work when it can be preempted no longer.
     tail: u64,
 }
 
@@ -62,7 +62,7 @@ fn periodic(set: &TaskSet) -> Vec<Curve> {
     set.tasks().iter().filter_map(|task| Curve::periodic(task.period).ok()).collect()
 }
 
-/// The same as [`assert_fixed_priority`] for tasks with bursts.
+/// Asserts as [`assert_fixed_priority`], for tasks with bursts.
 pub(crate) fn assert_bursts(
     set: &TaskSet,
     curves: &[Curve],
@@ -83,7 +83,7 @@ pub(crate) fn assert_bursts(
     }
 }
 
-/// The same as [`worst_fixed_priority`] for tasks with these arrivals.
+/// The responses as [`worst_fixed_priority`], for tasks with these arrivals.
 pub(crate) fn worst_of(
     set: &TaskSet,
     curves: &[Curve],
@@ -117,7 +117,7 @@ pub(crate) fn worst_of(
 struct ArrivalOffset {
     /// Nominal arrival of the first, plus the task's jitter.
     offset: u64,
-    /// Releases are so much later than they could be, but never later than jitter allows.
+    /// How much later releases are than they could be; never later than jitter allows.
     delay: u64,
 }
 
@@ -200,7 +200,7 @@ fn simulate(
     worst
 }
 
-/// The same as [`assert_fixed_priority`] with preemption thresholds.
+/// Asserts as [`assert_fixed_priority`], with preemption thresholds.
 pub(crate) fn assert_thresholds(set: &TaskSet, thresholds: &[u32], analysis: &Analysis) {
     if set.len() > 6 {
         return;
@@ -299,7 +299,7 @@ fn simulate_thresholds(
     worst
 }
 
-/// The same as [`assert_fixed_priority`] for EDF.
+/// Asserts as [`assert_fixed_priority`], for EDF.
 pub(crate) fn assert_edf(set: &TaskSet, sections: Sections, analysis: &Analysis) {
     if set.len() > 6 || set.tasks().iter().any(|t| t.suspension > 0) {
         return;

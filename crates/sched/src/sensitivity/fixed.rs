@@ -114,7 +114,7 @@ impl FixedLimits {
             set.replace(task, changed);
             match late_among(set, from..to, effort) {
                 Err(Refusal::TooLong) => Err(Refusal::TooLong),
-                // What cannot be told is not accepted.
+                // A set without a verdict is not accepted.
                 Err(_) => Ok(Some(LateRanks::at(from))),
                 Ok(late) => Ok(late),
             }
@@ -139,7 +139,7 @@ fn search(
         let Some(late) = accepts(set, value, next, set.len())? else { break };
         let less = narrowed(set, (low, value), late.worst..late.worst + 1, accepts)?;
         if less == value {
-            // A number does not fit somewhere else.
+            // A number of another task does not fit.
             return narrowed(set, (low, value), next..set.len(), accepts);
         }
         (value, next) = (less, late.first);

@@ -1,6 +1,6 @@
-//! What is refused.
+//! Refusals of a simulation.
 //!
-//! Owns: [`SimError`]. Must not: find it.
+//! Owns: [`SimError`]. Must not: find them.
 
 /// A system that cannot be simulated, or a simulation that was given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -20,7 +20,7 @@ pub enum SimError {
     Zero {
         /// Position of the thread.
         thread: usize,
-        /// Which value.
+        /// The name of the value.
         what: &'static str,
     },
     /// A list of times that does not ascend.
@@ -28,7 +28,7 @@ pub enum SimError {
     Unsorted {
         /// Position of the thread.
         thread: usize,
-        /// Which list.
+        /// The name of the list.
         what: &'static str,
     },
     /// A reference to something that there is not.
@@ -36,7 +36,7 @@ pub enum SimError {
     Dangling {
         /// Position of the thread.
         thread: usize,
-        /// What it names.
+        /// The kind of the unknown item.
         what: &'static str,
     },
     /// Threads that wait for one another.
@@ -61,7 +61,7 @@ pub enum SimError {
     /// A server that cannot be.
     #[error("server {0}: give 0 < budget <= deadline <= period")]
     Server(usize),
-    /// Reclaiming where there is none.
+    /// Reclaiming by a server that cannot reclaim.
     #[error("server {0}: only constant bandwidth servers reclaim, and only when charged by time")]
     Reclaim(usize),
     /// The threads of a server may run on different CPUs.
@@ -70,12 +70,12 @@ pub enum SimError {
     /// A best-effort thread as part of a chain.
     #[error("thread {0} never ends a job, so that no thread can come after it, nor it after one")]
     Endless(usize),
-    /// An entry of the interference matrix that is none.
+    /// A malformed entry of the interference matrix.
     #[error("interference: thread {thread} beside {beside}: no such threads, or a rate above 1")]
     Interference {
-        /// Whose rate.
+        /// The thread with the rate.
         thread: usize,
-        /// Beside whom.
+        /// The thread beside it.
         beside: usize,
     },
     /// Rates whose common denominator is too large.
@@ -114,7 +114,7 @@ pub enum SimError {
         /// How many may wait.
         waiting: usize,
     },
-    /// A monitor whose orders never come to rest.
+    /// A monitor that never stops giving orders at one instant.
     #[error("the monitor gives new orders again and again at {at} ns")]
     Restless {
         /// Simulated time, ns.

@@ -1,6 +1,6 @@
 //! How fast threads progress beside others on the same core.
 //!
-//! Owns: [`Interference`], and its exact form for the engine. Must not: round a rate.
+//! Owns: [`ProgressRates`], and its exact form for the engine. Must not: round a rate.
 
 use hourglass_tasks::Fraction;
 
@@ -28,7 +28,7 @@ impl ProgressRates {
         entry.map_or(Fraction::ONE, |(_, _, rate)| *rate)
     }
 
-    /// What was set, in order.
+    /// The rates that were set, in order.
     #[must_use]
     pub fn entries(&self) -> &[(usize, usize, Fraction)] {
         &self.entries
@@ -66,7 +66,7 @@ impl Rates {
         let scale = base.checked_pow(power).ok_or(SimError::RatesTooFine)?;
         let mut table = vec![base; threads * threads];
         for (thread, beside, rate) in &from.entries {
-            // At most `base`, since the rate is at most 1.
+            // The entry is at most `base`, since the rate is at most 1.
             table[thread * threads + beside] = base / rate.denominator() * rate.numerator();
         }
         Ok(Rates { base, scale, table, threads })

@@ -1,8 +1,8 @@
 //! Tasks on a simulated machine: what runs when, exactly, event by event.
 //!
 //! Owns: the machine ([`System`]: CPUs that may share cores, [`Thread`]s under the scheduling classes
-//! of Linux, [`Server`]s, what the kernel costs), the engine that executes it, what comes of it
-//! ([`Outcome`]). Time is in whole nanoseconds, in `u64`; work on shared cores is in fractions of a
+//! of Linux, [`SimServer`]s, what the kernel costs), the engine that executes it, what comes of it
+//! ([`SimOutcome`]). Time is in whole nanoseconds, in `u64`; work on shared cores is in fractions of a
 //! nanosecond, as small as the rates of progress need. Must not: know Linux, read a clock, use
 //! floating point for what happens when, run without a bound ([`SimSettings`]).
 //!
@@ -92,8 +92,8 @@ pub fn run_to(
     match fast::run(system, settings, sink) {
         fast::FastOutcome::Done(found) => found,
         fast::FastOutcome::Left(0) => engine::run(system, settings, sink, &mut NullMonitor),
-        fast::FastOutcome::Left(told) => {
-            engine::run(system, settings, &mut sink::SkippingSink::of(sink, told), &mut NullMonitor)
+        fast::FastOutcome::Left(sent) => {
+            engine::run(system, settings, &mut sink::SkippingSink::of(sink, sent), &mut NullMonitor)
         }
     }
 }

@@ -25,19 +25,19 @@ pub trait Monitor {
         1
     }
 
-    /// What it is called for, beside its timers.
+    /// The events at which it is called, besides its timers.
     fn call_reasons(&self) -> CallReasons {
         CallReasons { release: false, completion: true, dispatch: true, timer: true, budget: false }
     }
 
-    /// Looks at the machine at an instant, and orders.
+    /// Reads the state of the machine at an instant, and gives orders.
     fn on_event(&mut self, view: &MachineView<'_>, orders: &mut OrderList<'_>);
 }
 
 /// How often a monitor is called at one instant before the simulation is given up.
 pub const MOST_LOOKS: u32 = 64;
 
-/// What happened at this instant.
+/// The events of this instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallReasons {
     /// A job was released.
@@ -63,26 +63,26 @@ impl CallReasons {
     }
 }
 
-/// Who may run on a CPU.
+/// The threads that may run on a CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CpuGate {
-    /// Everybody.
+    /// All threads.
     #[default]
     Open,
     /// Deadlines and fixed priorities, servers with budget among them; not the fair class.
     RealTime,
-    /// Nobody: the CPU is idle.
+    /// No thread may run: the CPU is idle.
     Closed,
 }
 
 /// A job that is released and not done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobView {
-    /// Its number, from 0.
+    /// The number of the job, from 0.
     pub job: u64,
-    /// Its nominal arrival, ns.
+    /// The nominal arrival of the job, ns.
     pub arrival: u64,
-    /// Its absolute deadline, ns.
+    /// The absolute deadline of the job, ns.
     pub deadline: u64,
     /// What it needs, ns of an unshared CPU. A scheduler that does not know the future uses what is
     /// reserved instead.
@@ -96,7 +96,7 @@ pub struct MachineView<'a> {
     pub(super) state: &'a dyn MonitorView,
 }
 
-/// What a monitor orders. Orders are carried out when its call returns.
+/// The orders of a monitor. They are carried out when its call returns.
 #[derive(Debug)]
 pub struct OrderList<'a> {
     pub(super) orders: &'a mut Vec<MonitorOrder>,
@@ -125,7 +125,7 @@ impl MachineView<'_> {
         self.state.now()
     }
 
-    /// What happened.
+    /// The events of this instant.
     #[must_use]
     pub fn reasons(&self) -> CallReasons {
         self.state.reasons()
@@ -149,7 +149,7 @@ impl MachineView<'_> {
         self.state.cpu_of(thread)
     }
 
-    /// Who may run on a CPU.
+    /// The threads that may run on a CPU.
     #[must_use]
     pub fn gate(&self, cpu: u32) -> CpuGate {
         self.state.gate(cpu)
@@ -161,7 +161,7 @@ impl MachineView<'_> {
         self.state.job(thread)
     }
 
-    /// What is left of a server's budget in this period, ns rounded up.
+    /// The remaining budget of a server in this period, ns rounded up.
     #[must_use]
     pub fn budget(&self, server: usize) -> Option<u64> {
         self.state.budget(server)
@@ -175,7 +175,7 @@ impl MachineView<'_> {
 }
 
 impl OrderList<'_> {
-    /// Who may run on a CPU from now on.
+    /// Sets the threads that may run on a CPU from now on.
     pub fn gate(&mut self, cpu: u32, gate: CpuGate) {
         self.orders.push(MonitorOrder::Gate(cpu, gate));
     }
@@ -200,13 +200,13 @@ impl OrderList<'_> {
         self.orders.push(MonitorOrder::Cancel(timer));
     }
 
-    /// The monitor itself takes so much of a CPU, ns, before anything goes on there.
+    /// The monitor itself uses `time` of a CPU, ns, before threads go on there.
     pub fn spend(&mut self, cpu: u32, time: u64) {
         self.orders.push(MonitorOrder::Spend(cpu, time));
     }
 }
 
-/// Nobody watches.
+/// A monitor that does nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NullMonitor;
 

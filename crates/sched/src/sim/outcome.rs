@@ -1,6 +1,6 @@
 //! What comes of a simulation.
 //!
-//! Owns: [`Outcome`] and its parts. Must not: grow with simulated time.
+//! Owns: [`SimOutcome`] and its parts. Must not: grow with simulated time.
 
 use super::histogram::Histogram;
 
@@ -21,7 +21,7 @@ pub struct SimOutcome {
     pub cpus: Vec<CpuOutcome>,
 }
 
-/// What became of a thread.
+/// The outcome of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadOutcome {
     /// Jobs released.
@@ -63,7 +63,7 @@ pub struct ThreadOutcome {
 pub struct FirstMiss {
     /// Number of the job, from 0.
     pub job: u64,
-    /// Its nominal arrival, ns.
+    /// The nominal arrival of the job, ns.
     pub arrival: u64,
     /// When it was due, ns.
     pub deadline: u64,
@@ -71,7 +71,7 @@ pub struct FirstMiss {
     pub done: Option<u64>,
 }
 
-/// What became of a server.
+/// The outcome of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerOutcome {
     /// Processor time that it gave to its threads out of its budget, ns.
@@ -80,7 +80,7 @@ pub struct ServerOutcome {
     pub exhausted: u64,
 }
 
-/// What became of a CPU.
+/// The outcome of a CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuOutcome {
     /// Time in which a thread ran, ns.

@@ -3,7 +3,7 @@
 //! Owns: the streams of a simulation: one a thread and purpose, so that what one thread draws does
 //! not depend on the others. Must not: decide anything.
 
-/// What a stream is for.
+/// The purpose of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// Execution times.

@@ -12,7 +12,7 @@ use super::error::SimError;
 use super::system::System;
 use super::thread::{ArrivalPattern, Class, Thread};
 
-/// What a thread is from its start to its end.
+/// The acts of a thread from its start to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
     /// When it starts, ns.
@@ -21,7 +21,7 @@ pub struct Script {
     pub loops: Option<u64>,
     /// The phases in their order.
     pub phases: Vec<SimPhase>,
-    /// What a job begins with.
+    /// The event with which a job begins.
     pub beginning: JobTrigger,
 }
 
@@ -34,7 +34,7 @@ pub struct SimPhase {
     pub class: Option<Class>,
     /// The CPUs that it may use in the phase; empty for those of the thread.
     pub cpus: Vec<u32>,
-    /// What it does.
+    /// The acts of the thread, in order.
     pub acts: Vec<SimStep>,
 }
 
@@ -43,13 +43,13 @@ pub struct SimPhase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SimStep {
-    /// Executes so much work, ns of a CPU that is not shared.
+    /// Executes this work, ns of a CPU that is not shared.
     Run(u64),
-    /// Executes until so much time has passed, ns, and then as soon as it has a CPU goes on.
+    /// Executes until this time has passed, ns, and then goes on as soon as it has a CPU.
     RunFor(u64),
-    /// Sleeps for so long, ns.
+    /// Sleeps for this time, ns.
     Sleep(u64),
-    /// Sleeps until so long after the last expiry of the timer; the first counts from the thread's start.
+    /// Sleeps until a period after the last expiry of the timer; the first counts from the thread's start.
     Timer {
         /// The timer.
         timer: usize,
@@ -75,7 +75,7 @@ pub enum SimStep {
     Signal(usize),
     /// Wakes all that wait for the event.
     Broadcast(usize),
-    /// Waits until as many threads have come to the barrier as [`System::barriers`] says.
+    /// Waits until the number of threads in [`System::barriers`] have come to the barrier.
     Barrier(usize),
     /// Takes one from the semaphore, which is 0 in the beginning; waits until there is one.
     Take(usize),
@@ -99,7 +99,7 @@ pub enum SimStep {
 /// The longest that a round of a script takes which takes no time by what it says, ns.
 pub const ROUND: u64 = 1_000;
 
-/// So many rounds in turn may take no time.
+/// Maximum number of successive rounds that take no time.
 pub(super) const MOST_IDLE_ROUNDS: u64 = 1_000;
 
 /// How many there are of what scripts share.
@@ -131,7 +131,7 @@ impl Script {
     }
 }
 
-/// What the scripts of a system share.
+/// The objects that the scripts of a system share.
 pub(super) fn shared(system: &System) -> ScriptObjects {
     let mut shared = ScriptObjects::default();
     let scripts = system.threads.iter().filter_map(|thread| thread.script.as_ref());

@@ -1,6 +1,6 @@
 //! Servers and reservations: processor time by budget and period.
 //!
-//! Owns: [`Server`] and its kinds. Must not: execute them.
+//! Owns: [`SimServer`] and its kinds. Must not: execute them.
 
 /// Processor time for the threads that name it. It runs one of them at a time, chosen by their own
 /// classes.
@@ -17,7 +17,7 @@ pub struct SimServer {
     pub deadline: u64,
     /// How it competes while it has budget.
     pub rank: ServerRank,
-    /// What spends the budget.
+    /// The time that spends the budget.
     pub charge: Charge,
     /// Whether it takes what others leave (GRUB, Lipari and Baruah 2000; `SCHED_FLAG_RECLAIM`). Only
     /// for [`ServerKind::CbsHard`] and [`ServerKind::CbsSoft`], charged by time.
@@ -48,13 +48,13 @@ pub enum ServerKind {
 /// How a server competes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerRank {
-    /// By its absolute deadline, before all priorities.
+    /// The server ranks by its absolute deadline, before all priorities.
     Deadline,
-    /// By this fixed priority.
+    /// The server ranks by this fixed priority.
     Priority(u32),
 }
 
-/// What spends a budget.
+/// The time that spends a budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Charge {
     /// Time on a CPU, however fast it is.
@@ -84,19 +84,19 @@ impl SimServer {
         }
     }
 
-    /// The same with this rank.
+    /// This server with this rank.
     #[must_use]
     pub fn with_rank(self, rank: ServerRank) -> SimServer {
         SimServer { rank, ..self }
     }
 
-    /// The same with reclaiming.
+    /// This server with reclaiming.
     #[must_use]
     pub fn reclaiming(self) -> SimServer {
         SimServer { reclaim: true, ..self }
     }
 
-    /// The same, delivered within `deadline` of each period's begin.
+    /// This server, delivered within `deadline` of each period's begin.
     #[must_use]
     pub fn with_deadline(self, deadline: u64) -> SimServer {
         SimServer { deadline, ..self }

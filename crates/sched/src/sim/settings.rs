@@ -8,7 +8,7 @@ pub struct SimSettings {
     /// Simulated time, ns. What would happen at this instant or later does not happen, but what ends
     /// at it ends. 2^64 - 1 itself is never reached.
     pub horizon: u64,
-    /// Whatever is drawn is drawn from this.
+    /// The seed of all random numbers.
     pub seed: u64,
     /// More events than this are refused. An event is an instant at which something happens on a
     /// CPU or a timer.
@@ -19,19 +19,19 @@ pub struct SimSettings {
 pub const MOST_EVENTS: u64 = 20_000_000_000;
 
 impl SimSettings {
-    /// From 0 to `horizon` with seed 0.
+    /// Settings from 0 to `horizon` with seed 0.
     #[must_use]
     pub fn until(horizon: u64) -> SimSettings {
         SimSettings { horizon, seed: 0, max_events: MOST_EVENTS }
     }
 
-    /// The same with this seed.
+    /// These settings with this seed.
     #[must_use]
     pub fn with_seed(self, seed: u64) -> SimSettings {
         SimSettings { seed, ..self }
     }
 
-    /// The same with at most so many events.
+    /// These settings with a limit on the number of events.
     #[must_use]
     pub fn with_most_events(self, most_events: u64) -> SimSettings {
         SimSettings { max_events: most_events, ..self }

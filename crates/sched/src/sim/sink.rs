@@ -1,17 +1,17 @@
-//! Who is told what ran when.
+//! Receivers of the slices and events of a simulation.
 //!
-//! Owns: [`Sink`], what it wants to hear, [`Slice`] and [`Event`]. Must not: keep anything itself.
+//! Owns: [`Sink`], its choice of reports, [`Slice`] and [`Event`]. Must not: store anything itself.
 
 /// A thread ran on a CPU without interruption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice {
-    /// On which CPU.
+    /// The CPU on which it ran.
     pub cpu: u32,
-    /// Which thread.
+    /// The position of the thread.
     pub thread: usize,
-    /// Which job of it, from 0.
+    /// The number of its job, from 0.
     pub job: u64,
-    /// From when, ns.
+    /// The start of the slice, ns.
     pub start: u64,
     /// Until when, ns; later than `start`.
     pub end: u64,
@@ -22,58 +22,58 @@ pub struct Slice {
 pub enum Event {
     /// A job may run.
     Release {
-        /// Which thread.
+        /// The position of the thread.
         thread: usize,
-        /// Which job, from 0.
+        /// The number of the job, from 0.
         job: u64,
         /// When it arrived, ns.
         arrival: u64,
     },
     /// A job is done.
     Completion {
-        /// Which thread.
+        /// The position of the thread.
         thread: usize,
-        /// Which job.
+        /// The number of the job, from 0.
         job: u64,
         /// Since its arrival, ns.
         response: u64,
     },
-    /// A job is late. Told when it is done, or at the horizon if it was due before and is not done.
+    /// A job missed its deadline. Reported when it is done, or at the horizon if it is not done then.
     Miss {
-        /// Which thread.
+        /// The position of the thread.
         thread: usize,
-        /// Which job.
+        /// The number of the job, from 0.
         job: u64,
         /// When it was due, ns.
         due: u64,
     },
     /// A job is never to start, because an earlier one was still running.
     Lost {
-        /// Which thread.
+        /// The position of the thread.
         thread: usize,
-        /// Which job.
+        /// The number of the job, from 0.
         job: u64,
     },
     /// A server has spent its budget.
     Exhausted {
-        /// Which server.
+        /// The position of the server.
         server: usize,
     },
     /// A server has its budget back, or has a new deadline.
     Replenished {
-        /// Which server.
+        /// The position of the server.
         server: usize,
-        /// Its absolute deadline, ns; of servers without one, the end of the period.
+        /// The absolute deadline, ns; for servers without one, the end of the period.
         deadline: u64,
     },
     /// Fixed priorities may not run on a CPU until their next period.
     Throttled {
-        /// Which CPU.
+        /// The number of the CPU.
         cpu: u32,
     },
-    /// They may again.
+    /// Threads of fixed priorities may run again.
     Unthrottled {
-        /// Which CPU.
+        /// The number of the CPU.
         cpu: u32,
     },
 }
@@ -83,7 +83,7 @@ pub enum Event {
 pub enum SinkDetail {
     /// Nothing: the statistics of the outcome are enough.
     Nothing,
-    /// What ran when.
+    /// Slices only.
     Slices,
     /// Events, too.
     Everything,
@@ -94,7 +94,7 @@ pub enum SinkDetail {
 /// An implementation MUST NOT assume that slices of different CPUs are sorted by their start: a slice
 /// that began earlier may end later.
 pub trait Sink {
-    /// What it wants to hear; asked once, at the beginning.
+    /// The reports that the sink wants; asked once, at the beginning.
     fn interest(&self) -> SinkDetail {
         SinkDetail::Everything
     }
@@ -105,14 +105,14 @@ pub trait Sink {
     /// Something happened at `at`, ns.
     fn event(&mut self, at: u64, event: Event);
 
-    /// Told now and then how far the simulation is, ns. Whether it is to go on; if not, it ends at
-    /// this instant as at its horizon.
+    /// Receives the progress of the simulation from time to time, ns. Returns whether to go on; if
+    /// not, it ends at this instant as at its horizon.
     fn reached(&mut self, _: u64) -> bool {
         true
     }
 }
 
-/// A sink that has been told the first slices already.
+/// Drops the first slices, which the inner sink received already.
 pub(super) struct SkippingSink<'a> {
     sink: &'a mut dyn Sink,
     skipped: u64,
@@ -121,9 +121,9 @@ pub(super) struct SkippingSink<'a> {
 }
 
 impl<'a> SkippingSink<'a> {
-    /// Leaves out so many slices.
-    pub(super) fn of(sink: &'a mut dyn Sink, told: u64) -> SkippingSink<'a> {
-        SkippingSink { sink, skipped: told, reached: 0 }
+    /// Drops the first `skipped` slices.
+    pub(super) fn of(sink: &'a mut dyn Sink, skipped: u64) -> SkippingSink<'a> {
+        SkippingSink { sink, skipped, reached: 0 }
     }
 }
 
@@ -151,7 +151,7 @@ impl Sink for SkippingSink<'_> {
     }
 }
 
-/// Nobody wants to know.
+/// A sink that ignores everything.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NullSink;
 

@@ -50,8 +50,8 @@ impl Releases {
         }
     }
 
-    /// The next job of a thread with arrivals of its own; `None` when there is none, or not within
-    /// 64 bits.
+    /// The next job of a thread with arrivals of its own; `None` after the last one, or if it is
+    /// not within 64 bits.
     pub(super) fn next(&mut self) -> Option<JobRelease> {
         let arrival = self.next_arrival()?;
         self.count += 1;

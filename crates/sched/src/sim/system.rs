@@ -17,7 +17,7 @@ pub struct System {
     pub cpus: u32,
     /// CPUs that are hardware threads of one core, core by core. A CPU in none has a core of its own.
     pub cores: Vec<Vec<u32>>,
-    /// Whatever runs. Threads are known by their positions.
+    /// All threads. They are identified by their positions.
     pub threads: Vec<Thread>,
     /// Servers and reservations, known by their positions.
     pub servers: Vec<SimServer>,
@@ -27,13 +27,13 @@ pub struct System {
     pub barriers: Vec<u32>,
     /// How fast threads progress beside others on the same core.
     pub interference: ProgressRates,
-    /// What the kernel costs.
+    /// Execution times of the kernel.
     pub overheads: Overheads,
     /// The limit on fixed priorities; none as a rule.
     pub throttling: Option<Throttling>,
     /// How long a round-robin thread runs before others of its priority, ns; above zero.
     pub quantum: u64,
-    /// How long a fair thread runs before the next is looked for, ns; above zero.
+    /// How long a fair thread runs before the next is searched, ns; above zero.
     pub slice: u64,
 }
 
@@ -42,13 +42,13 @@ pub struct System {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Overheads {
-    /// Before a thread runs on a CPU that last ran another.
+    /// Delay before a thread runs on a CPU that last ran another.
     pub context_switch: u64,
     /// Ticks come at all multiples of this above 0, on all CPUs; 0 without ticks.
     pub tick_period: u64,
-    /// What a tick takes; shorter than the time between two.
+    /// The execution time of a tick; shorter than the time between two.
     pub tick_cost: u64,
-    /// Before a preempted job goes on after somebody else, or any job on another CPU.
+    /// Delay before a preempted job goes on after another thread, or any job on another CPU.
     pub cache_delay: u64,
 }
 
@@ -73,9 +73,9 @@ pub enum SimLockProtocol {
     /// The holder has at least this priority from the moment it locks (Sha, Rajkumar and Lehoczky
     /// 1990 in its immediate form; `PTHREAD_PRIO_PROTECT`).
     Ceiling(u32),
-    /// The holder inherits the urgency of whom it blocks (`PTHREAD_PRIO_INHERIT`).
+    /// The holder inherits the urgency of the threads that it blocks (`PTHREAD_PRIO_INHERIT`).
     Inheritance,
-    /// Who waits spins, first come, first served; waiters and holder are not preempted (MSRP).
+    /// Waiters spin, first come, first served; waiters and holder are not preempted (MSRP).
     Spin,
     /// A plain mutex.
     Plain,
@@ -123,7 +123,7 @@ impl System {
         };
         let shares = self.servers.iter().filter(constant).map(|s| (s.budget, s.period));
         let limit = self.throttling.unwrap_or(Throttling::LINUX);
-        // Above 2^64 a share of so many CPUs is no limit to speak of.
+        // Above 2^64 a share of all CPUs does not limit any run.
         let all = limit.runtime.saturating_mul(u64::from(self.cpus));
         limit.period > 0 && compare_shares(shares, (all, limit.period)) != Ordering::Greater
     }

@@ -19,7 +19,7 @@ pub struct Thread {
     /// Threads whose job of the same number must be done before a job of this one is released. Its
     /// own arrivals are then not used: a job arrives with that of the first of these threads.
     pub after: Vec<usize>,
-    /// What jobs need.
+    /// The execution times of jobs.
     pub cost: CostModel,
     /// The time from a job's nominal arrival within which it should be done, ns. Above zero.
     pub deadline: u64,
@@ -30,11 +30,11 @@ pub struct Thread {
     pub tick: u64,
     /// No release waits longer for the tick than this, ns.
     pub tick_jitter: u64,
-    /// Who may preempt it, and where.
+    /// The threads that may preempt it, and the points.
     pub preemption: Preemption,
-    /// What a job does on its way, by work done; ascending.
+    /// The actions of a job, by work done; ascending.
     pub marks: Vec<Mark>,
-    /// What becomes of a job that is released while an earlier one is unfinished.
+    /// The treatment of a job that is released while an earlier one is unfinished.
     pub late: OverrunPolicy,
     /// The server that it runs in.
     pub server: Option<usize>,
@@ -48,15 +48,15 @@ pub struct Thread {
 /// How a thread competes. Deadlines come before priorities, these before fair shares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// By its job's absolute deadline. Of equal ones the running thread goes on, then the first.
+    /// Ordered by its job's absolute deadline. Of equal ones the running thread goes on, then the first.
     Edf,
-    /// By priority, the larger first; equals in the order of release.
+    /// Ordered by priority, the larger first; equals in the order of release.
     Fifo(u32),
-    /// By priority; equals take turns of [`System::quantum`](super::System::quantum).
+    /// Ordered by priority; equals take turns of [`System::quantum`](super::System::quantum).
     RoundRobin(u32),
-    /// By its share of what is left; nice from -20 to 19.
+    /// Shares the remaining time by weight; nice from -20 to 19.
     Fair(i8),
-    /// With the smallest share: `SCHED_IDLE`.
+    /// Has the smallest share: `SCHED_IDLE`.
     Idle,
 }
 
@@ -88,16 +88,16 @@ pub enum ArrivalPattern {
     Burst {
         /// The first arrival.
         offset: u64,
-        /// From the first to the 2nd, 3rd, ... arrival; ascending.
+        /// The times from the first to the 2nd, 3rd, ... arrival; ascending.
         distances: Vec<u64>,
         /// Between arrivals after these. Above zero.
         period: u64,
     },
-    /// At these times; ascending.
+    /// Arrivals at these times; ascending.
     Listed(Vec<u64>),
 }
 
-/// What jobs need, ns of a CPU that is not shared.
+/// The execution times of jobs, ns of a CPU that is not shared.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CostModel {
     /// Always this; above zero.
@@ -116,23 +116,23 @@ pub enum CostModel {
 /// How much later than they arrive jobs are released, ns. Jobs are released in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Jitter {
-    /// At once.
+    /// Jobs are released at once.
     #[default]
     None,
     /// No job before the first one has had all of it, the others at once: what bounds of response
     /// times assume.
     Worst(u64),
-    /// By up to this, every length being equally likely.
+    /// Releases are late by up to this, ns, every length being equally likely.
     Random(u64),
 }
 
-/// Who may preempt a job, and where.
+/// The threads that may preempt a job, and the points.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Preemption {
     /// Any more urgent thread, at any point.
     #[default]
     Full,
-    /// Nobody.
+    /// No thread.
     None,
     /// Fixed priorities above this only, once a job has begun (Wang and Saksena 1999).
     Threshold(u32),
@@ -152,28 +152,28 @@ pub enum Preemption {
 pub struct Mark {
     /// Work done until then, ns.
     pub at: u64,
-    /// What it does.
+    /// The action at the mark.
     pub action: MarkAction,
 }
 
-/// What a job does at a mark.
+/// The action of a job at a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MarkAction {
-    /// Suspends itself for so long, ns.
+    /// Suspends itself for this time, ns.
     Suspend(u64),
     /// Takes the lock of this resource.
     Lock(usize),
-    /// Gives it back. At its end a job gives back whatever it still holds.
+    /// Releases the lock. At its end a job releases all locks that it still holds.
     Unlock(usize),
 }
 
-/// What becomes of a job that is released while an earlier one is unfinished.
+/// The treatment of a job that is released while an earlier one is unfinished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OverrunPolicy {
-    /// It waits for its turn.
+    /// The job waits for its turn.
     #[default]
     Queue,
-    /// It never starts: it is lost.
+    /// The job never starts: it is lost.
     Skip,
 }
 
@@ -223,31 +223,31 @@ impl Thread {
         Thread { script: Some(script), ..thread }
     }
 
-    /// The same with a fixed priority; the larger is more urgent.
+    /// This thread with a fixed priority; the larger is more urgent.
     #[must_use]
     pub fn with_priority(self, priority: u32) -> Thread {
         Thread { class: Class::Fifo(priority), ..self }
     }
 
-    /// The same in this class.
+    /// This thread in this class.
     #[must_use]
     pub fn with_class(self, class: Class) -> Thread {
         Thread { class, ..self }
     }
 
-    /// The same with this relative deadline.
+    /// This thread with this relative deadline.
     #[must_use]
     pub fn with_deadline(self, deadline: u64) -> Thread {
         Thread { deadline, ..self }
     }
 
-    /// The same on these CPUs only.
+    /// This thread on these CPUs only.
     #[must_use]
     pub fn on(self, cpus: &[u32]) -> Thread {
         Thread { cpus: cpus.to_vec(), ..self }
     }
 
-    /// The same in the server at this position.
+    /// This thread in the server at this position.
     #[must_use]
     pub fn in_server(self, server: usize) -> Thread {
         Thread { server: Some(server), ..self }

@@ -58,7 +58,7 @@ fn sections_must_fit_into_the_cost() {
     assert!(text.starts_with("task 0 holds locks for 6, but its cost is 5"));
 }
 
-/// What a job does next.
+/// The next part of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Run,

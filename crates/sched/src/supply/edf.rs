@@ -75,8 +75,8 @@ fn search(
     Ok(verdict)
 }
 
-/// If all supply is used, demand and supply both grow by as much in every repetition, once all
-/// tasks have begun and supply has.
+/// If all supply is used, demand and supply grow equally in every repetition, once all tasks and
+/// the supply have begun.
 fn repeating(set: &TaskSet, supply: &Supply) -> Option<u64> {
     let begun = set.tasks().iter().map(Task::deadline).max()?;
     let begun = begun.max(u64::try_from(supply.gap()).ok()?);

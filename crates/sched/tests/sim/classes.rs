@@ -48,7 +48,7 @@ fn round_robin_takes_turns() {
     assert_eq!(record.on(0), [(0, 0, 2), (1, 2, 4), (0, 4, 6), (1, 6, 7), (0, 7, 8)]);
 }
 
-/// Wang and Saksena 1999: with a threshold of 2 nobody of priority 2 preempts a begun job; 3 does.
+/// Wang and Saksena 1999: with a threshold of 2 no task of priority 2 preempts a begun job; one of 3 does.
 #[test]
 fn thresholds_hold_once_a_job_has_begun() {
     let mut low = once(Class::Fifo(1), 0, 4, 99);

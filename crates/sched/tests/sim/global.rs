@@ -140,9 +140,9 @@ fn work_is_conserved() {
     }
 }
 
-/// A thread stays on its CPU while it runs: with as many CPUs as threads nobody ever moves.
+/// A thread stays on its CPU while it runs: with a CPU for each thread no thread ever moves.
 #[test]
-fn nobody_moves_without_need() {
+fn no_thread_moves_without_need() {
     let all = [(3, 7), (4, 9), (5, 11)].map(|(c, t)| Thread::periodic(c, t).with_class(Class::Edf));
     let outcome = sim::run(&system(3, all.to_vec()), SimSettings::until(10_000)).unwrap();
     for thread in &outcome.threads {
@@ -150,7 +150,7 @@ fn nobody_moves_without_need() {
     }
 }
 
-/// A phase that may not use the CPU that its thread has, though nobody else wants a CPU: the thread moves.
+/// A phase that may not use its thread's CPU moves the thread, though no other thread wants a CPU.
 #[test]
 fn a_phase_moves_its_thread_though_all_could_stay() {
     let phase = |cpu| SimPhase {

@@ -14,8 +14,8 @@ fn once(priority: u32, at: u64, cost: u64, marks: &[(u64, MarkAction)]) -> Threa
     thread
 }
 
-/// The lowest locks from 1 to 3, the highest comes at 2 and wants the lock after 1; between them
-/// somebody without a lock comes at 3.
+/// The lowest locks from 1 to 3, the highest comes at 2 and wants the lock after 1; between them a
+/// thread without a lock comes at 3.
 fn inversion(protocol: SimLockProtocol) -> Vec<(usize, u64, u64)> {
     let threads = vec![
         once(1, 0, 4, &[(1, MarkAction::Lock(0)), (3, MarkAction::Unlock(0))]),

@@ -138,7 +138,7 @@ fn late_job(kind: ServerKind, jobs: &[(u64, u64)]) -> Vec<u64> {
     traced(&machine, 40).completions(0)
 }
 
-/// Strosnider, Lehoczky and Sha 1995: a polling server loses what nobody wants at its period, a
+/// Strosnider, Lehoczky and Sha 1995: a polling server loses at its period what no thread wants, a
 /// deferrable one keeps it; Sprunt, Sha and Lehoczky 1989: what a sporadic one uses from 1 on comes
 /// back at 6.
 #[test]

@@ -154,7 +154,7 @@ impl Monitor for Fickle {
 #[test]
 fn a_monitor_that_never_rests_is_refused() {
     let core = core(6, vec![Thread::best_effort(0)]);
-    let mut nobody = Record::default();
-    let found = run_with(&core, SimSettings::until(10), &mut nobody, &mut Fickle);
+    let mut record = Record::default();
+    let found = run_with(&core, SimSettings::until(10), &mut record, &mut Fickle);
     assert_eq!(found.unwrap_err(), SimError::Restless { at: 0 });
 }

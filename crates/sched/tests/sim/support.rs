@@ -49,7 +49,7 @@ pub(crate) fn threads(set: &TaskSet) -> Vec<Thread> {
     set.tasks().iter().map(thread).collect()
 }
 
-/// A machine of so many CPUs with these threads.
+/// A machine with `cpus` CPUs and these threads.
 pub(crate) fn system(cpus: u32, threads: Vec<Thread>) -> System {
     let mut system = System::new(cpus);
     system.threads = threads;

@@ -1,4 +1,4 @@
-//! What must hold for the machine, and for everything that names its CPUs.
+//! Checks of the machine, and of everything that names its CPUs.
 
 use std::collections::BTreeMap;
 

@@ -48,14 +48,14 @@ impl TaskSet {
         thresholds(self)
     }
 
-    /// What may not be meant, although the set can be used.
+    /// Warnings about a set that can be used, but may not be meant.
     #[must_use]
     pub fn warnings(&self) -> Vec<TaskSetWarning> {
         warn::warnings(self)
     }
 }
 
-/// That a value is wrong, as it is printed.
+/// The error for a wrong value, as it is printed.
 fn bad(place: Location, key: &str, value: impl std::fmt::Display, reason: &str) -> TaskSetError {
     TaskSetError::BadValue {
         place,
@@ -83,7 +83,7 @@ fn contradiction(place: Location, message: String) -> TaskSetError {
     TaskSetError::Contradiction { place, message }
 }
 
-/// That a name is one of those known.
+/// Checks that a name is known.
 fn known_name(
     place: &Location,
     key: &'static str,
@@ -203,7 +203,7 @@ fn periods_of_chains(tasks: &[Task]) -> CheckResult {
     Ok(())
 }
 
-/// That priorities are given to all or to none.
+/// Checks that priorities are given to all tasks or to none.
 fn priorities(set: &TaskSet) -> CheckResult {
     let are_given = set.assignment() == Assignment::Given;
     for task in &set.tasks {

@@ -1,4 +1,4 @@
-//! What must hold for servers and the tasks in them.
+//! Checks of servers and the tasks in them.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What must hold for a task by itself.
+//! Checks of a task by itself.
 
 use hourglass_time::Span;
 

@@ -1,4 +1,4 @@
-//! What may not be meant.
+//! Warnings about what may not be meant.
 
 use crate::{Scheduler, Server, Task, TaskSet, TaskSetWarning};
 

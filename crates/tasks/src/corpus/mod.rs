@@ -90,10 +90,10 @@ pub struct CaseFlow {
 pub struct Case {
     pub id: String,
     pub kind: String,
-    /// What sort of source it comes from.
+    /// The kind of the source.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub provenance: String,
-    /// Where it comes from.
+    /// The source of the case.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub source: String,
     /// The tasks; under fixed priorities the most urgent first.
@@ -105,7 +105,7 @@ pub struct Case {
     /// `discrete` (blocking is C - 1) or `continuous`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Which variant of an analysis.
+    /// The variant of the analysis.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variant: Option<String>,
     /// Period of the server.
@@ -123,7 +123,7 @@ pub struct Case {
     /// Jobs of a job set, one row each, by `columns`; [`Case::job_set`] reads them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub jobs: Vec<Vec<u64>>,
-    /// What the columns of `jobs` are, as in [`COLUMNS`], which holds without it.
+    /// The columns of `jobs`; [`COLUMNS`] by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub columns: Option<String>,
     /// Chains.
@@ -144,13 +144,13 @@ pub struct Case {
     /// Remaining time and remaining reserve, in the order of deadlines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub procs: Vec<[u64; 2]>,
-    /// Progress per unit of time while neighbours run, a fraction as text.
+    /// Progress per unit of time while co-runners run, a fraction as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<String>,
     /// The worst such rate, a number or a fraction as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alpha: Option<ResultValue>,
-    /// The slack at which neighbours are stopped, a number or a fraction as text.
+    /// The slack at which co-runners are stopped, a number or a fraction as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eps: Option<ResultValue>,
     /// Share of a processor that may be reserved, a fraction as text.

@@ -11,9 +11,9 @@ use crate::TaskSetError;
 /// A case that is not understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnreadableCase {
-    /// Its name, or its position in the file where it has none: `number 3`.
+    /// The name of the case, or its position in the file: `number 3`.
     pub id: String,
-    /// Its kind; empty where it has none.
+    /// The kind of the case; empty without one.
     pub kind: String,
     pub reason: String,
 }
@@ -91,7 +91,7 @@ impl Case {
     /// A column that is missing, a row that is too short.
     pub fn job_set(&self) -> Result<Vec<CaseJob>, BadJobs> {
         let columns = self.columns.as_deref().unwrap_or(COLUMNS);
-        // What follows in brackets is a remark.
+        // The text in brackets is a remark.
         let columns = columns.split('(').next().unwrap_or_default();
         let names: Vec<&str> = columns.split(',').map(str::trim).collect();
         let find = |name: &'static str| {

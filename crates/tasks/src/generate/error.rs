@@ -10,14 +10,14 @@ use super::millionths::Millionths;
 /// A text that describes no part of a recipe.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum WordError {
-    /// Not a number with up to six decimals.
+    /// The text is not a number with up to six decimals.
     #[error("'{0}' is not a number with up to six decimals; write for example 0.85")]
     Number(String),
     /// A time that cannot be read, or is not above zero.
     #[error("bad time '{text}': {reason}; write for example 10ms")]
     Time {
         text: String,
-        /// Why it is none.
+        /// Why the value is not valid.
         reason: String,
     },
     /// Another form than the one wanted.
@@ -97,7 +97,7 @@ pub enum GenerateError {
     /// The granularity or the rounding of costs is not above zero.
     #[error("the {0} must be above zero; take for example 1us")]
     NoGranularity(&'static str),
-    /// The least costs alone use more than was asked for.
+    /// The least costs alone use more than was requested.
     #[error(
         "{tasks} tasks of at least {granularity} every {period} use more than {utilisation}; take \
          a finer cost granularity, longer periods, fewer tasks or a larger utilisation"

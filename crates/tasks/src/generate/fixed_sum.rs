@@ -15,7 +15,7 @@ use hourglass_model::random::Stream;
 pub(super) struct FixedSum {
     n: usize,
     sum: f64,
-    /// Where the walk through the table begins.
+    /// The start of the walk through the table.
     start: usize,
     /// Row `i - 2` has, for `i` dimensions, the probability of staying in each kind of simplex.
     transitions: Vec<Vec<f64>>,

@@ -31,7 +31,7 @@ pub enum Deadlines {
     Implicit,
     /// A share of the period between these, which may be over 1; it may be under the cost.
     Share(Millionths, Millionths),
-    /// The cost and a share of what is left of the period.
+    /// The cost and a share of the rest of the period.
     Slack(Millionths, Millionths),
 }
 
@@ -113,9 +113,9 @@ pub struct DrawnTask {
     pub cost: u64,
     /// The time between two arrivals.
     pub period: u64,
-    /// From arrival; at least 1.
+    /// The time from arrival to deadline; at least 1.
     pub deadline: u64,
-    /// From arrival to release.
+    /// The longest time from arrival to release.
     pub jitter: u64,
 }
 

@@ -22,13 +22,13 @@ impl Millionths {
     pub const ZERO: Millionths = Millionths(0);
     pub const ONE: Millionths = Millionths(Millionths::PER_ONE);
 
-    /// So many millionths.
+    /// `count` millionths.
     #[must_use]
     pub const fn new(count: u64) -> Millionths {
         Millionths(count)
     }
 
-    /// So many ones; the largest number if that is too many.
+    /// `ones` whole units; the largest number if that overflows.
     #[must_use]
     pub const fn whole(ones: u64) -> Millionths {
         Millionths(ones.saturating_mul(Millionths::PER_ONE))
@@ -40,7 +40,7 @@ impl Millionths {
         self.0
     }
 
-    /// For drawing and display, not for a verdict.
+    /// The value for drawing and display, not for a verdict.
     #[must_use]
     pub fn as_f64(self) -> f64 {
         // Both are exact below 2^53, so that the quotient is the float nearest to the decimals.
@@ -67,7 +67,7 @@ impl FromStr for Millionths {
     }
 }
 
-/// With the decimals that it has.
+/// Prints only the decimals that it has.
 impl fmt::Display for Millionths {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (ones, parts) = (self.0 / Millionths::PER_ONE, self.0 % Millionths::PER_ONE);

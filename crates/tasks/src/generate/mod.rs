@@ -2,7 +2,7 @@
 //!
 //! Owns: utilisations with a fixed sum by the four ways of the literature ([`UtilisationMethod`]), periods,
 //! deadlines, jitter, and their rounding to whole nanoseconds. A [`Recipe`] and the number of a set
-//! say what it is, whoever draws it and in which order.
+//! determine the set, in any thread and any order.
 //! Must not: judge, read a clock, draw from anything but its own streams.
 //!
 //! Utilisations, periods and shares are drawn in floating point, whose logarithms and powers another

@@ -18,7 +18,7 @@ const MOST_RESCALINGS: u32 = 10_000;
 const MOST_STARTS: u32 = 100;
 
 /// A number with less room than this share of the sum is drawn uniformly from its room: rescaling
-/// would take so many steps. Its true density changes by less than the number of tasks times this.
+/// would take too many steps. Its true density changes by less than the number of tasks times this.
 const LEAST_ROOM: f64 = 1e-3;
 
 /// A corner smaller than this share of the simplex has too few digits left.
@@ -28,7 +28,7 @@ const LEAST_CORNER: f64 = 1e-9;
 /// not negative, and have at least this sum. `None` if every point was used up.
 pub(super) fn rescaled(total: f64, bounds: &[f64], stream: &mut Stream) -> Option<Vec<f64>> {
     let room: f64 = bounds.iter().sum();
-    // What is left of the bounds has the same shape; the smaller simplex has fewer corners to cut.
+    // The rest of the bounds has the same shape; the smaller simplex has fewer corners to cut.
     let mirrored = room - total < total;
     let sum = if mirrored { (room - total).max(0.0) } else { total };
     if sum <= 0.0 {

@@ -236,7 +236,7 @@ fn what_cannot_be_drawn_is_refused() {
 }
 
 proptest! {
-    /// Whatever the recipe, drawing ends with tasks that make sense, or an error.
+    /// For every recipe, drawing ends with valid tasks, or an error.
     #[test]
     fn any_recipe_ends(
         seed in any::<u64>(), tasks in 0..40usize, processors in 0..9u32, total in 0..9_000_000u64,

@@ -67,7 +67,7 @@ impl FromStr for UtilisationMethod {
 /// Written `0.1..0.5`; without one of its ends, 0 or 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bound {
-    /// From 0.
+    /// The lower bound, from 0.
     pub least: Millionths,
     /// Up to 1.
     pub most: Millionths,
@@ -125,7 +125,7 @@ enum SamplingMethod {
 }
 
 impl UtilisationSampler {
-    /// Checks what was asked for, and prepares it. `bounds` are none, one for all, or one each.
+    /// Checks the request and prepares it. `bounds` is empty, or has one bound for all or one for each.
     pub(super) fn new(
         method: UtilisationMethod,
         tasks: usize,

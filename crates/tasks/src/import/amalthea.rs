@@ -70,9 +70,9 @@ fn sections<'a, 'i>(node: Node<'a, 'i>, name: &'static str) -> impl Iterator<Ite
 
 struct Model<'a, 'i> {
     ids: BTreeMap<&'a str, Node<'a, 'i>>,
-    /// Of each task its allocations.
+    /// The allocations of each task.
     allocations: BTreeMap<&'a str, Vec<Node<'a, 'i>>>,
-    /// Of each scheduler the processing units that it is responsible for.
+    /// The processing units for which each scheduler is responsible.
     responsible: BTreeMap<&'a str, &'a str>,
     /// Numbers of processing units.
     cpus: BTreeMap<&'a str, u32>,
@@ -89,7 +89,7 @@ fn kind<'a>(node: Node<'a, '_>) -> &'a str {
     kind.rsplit(':').next().unwrap_or(kind)
 }
 
-/// What a reference is called, for messages.
+/// The name in a reference, for messages.
 fn short(reference: &str) -> String {
     let name = reference.split('?').next().unwrap_or(reference);
     name.escape_debug().to_string()

@@ -4,7 +4,7 @@
 
 use hourglass_time::Span;
 
-/// Where a time that is no whole number of nanoseconds goes.
+/// How to round a time that is not a whole number of nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Round {
     Up,

@@ -47,7 +47,7 @@ struct Model {
     inexact: bool,
     /// Numbers of processors by their names.
     processors: BTreeMap<String, u32>,
-    /// Of each scheduler its processor.
+    /// The processor of each scheduler.
     schedulers: BTreeMap<String, String>,
     uses_edf: bool,
     context_switch: Option<Span>,

@@ -139,7 +139,7 @@ impl Tokens {
         self.all.get(self.next).map(|(token, ..)| token)
     }
 
-    /// Where the next token stands, or the last one.
+    /// The place of the next token, or of the last one.
     fn place(&self) -> (usize, usize) {
         let place = self.all.get(self.next).or(self.all.last());
         place.map_or((1, 1), |(_, line, column)| (*line, *column))

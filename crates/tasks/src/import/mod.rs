@@ -31,11 +31,11 @@ use super::{Format, TaskSet};
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImportedTaskSet {
     pub set: TaskSet,
-    /// What was passed over or assumed, one sentence each.
+    /// The parts that were skipped or assumed, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// What is wrong with an import as a whole.
+/// The result of an import; the error concerns the whole file.
 type Import<T> = Result<T, TaskSetError>;
 
 impl TaskSet {
@@ -63,7 +63,7 @@ impl TaskSet {
     }
 }
 
-/// The format of an XML text by its root element; `None` where it is none of these tools'.
+/// The format of an XML text by its root element; `None` where it belongs to another tool.
 pub(super) fn of_xml(text: &str) -> Option<Format> {
     match xml::root_name(text)?.as_str() {
         "taskset" | "testpoint" => Some(Format::SchedCat),
@@ -93,7 +93,7 @@ impl ImportNotes {
         }
     }
 
-    /// Of the file as a whole.
+    /// Adds a note about the whole file.
     fn file(&mut self, what: &str) {
         self.about("", what);
     }

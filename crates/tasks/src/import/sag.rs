@@ -29,7 +29,7 @@ const COLUMNS: [&str; 8] = [
     "Priority",
 ];
 
-/// Which CSV of that tool the text is, by its first lines.
+/// The CSV format of that tool, by the first lines of the text.
 pub(crate) fn looks_like(text: &str) -> Option<Format> {
     let mut lines = text.trim_start_matches('\u{feff}').lines().map(str::trim);
     let first = lines.find(|line| !line.is_empty())?;
@@ -70,7 +70,7 @@ struct SagRow {
     jitter: i64,
     shortest: i64,
     longest: i64,
-    /// From the release on.
+    /// The deadline, from the release on.
     deadline: i64,
     due: i64,
     priority: i128,

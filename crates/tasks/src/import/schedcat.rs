@@ -155,7 +155,7 @@ fn requests(
         if count == 0 {
             continue;
         }
-        // As SchedCAT has it where the length is missing: 1 for writes.
+        // A missing length is SchedCAT's default: 1 for writes.
         let length = time(node, key, UNIT_NS, Round::Up, inexact)?.unwrap_or(Span::from_micros(1));
         if length.is_positive() {
             sections.push(CriticalSection { resource: resource.clone(), length, count });

@@ -89,7 +89,7 @@ fn scheduler(root: Node<'_, '_>, set: &mut TaskSet, notes: &mut ImportNotes) -> 
     Ok(())
 }
 
-/// For how long it is simulated.
+/// The length of the simulation.
 fn duration(root: Node<'_, '_>, cycles: u128) -> Import<Option<Span>> {
     let Some(value) = attribute(root, "duration") else { return Ok(None) };
     let time = decimal(root, "duration", value)?.span(1_000_000, cycles, Round::Down);
@@ -147,7 +147,7 @@ fn processors(
     Ok(())
 }
 
-/// What is said of a task in SimSo's own words, and the fields that the file adds.
+/// SimSo's own attributes of a task; a file may add fields.
 const TASK: [&str; 14] = [
     "name",
     "id",
@@ -286,7 +286,7 @@ fn follow(
             }
         }
     }
-    // A chain has at most so many tasks; one that goes in a circle is refused later.
+    // A chain has at most `LONGEST_CHAIN` tasks; a circular one is refused later.
     let places: BTreeMap<String, usize> =
         set.tasks.iter().enumerate().map(|(at, task)| (task.name.clone(), at)).collect();
     for position in 0..set.tasks.len() {

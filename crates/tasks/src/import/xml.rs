@@ -1,6 +1,6 @@
 //! Elements and attributes of an XML file.
 //!
-//! Owns: syntax errors with their places, and naming an element or attribute that nobody reads. Must not: know a tool.
+//! Owns: syntax errors with their places, and naming an unknown element or attribute. Must not: know a tool.
 
 use hourglass_time::Span;
 use roxmltree::{Document, Node, ParsingOptions};
@@ -45,7 +45,7 @@ pub(super) fn root_name(text: &str) -> Option<String> {
     }
 }
 
-/// Where an element stands: its kind, its name, its line.
+/// The place of an element: its kind, its name, its line.
 pub(super) fn place(node: Node<'_, '_>) -> Location {
     let line = node.document().text_pos_at(node.range().start).row;
     let kind = node.tag_name().name();
@@ -77,7 +77,7 @@ pub(super) fn bad(node: Node<'_, '_>, key: &str, value: &str, reason: &str) -> T
     }
 }
 
-/// That an element says what tasks cannot.
+/// The error for an element that a set of tasks cannot represent.
 pub(super) fn refused(node: Node<'_, '_>, what: &str) -> TaskSetError {
     TaskSetError::Contradiction { place: place(node), message: what.to_owned() }
 }
@@ -121,7 +121,7 @@ pub(super) fn named<'a, 'i: 'a>(
     elements(node).filter(move |child| child.tag_name().name() == name)
 }
 
-/// That no element below and no attribute is one that nobody reads.
+/// Checks that every element below and every attribute is known.
 pub(super) fn known(node: Node<'_, '_>, attributes: &[&str], children: &[&str]) -> Import<()> {
     if let Some(strange) = node.attributes().find(|a| !attributes.contains(&a.name())) {
         let text = format!(

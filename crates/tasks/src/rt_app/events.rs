@@ -199,7 +199,7 @@ mod tests {
             ("runtime0", Some("runtime")),
             ("timer_a", Some("timer")),
             ("iorun-1", Some("iorun")),
-            // As rt-app has it, which looks at how a key begins.
+            // As in rt-app, the beginning of a key decides.
             ("mem_read", Some("mem")),
             ("memrun_a", Some("memrun")),
             ("sem_post2", Some("sem_post")),

@@ -8,19 +8,19 @@ use hourglass_time::Span;
 
 use crate::{Phase, Program, ProgramStep};
 
-/// What a job begins with.
+/// The event with which a job begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WakeUp {
     Timer,
     /// Another thread, in a thread without timers.
     Thread,
-    /// The end of a sleep, in a thread that waits for nothing else.
+    /// A job begins at the end of a sleep, in a thread without other waits.
     Sleep,
     /// Nothing: the thread never waits.
     Never,
 }
 
-/// What holds for every job of a program.
+/// Figures that hold for every job of a program.
 #[derive(Clone, Debug)]
 pub(crate) struct JobTotals {
     pub(crate) wake_up: WakeUp,
@@ -38,7 +38,7 @@ pub(crate) struct JobTotals {
     /// What it signals, and what it resumes, and how often a job does so at most.
     pub(crate) signals: BTreeMap<String, u32>,
     pub(crate) resumes: BTreeMap<String, u32>,
-    /// What the figures above leave out, in words.
+    /// The parts that the figures above leave out, in words.
     pub(crate) doubts: BTreeSet<&'static str>,
 }
 
@@ -62,7 +62,7 @@ impl JobTotals {
         'all: for _ in 0..rounds(program.loops) {
             for phase in &program.phases {
                 walk.phase(phase);
-                // What stands behind a phase without an end is never reached.
+                // Phases behind one without an end are never reached.
                 if phase.loops.is_none() {
                     break 'all;
                 }
@@ -105,7 +105,7 @@ fn is_wait(step: &ProgramStep) -> bool {
 
 struct JobWalk {
     jobs: JobTotals,
-    /// Of the job at hand.
+    /// The execution time of the current job.
     execution: Span,
     suspension: Span,
     counts: BTreeMap<String, u32>,
@@ -165,7 +165,7 @@ impl JobWalk {
         }
     }
 
-    /// So many more rounds like the last, before which the figures of the job were these.
+    /// Adds `times` more rounds like the last one, before which the job had `before` and `counts`.
     fn again(&mut self, times: u64, before: (Span, Span), counts: &[BTreeMap<String, u32>; 3]) {
         let more = |now: Span, before: Span| {
             let each = i128::from(now.nanos()) - i128::from(before.nanos());
@@ -308,7 +308,7 @@ fn semaphore(name: &str) -> String {
     format!("semaphore {name}")
 }
 
-/// What was counted in the last round, so many times more.
+/// Adds `times` times what was counted in the last round.
 fn repeat(count: &mut u32, before: Option<&u32>, times: u32) {
     let each = *count - before.copied().unwrap_or(0);
     *count = count.saturating_add(each.saturating_mul(times));

@@ -34,11 +34,11 @@ use hourglass_time::Span;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Imported {
-    /// The tasks, each with its steps; threads that are none are in the background.
+    /// The tasks, each with its steps; threads that are not tasks are in the background.
     pub set: TaskSet,
-    /// What was passed over or does not mean the same.
+    /// Notes about parts that were skipped or have another meaning.
     pub notes: Vec<ImportNote>,
-    /// For how long rt-app would run; without an end if it says none.
+    /// How long rt-app would run; `None` without an end.
     pub duration: Option<Span>,
 }
 
@@ -47,7 +47,7 @@ pub struct Imported {
 pub struct ImportNote {
     /// The thread; empty for the file as a whole.
     pub thread: String,
-    /// What it is, one sentence.
+    /// The note, one sentence.
     pub text: String,
 }
 
@@ -73,7 +73,7 @@ struct Thread {
     program: Program,
 }
 
-/// What is wrong with the import as a whole.
+/// The result of an import; the error concerns the whole file.
 type Import<T> = Result<T, TaskSetError>;
 
 impl TaskSet {

@@ -66,7 +66,7 @@ pub(super) fn table<'a>(place: &Location, node: &'a Node) -> Import<&'a Entries>
 }
 
 fn find<'a>(entries: &'a Entries, key: &str) -> Option<&'a Node> {
-    // As json-c does: of two equal keys, the last counts.
+    // As in json-c, the last of two equal keys counts.
     entries.iter().rev().find(|(name, _)| name == key).map(|(_, node)| node)
 }
 
@@ -144,7 +144,7 @@ fn duration(place: &Location, settings: &Entries) -> Import<Option<Span>> {
     }
 }
 
-/// That every key is one of those known.
+/// Checks that every key is known.
 fn known<'k, I: Iterator<Item = &'k str> + Clone>(
     place: &Location,
     entries: &Entries,

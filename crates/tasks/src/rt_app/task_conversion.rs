@@ -22,7 +22,7 @@ use crate::{
 pub(super) struct Instance<'a> {
     pub(super) name: String,
     pub(super) thread: &'a Thread,
-    /// What it does: what the thread object says, and what it waits for before.
+    /// The program of the thread object, after what it waits for at its start.
     pub(super) program: Program,
     pub(super) jobs: JobTotals,
 }
@@ -121,7 +121,7 @@ fn periods<'a>(
     periods
 }
 
-/// What the task will not say of the thread.
+/// Notes about properties of the thread that the task does not represent.
 fn about(instance: &Instance<'_>, notes: &mut Vec<ImportNote>) {
     let mut note = |text: String| notes.push(ImportNote { thread: instance.name.clone(), text });
     for doubt in &instance.jobs.doubts {

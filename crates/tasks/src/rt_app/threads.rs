@@ -89,7 +89,7 @@ fn forked<'a>(
     Ok(())
 }
 
-/// What a thread forks, and how often in all its life.
+/// The threads that a thread forks, and how often in all its life.
 fn forks(thread: &Thread) -> Vec<(&str, u64)> {
     let mut found = Vec::new();
     let rounds = thread.program.loops.unwrap_or(u64::MAX);

@@ -220,7 +220,7 @@ fn large_files() {
 }
 
 #[test]
-fn formats_are_told_apart() {
+fn formats_are_distinguished() {
     let set = TaskSet::from_toml(SERVERS).unwrap();
     for (text, format) in [
         (BASE, Format::Toml),

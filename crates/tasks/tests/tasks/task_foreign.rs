@@ -229,7 +229,7 @@ fn broken_toml_is_toml() {
     }
 }
 
-/// A part of an rt-app file, as its `merge.py` takes them, is told what it lacks.
+/// For a part of an rt-app file, as its `merge.py` takes them, the error names what it lacks.
 #[test]
 fn parts_of_rt_apps_files_are_its() {
     for text in ["{\"global\": {\"duration\": 5}}", "{\"resources\": {\"m0\": {}}}"] {

@@ -305,7 +305,7 @@ fn the_corpus_is_read_without_loss() {
     assert_eq!(cases[1].model.as_deref(), Some("discrete"));
 }
 
-/// What is not understood is told, and hides nothing else.
+/// A part that is not understood is reported, and hides nothing else.
 #[test]
 fn one_bad_case_hides_no_other() {
     let good = r#"{"id": "a", "kind": "fifo", "expect": {}, "remark": "a text is no key to obey"}"#;

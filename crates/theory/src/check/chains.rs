@@ -59,7 +59,7 @@ pub(super) fn solve(
     Ok((solved.collect(), notes.0))
 }
 
-/// That a processor has nothing that the analysis of chains does not know.
+/// Checks that a processor has nothing that the analysis of chains does not support.
 fn is_plain(set: &TaskSet, processor: &Processor) -> Result<(), String> {
     if let Some(why) = &processor.refused {
         return Err(why.clone());
@@ -185,14 +185,14 @@ fn flow(set: &TaskSet, chain: &[usize], processors: &[Processor]) -> Result<Flow
     };
     Ok(Flow {
         period: set.tasks[first].period.nanos_or_zero(),
-        // Which is asked of no flow here: each task has its own.
+        // The deadline of a flow is not used here: each task has its own.
         deadline: set.tasks[last].deadline().nanos_or_zero(),
         jitter: find(first)?.1.jitter,
         steps: chain.iter().map(step).collect::<Result<_, String>>()?,
     })
 }
 
-/// What the answer says of the tasks of one processor.
+/// The answer for the tasks of one processor.
 fn answer(
     set: &TaskSet,
     processor: &Processor,

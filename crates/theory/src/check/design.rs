@@ -44,7 +44,7 @@ pub(super) fn design(
     Ok(periods.first().map(|first| of_several(set, &periods, *first)))
 }
 
-/// The same; `period_ns` is named where there is none.
+/// The design for several periods; `period_ns` is stated if no period is feasible.
 fn of_several(set: &TaskSet, periods: &[u64], period_ns: u64) -> ServerDesign {
     let none = |reason: &str| ServerDesign {
         period_ns,
@@ -135,7 +135,7 @@ fn bounds(tasks: &Numbers, inside: LocalScheduler, server: &Server) -> Option<Ve
         LocalScheduler::Edf => {
             let found = server.demand(tasks)?;
             checker::supplied_demand(tasks, &supply, &found).ok()?;
-            // Of a demand that is met, each deadline is a bound.
+            // If the demand is met, each deadline is a bound.
             Some(tasks.tasks().iter().map(|task| Some(task.deadline())).collect())
         }
     }

@@ -88,7 +88,7 @@ fn by_deadlines(
     }
     let decided = edf::analyse(numbers, cpus);
     if decided.verdict == Judged::Feasible {
-        // What the response times could not prove, a test of the whole set has.
+        // A test of the whole set has proved what the response times could not.
         for (_, facts) in &mut solved.tasks {
             facts.response_time_ns = None;
         }

@@ -10,7 +10,7 @@ use hourglass_tasks::{ProgramStep, Task, TaskSet};
 use super::proof::time;
 use crate::simulate::{self, Choices, Releases};
 
-/// What `hourglass simulate` does unless it is asked for something else.
+/// The defaults of `hourglass simulate`.
 pub(super) const AS_SIMULATED: Choices = Choices {
     releases: Releases::Critical,
     late: sim::OverrunPolicy::Queue,

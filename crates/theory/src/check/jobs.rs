@@ -150,7 +150,7 @@ fn responses(set: &TaskSet, processor: &Processor) -> Result<Vec<u64>, String> {
     Ok(longest)
 }
 
-/// From when on arrivals repeat, and after what time.
+/// The time from which on arrivals repeat, and the time after which they do.
 fn repeats(members: &[Periodic]) -> Option<(u64, u64)> {
     let hyperperiod = members.iter().try_fold(1_u64, |multiple, member| {
         let period = member.task.period();
@@ -248,7 +248,7 @@ fn answer(processor: &Processor, responses: &[u64], solved: &mut ProcessorSoluti
     solved.conclude();
 }
 
-/// What the answer rests on.
+/// The basis of the answer.
 pub(super) const EXPLORED: &str = "phases are known and all orders of the jobs are explored: a task's jobs arrive exactly a period apart from its offset";
 
 /// Some order of jobs has a late one; only a simulation may call it so.

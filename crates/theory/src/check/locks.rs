@@ -60,7 +60,7 @@ pub(super) fn blocking(
     }
     let known = priorities::known_priorities(set);
     let protocols = set.resources.iter().map(|resource| protocol(resource, &known)).collect();
-    // What tasks state comes on top of what locks make.
+    // Sections that tasks state are added to those that locks make.
     let held = sections.iter().map(Vec::as_slice).chain(std::iter::repeat(&[][..]));
     let holding = tasks.iter().zip(held);
     let holding = holding.map(|(task, held)| task.with_blocking(0).with_critical_sections(held));
@@ -149,15 +149,15 @@ pub(super) fn spinning(
 ) -> Result<Vec<u64>, String> {
     let all = locking(set, here, costs)?;
     let of = |position: usize| spin::job_waits(&all, position).ok_or_else(|| TOO_LONG.to_owned());
-    // Those in `here` come first.
+    // The tasks in `here` come first.
     (0..here.len()).map(|position| if all.is_empty() { Ok(0) } else { of(position) }).collect()
 }
 
 /// The processor of the tasks in `here`, whichever it is; others have that of their CPU after it.
 const HERE: usize = 0;
 
-/// The tasks in `here`, and behind them those elsewhere that share spin locks with them; nobody if there
-/// are no such locks.
+/// The tasks in `here`, and behind them those elsewhere that share spin locks with them; empty
+/// without such locks.
 fn locking(set: &TaskSet, here: &[usize], costs: &KernelOverheads) -> Result<Vec<Task>, String> {
     let spins = |resource: &&Resource| resource.protocol == Protocol::Spin;
     let used = |resource: &&Resource| users(set, resource).any(|user| here.contains(&user));
@@ -249,7 +249,7 @@ fn users<'a>(set: &'a TaskSet, resource: &'a Resource) -> impl Iterator<Item = u
     (0..set.tasks.len()).filter(uses)
 }
 
-/// Whether a lock holds up nobody: one task alone uses it, and is not more urgent meanwhile.
+/// Whether a lock delays no task: one task alone uses it, and is not more urgent meanwhile.
 fn is_private(set: &TaskSet, resource: &Resource) -> bool {
     let raises = match resource.protocol {
         Protocol::Spin => true,
@@ -259,7 +259,7 @@ fn is_private(set: &TaskSet, resource: &Resource) -> bool {
     !raises && users(set, resource).count() < 2
 }
 
-/// That the time for which a section is held has a bound at all.
+/// Checks that the time for which a section is held has a bound.
 fn bounded(
     set: &TaskSet,
     here: &[usize],

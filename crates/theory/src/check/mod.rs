@@ -68,18 +68,18 @@ pub(crate) use guard::waits_for_others;
 use processor::{NoteList, Processor};
 use solve::ProcessorSolution;
 
-/// What is asked besides whether deadlines hold.
+/// The requests besides whether deadlines hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckRequest {
     /// The analysis by name; without it, the one that fits what the set says.
     pub analysis: Option<String>,
     /// Tasks are placed on the CPUs of the machine by this heuristic.
     pub partition: Option<(FitHeuristic, PlacementOrder)>,
-    /// The smallest reservation with one of these periods is looked for; none without.
+    /// Periods among which the smallest reservation is searched; empty for no search.
     pub server: Vec<Span>,
-    /// How far each task may change is looked for.
+    /// Whether to find how far each task may change.
     pub sensitivity: bool,
-    /// What was understood goes into the document.
+    /// Whether to explain in the document how the set was understood.
     pub explain: bool,
 }
 
@@ -95,7 +95,7 @@ pub enum RequestError {
     #[error("the analysis {name} does not answer this set: {reason}")]
     Unfit {
         name: String,
-        /// Why not.
+        /// The reason against it.
         reason: String,
     },
     /// More than are analysed at a time.
@@ -123,8 +123,8 @@ fn meant(name: &str) -> String {
 /// Tasks of a set that are analysed at a time, at most.
 pub const MOST_TASKS: usize = 10_000;
 
-/// Tasks of one processor that are analysed together, at most: each is compared with all others. So many take
-/// about a second of a processor of 2026.
+/// Tasks of one processor that are analysed together, at most: each is compared with all others.
+/// This number takes about a second of a processor of 2026.
 pub const MOST_TOGETHER: usize = 2_000;
 
 /// Says whether the deadlines of a set hold.
@@ -150,7 +150,7 @@ pub fn check(set: &TaskSet, request: &CheckRequest) -> Result<CheckDocument, Req
     let mut notes = NoteList::default();
     let mut placed = None;
     let chained = set.tasks.iter().any(|task| !task.after.is_empty());
-    // By its name, it is the analysis for any phases.
+    // The name selects the analysis for any phases.
     let phases = asked != Some("fp-preemptive");
     let found = match request.partition {
         _ if chained => Ok(Ok(Vec::new())),
@@ -215,10 +215,10 @@ fn solve_each(
     (solved.collect(), explored && !passed_over)
 }
 
-/// Why threads that are no tasks are not analysed.
+/// The reason why threads that are not tasks are not analysed.
 pub(crate) const NO_TASK: &str = "no thread has a period that the file states, so there is no task to analyse; hourglass run FILE runs the threads";
 
-/// That an analysis asked for by name is for processors like these.
+/// Checks that an analysis requested by name is for processors like these.
 fn fit(processors: &[Processor], name: &str) -> Result<(), RequestError> {
     let rule = |rule: Rule| match rule {
         Rule::FixedPriority => "fp-",
@@ -230,7 +230,7 @@ fn fit(processors: &[Processor], name: &str) -> Result<(), RequestError> {
         let fits = match name {
             "edf-demand" => processor.rule == Rule::Edf && processor.server.is_none(),
             "liu-layland" | "hyperbolic" => processor.rule == Rule::FixedPriority,
-            // Without suspension, both say the same.
+            // Without suspension both give one verdict.
             "global-fp-bc" => fitting == "global-fp-lc",
             "fp-suspension" => fitting == "fp-preemptive" || fitting == name,
             jobs::NAME => ["fp-nonpreemptive", "edf-nonpreemptive"].contains(&fitting),
@@ -331,7 +331,7 @@ fn conclude(document: &mut CheckDocument) {
     }
 }
 
-/// A job that needs more than its deadline leaves is late, whatever the analysis can say.
+/// A job that needs more time than its deadline allows misses it, whatever the analysis finds.
 fn certainly_late(set: &TaskSet, document: &mut CheckDocument) {
     let mut found: Option<WitnessFacts> = None;
     for (task, facts) in set.tasks.iter().zip(&mut document.tasks) {
@@ -350,7 +350,7 @@ fn certainly_late(set: &TaskSet, document: &mut CheckDocument) {
     }
 }
 
-/// More demanded than the CPUs have is no bound for somebody, whatever the analysis can say.
+/// If the demand exceeds the CPUs, some task has no bound, whatever the analysis finds.
 fn overloaded(set: &TaskSet, document: &mut CheckDocument) {
     let all = set.cpus();
     let mut places = vec![all.clone()];

@@ -1,7 +1,7 @@
 //! From a task as it is described to the numbers of an analysis.
 //!
-//! Owns: which cost of the machine is which cost of `sched::overheads`; slow siblings, ticks and timers,
-//! each told. Must not: charge a cost, look at locks or at who is more urgent than whom.
+//! Owns: which cost of the machine is which cost of `sched::overheads`; slow siblings, ticks and timers, each
+//! reported. Must not: charge a cost, look at locks or at who is more urgent than whom.
 
 use hourglass_model::CpuSet;
 use hourglass_sched as sched;
@@ -16,7 +16,7 @@ use super::processor_builder::ProcessorBuilder;
 /// A number that does not fit.
 pub(super) const TOO_LONG: &str = "a time has more than 64 bits";
 
-/// What the kernel of the machine costs.
+/// The execution times of the machine's kernel.
 pub(super) fn costs(set: &TaskSet) -> KernelOverheads {
     let overheads = &set.machine.overheads;
     let cost = |span: Option<Span>| span.map_or(0, |span| span.nanos_or_zero());
@@ -126,7 +126,7 @@ pub(super) fn charged(
     Ok(charged)
 }
 
-/// How long work of a task may take that needs `work` where nobody runs on a sibling CPU.
+/// How long a task may take for `work` while co-runners run, ns; `work` is its time without them.
 ///
 /// # Errors
 /// It may take for ever, or longer than a number holds, in a sentence.
@@ -142,7 +142,7 @@ pub(super) fn slowed(set: &TaskSet, position: usize, work: u64) -> Result<u64, S
     overheads::slowed(work, parts).ok_or_else(|| TOO_LONG.to_owned())
 }
 
-/// The slowest that a task may be beside anything that may run on a sibling of its CPUs.
+/// The lowest rate of a task beside anything that may run on a sibling of its CPUs.
 fn slowest_rate(set: &TaskSet, position: usize) -> Fraction {
     let all = set.cpus();
     let own = set.tasks[position].cpus.as_ref().unwrap_or(&all);
@@ -162,7 +162,7 @@ fn slowest_rate(set: &TaskSet, position: usize) -> Fraction {
     rates.min().unwrap_or(Fraction::ONE)
 }
 
-/// From nominal arrival to release: as given, and what its timer adds.
+/// The time from nominal arrival to release: the given jitter, and that of its timer.
 fn jitter(task: &Task, notes: &mut NoteList) -> Result<u64, String> {
     let mut jitter = task.jitter.nanos_or_zero();
     if let Some(tick) = task.tick() {
@@ -181,7 +181,7 @@ fn jitter(task: &Task, notes: &mut NoteList) -> Result<u64, String> {
     Ok(jitter)
 }
 
-/// The longest and the last non-preemptive section of a job that costs so much.
+/// The longest and the last non-preemptive section of a job with a known cost.
 fn segments(
     task: &Task,
     cost: u64,

@@ -1,6 +1,6 @@
 //! Tasks placed on the CPUs of their machine by a packing heuristic.
 //!
-//! Owns: what the heuristic is told to try. Must not: pack (`sched::partition` does).
+//! Owns: the heuristic's parameters. Must not: pack (`sched::partition` does).
 
 use hourglass_model::{CpuSet, spelling};
 use hourglass_sched::catalogue::Rule;

@@ -12,13 +12,13 @@ use super::time_sharing::TimeSharing;
 /// A task of the set, or something else that takes processor time.
 #[derive(Clone, Debug)]
 pub(super) struct Member {
-    /// Its position in the set; `None` for ticks and servers, whose bounds nobody asks for.
+    /// Its position in the set; `None` for ticks and servers, whose bounds are not reported.
     pub(super) position: Option<usize>,
     pub(super) name: String,
     pub(super) task: Task,
     /// From nominal arrival to release. That of `task` may be longer, to stand for bursts.
     pub(super) jitter: u64,
-    /// Why nothing can be said about it, although others can be analysed beside it.
+    /// The reason why it has no answer, although others can be analysed beside it.
     pub(super) unknown: Option<String>,
 }
 
@@ -37,9 +37,9 @@ pub(super) struct Processor {
     /// What the numbers count that may never happen. Where there is such a thing, a bound over a
     /// deadline proves no miss.
     pub(super) inexact: Vec<String>,
-    /// Why nothing can be said about any of them.
+    /// The reason why none of its tasks has an answer.
     pub(super) refused: Option<String>,
-    /// A bound over the deadline is none: ticks count only up to the deadline.
+    /// A bound over the deadline is not valid: ticks count only up to the deadline.
     pub(super) holds_to_deadline: bool,
     /// Its tasks of time-sharing classes, which the analysis of the others does not bound.
     pub(super) time_sharing: Option<TimeSharing>,
@@ -51,13 +51,13 @@ impl Processor {
         self.members.iter().map(|member| member.task.clone()).collect::<Vec<Task>>().into()
     }
 
-    /// The same where phases may be any.
+    /// The numbers where phases may be any.
     pub(super) fn in_any_phase(&self) -> Numbers {
         let tasks = self.members.iter().map(|member| member.task.with_phase(None));
         tasks.collect::<Vec<Task>>().into()
     }
 
-    /// The same with these priorities, of which `counts` says what they count that may never happen.
+    /// The processor with these priorities; `counts` says what they count that may never happen.
     pub(super) fn with_priorities(&self, found: &Numbers, counts: Option<&str>) -> Processor {
         let mut ranked = self.clone();
         for (member, task) in ranked.members.iter_mut().zip(found.tasks()) {
@@ -93,7 +93,7 @@ impl Processor {
         self.members.iter().any(|member| member.task.phase().is_some())
     }
 
-    /// What an analysis is asked.
+    /// The question to the analyses.
     pub(super) fn question(&self) -> Question {
         let (set, situation) = (self.numbers(), self.situation.clone());
         Question { set, rule: self.rule, sections: self.sections, situation }

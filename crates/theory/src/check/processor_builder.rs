@@ -81,7 +81,7 @@ fn only_cpu(cpus: &CpuSet) -> Option<u32> {
     each.next().filter(|_| cpus.len() == 1)
 }
 
-/// What tasks share.
+/// The group of tasks that share a processor.
 pub(super) enum TaskGroup<'a> {
     /// A CPU, with the servers on it.
     Cpu(String, &'a [&'a Server]),
@@ -124,7 +124,7 @@ pub(super) struct ProcessorBuilder {
     /// Tasks have preemption thresholds, and no other sections.
     pub(super) has_thresholds: bool,
     pub(super) has_phases: bool,
-    /// Of each task, only ranks above this preempt it.
+    /// The threshold of each task: only ranks above it preempt the task.
     thresholds: Vec<u32>,
 }
 
@@ -189,7 +189,7 @@ pub(super) fn processor(
     }
 }
 
-/// What is shown of a processor of which nothing can be said.
+/// The situation shown for a processor without an answer.
 fn without_numbers(place: &TaskGroup) -> Situation {
     match place {
         TaskGroup::Shared(cpus) => Situation::Shared(cpus.len() as u64),
@@ -209,7 +209,7 @@ fn bare(set: &TaskSet, position: usize) -> Option<Member> {
     Some(Member { position: Some(position), name, task: made, jitter: 0, unknown: None })
 }
 
-/// That an analysis has what tasks share.
+/// Checks that an analysis supports what tasks share.
 fn fits(
     set: &TaskSet,
     place: &TaskGroup,
@@ -237,7 +237,7 @@ fn fits(
     }
 }
 
-/// That the analyses of several CPUs have all that there is.
+/// Checks that the analyses of several CPUs support all of the set.
 fn shared(
     set: &TaskSet,
     tasks: &[usize],
@@ -355,7 +355,7 @@ fn fill(
         member.task = member.task.with_priority(*rank);
         draft.thresholds.push(match task.preemption {
             Preemption::None => u32::MAX,
-            // Of the priorities known, so many are not above it.
+            // The threshold's rank is the number of known priorities not above it.
             Preemption::Threshold(threshold) => rank_above(&known, threshold).max(*rank),
             _ => *rank,
         });

@@ -52,7 +52,7 @@ pub(super) fn add_steps(analysis: &Analysis, at: usize, facts: &mut TaskFacts) {
     facts.fixed_points = points.iter().take(MOST_POINTS).map(shown).collect();
 }
 
-/// What adds up to the completion of a point, by name.
+/// The named terms that add up to the completion of a point.
 fn terms(processor: &Processor, question: &Question, at: usize, point: &Point) -> Vec<Term> {
     let name = |of: usize| processor.members[of].name.clone();
     let named = |term: catalogue::Term| Term {

@@ -115,7 +115,7 @@ fn extent(
 struct WitnessedMiss {
     miss: MissFacts,
     scenario: Rc<TaskSet>,
-    /// How far to simulate to see the same, ns.
+    /// The horizon of a simulation that shows the miss, ns.
     horizon: u64,
 }
 
@@ -124,11 +124,11 @@ struct Replay {
     events: u64,
     /// Whether more is demanded than there is, so that what waits grows.
     grows: bool,
-    /// Why a miss is not known to happen.
+    /// The reason why a miss is not known to happen.
     why: String,
     /// The first miss of each task that had one, by its position in the set.
     seen: BTreeMap<usize, WitnessedMiss>,
-    /// For how long anything was simulated, ns.
+    /// The longest simulated time, ns.
     covered: u64,
 }
 
@@ -285,7 +285,7 @@ fn retract_unwitnessed(document: &mut CheckDocument, wanted: &[usize], replay: &
     }
 }
 
-/// What a scenario shows to be late is so, whatever the analysis could say.
+/// Marks tasks as late if a scenario shows it, whatever the analysis found.
 fn promote(document: &mut CheckDocument, replay: &Replay) {
     for at in replay.seen.keys() {
         let facts = &mut document.tasks[*at];
@@ -302,7 +302,7 @@ fn promote(document: &mut CheckDocument, replay: &Replay) {
     super::conclude(document);
 }
 
-/// What was simulated without a miss, where a bound is over a deadline.
+/// Reports the time simulated without a miss, where a bound is over a deadline.
 fn say_covered(document: &mut CheckDocument, replay: &Replay) {
     if !replay.seen.is_empty() || replay.covered == 0 {
         return;
@@ -366,7 +366,7 @@ fn of_miss(miss: &MissFacts) -> WitnessFacts {
     }
 }
 
-/// What the file of a scenario says about itself.
+/// The header comment in the file of a scenario.
 fn header(miss: &MissFacts) -> String {
     let done = match miss.done_ns {
         Some(done) => format!("is done at {}", time(done)),

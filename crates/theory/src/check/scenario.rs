@@ -21,11 +21,11 @@ pub(super) struct Scenario {
     pub(super) set: TaskSet,
     /// When the first jobs are released together, ns.
     pub(super) together: u64,
-    /// Where each of its tasks stands in the set that is described.
+    /// The position of each of its tasks in the described set.
     pub(super) places: Vec<usize>,
     /// Whether all background threads are in it. Those that are not only matter to tasks of time-sharing classes.
     pub(super) is_whole: bool,
-    /// Of which tasks any phase is possible.
+    /// Whether any phase of each task is possible.
     open: Vec<bool>,
 }
 
@@ -149,8 +149,8 @@ fn shifts(task: &Task, points: &[FixedPoint]) -> Vec<u64> {
     found
 }
 
-/// Who may hold the processor when the others are released: nobody, or a task with a section that is not
-/// preempted, the longest first.
+/// Tasks that may hold the processor when the others are released: `None`, or a task with a section
+/// that is not preempted, the longest first.
 fn blockers(base: &Scenario, task: usize) -> Vec<Option<usize>> {
     let others = base.set.tasks.iter().enumerate();
     let others = others.filter(|(at, _)| *at != task && base.open[*at]);
@@ -185,7 +185,7 @@ impl Scenario {
         let mut scenario = self.clone();
         let floats = |task: &Task| matches!(task.preemption, Preemption::Floating { .. });
         for (at, other) in scenario.set.tasks.iter_mut().enumerate() {
-            // Its sections lie anywhere, also elsewhere.
+            // The sections of this task may lie anywhere in its jobs.
             if Some(at) != blocker && floats(other) {
                 other.preemption = Preemption::Full;
             }
@@ -216,7 +216,7 @@ impl Scenario {
         Some(())
     }
 
-    /// The first job of a task comes so much later. `None` if its phase is not open, or a time does not fit.
+    /// Delays the first job of a task by `by`. `None` if its phase is not open, or a time does not fit.
     fn shift(&mut self, task: usize, by: u64) -> Option<()> {
         if by > 0 {
             let offset = self.set.tasks[task].offset.filter(|_| self.open[task])?;

@@ -24,7 +24,7 @@ const ALL_LOOKS: u64 = 200_000_000;
 /// Looks that one analysis may take; where there is no quicker way, a task needs some 150 analyses.
 const LOOKS: u64 = 500_000;
 
-/// What is said of tasks that it was not found for.
+/// The sentence for tasks without a result.
 const ENDED: &str = "not looked for: the search takes more steps than all of them may together";
 
 /// What each task of the set may be while the others stay as they are; nothing where it is not known.
@@ -49,7 +49,7 @@ pub(super) fn sensitivity(set: &TaskSet, processors: &[Processor]) -> Vec<Sensit
     found
 }
 
-/// Factors of execution times are found in parts of so many.
+/// Factors of execution times are found in this number of parts of 1.
 const PARTS: u64 = 1_000;
 
 /// How far all execution times of each processor may grow together; nothing of a processor where it is not
@@ -84,7 +84,7 @@ fn fill_in(
     member: &Member,
     (cost, period, jitter): ParameterLimits,
 ) {
-    // What overheads and timers add is no part of what may change.
+    // Time that overheads and timers add does not change.
     let added = member.task.cost().saturating_sub(task.wcet.nanos_or_zero());
     let timers = member.jitter.saturating_sub(task.jitter.nanos_or_zero());
     facts.largest_wcet_ns = cost.and_then(|cost| cost.checked_sub(added));
@@ -95,12 +95,12 @@ fn fill_in(
 enum Limits<'a> {
     /// A task at a time.
     Fixed(Box<FixedLimits>),
-    /// By tests of the whole set.
+    /// Limits by tests of the whole set.
     Tests(&'a Processor, Numbers),
 }
 
 impl Limits<'_> {
-    /// Of a processor that is feasible.
+    /// The limits of a feasible processor.
     fn of<'a>(processor: &'a Processor, effort: &mut StepLimit) -> Option<Limits<'a>> {
         let numbers = processor.in_any_phase();
         if processor.rule != Rule::Edf && processor.sections == Sections::Preemptive {

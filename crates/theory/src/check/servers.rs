@@ -15,7 +15,7 @@ use super::processor_builder::{self, TaskGroup};
 /// Why a bound inside a server need not be reached. A demand over its rate has no bound for all that.
 pub(super) const LEAST_SUPPLY: &str = "the supply of a server need not be the least every time";
 
-/// Why a demand over the rate of a soft server may have a bound.
+/// The reason why a demand over the rate of a soft server may have a bound.
 pub(super) const GOES_ON: &str = "a soft server goes on when its budget is spent";
 
 /// The processor `cpu` with the tasks here that are in no server, and the inside of each server.
@@ -208,7 +208,7 @@ pub(super) fn label(server: &Server) -> String {
     format!("server '{}'", server.name)
 }
 
-/// That the server gets its budget within each period, or by its deadline.
+/// Checks that the server gets its budget within each period, or by its deadline.
 fn guaranteed(server: &Server, host: &Processor) -> Result<(), String> {
     let label = label(server);
     if let Some(why) = &host.refused {

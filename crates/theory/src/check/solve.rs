@@ -25,7 +25,7 @@ use super::time_sharing;
 /// Sections delay by their whole length, which is never quite reached.
 const TIME: TimeModel = TimeModel::Continuous;
 
-/// What was found of a processor.
+/// The results of a processor.
 pub(super) struct ProcessorSolution {
     pub(super) facts: ProcessorFacts,
     /// One for each member that is a task of the set, with its position in it.
@@ -74,7 +74,7 @@ pub(super) fn solve(processor: &Processor, asked: Option<&str>) -> ProcessorSolu
     solved
 }
 
-/// Finds priorities; if there are none, says so and goes on with deadline-monotonic ones.
+/// Finds feasible priorities; without them, says so and goes on with deadline-monotonic ones.
 fn find_priorities(processor: &Processor) -> (Processor, Option<String>) {
     let Some(numbers) = processor.with_bursts_as_jitter() else {
         return (processor.clone(), Some(super::parameters::TOO_LONG.to_owned()));
@@ -186,7 +186,7 @@ fn by_response(processor: &Processor, numbers: &Numbers, solved: &mut ProcessorS
     solved.conclude();
 }
 
-/// What is known of one task, and a witness if it is late.
+/// The facts about one task, and a witness if it is late.
 pub(super) fn task(
     processor: &Processor,
     member: &Member,
@@ -259,7 +259,7 @@ fn grows(processor: &Processor) -> bool {
     processor.inexact.iter().all(|what| what == LEAST_SUPPLY || what == NO_OFFSETS)
 }
 
-/// Why an analysis cannot tell whether a deadline holds that its bound is over.
+/// The reason why an analysis does not know whether a deadline below its bound holds.
 fn refused(processor: &Processor, why: Refusal) -> String {
     match why {
         Refusal::NotExact if processor.has_phases() => {
@@ -289,7 +289,7 @@ fn own_bound(processor: &Processor, member: &Member, bound: ResponseTime) -> Opt
     }
     let is_soft = matches!(processor.situation, Situation::Inside(server) if server.is_soft());
     if processor.rule == Rule::Edf && !is_soft {
-        // Its deadlines are later than those that the analysis orders by.
+        // The task's deadlines are later than those by which the analysis orders.
         return None;
     }
     let from_arrival = bound.from_release.checked_add(member.jitter)?;

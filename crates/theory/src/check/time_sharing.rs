@@ -20,30 +20,30 @@ use super::solve::ProcessorSolution;
 /// The time-sharing tasks of a processor.
 #[derive(Clone, Debug)]
 pub(super) struct TimeSharing {
-    /// Where they stand among the members.
+    /// The positions of the tasks among the members.
     members: Vec<usize>,
-    /// What background threads do there, or why no bound is known.
+    /// The demand of background threads there, or the reason why no bound is known.
     beside: Result<Beside, String>,
 }
 
-/// What runs beside the tasks.
+/// The work that runs beside the tasks.
 #[derive(Clone, Debug, Default)]
 struct Beside {
-    /// In all, ns.
+    /// The work in all, ns.
     once: u64,
     /// Again and again.
     members: Vec<Member>,
 }
 
-/// What a program may execute, ns.
+/// The largest work of a program, ns.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Demand {
     once: u64,
-    /// So much, and how long it sleeps at least before it does so again.
+    /// The work between two sleeps, and the shortest sleep after it.
     each: Option<(u64, u64)>,
 }
 
-/// Of these tasks on one CPU: those of time-sharing classes, and what runs beside them.
+/// Selects tasks of time-sharing classes on one CPU, and what runs beside them.
 pub(super) fn of(set: &TaskSet, cpu: &str, tasks: &[usize]) -> Option<TimeSharing> {
     let shares = |(_, position): &(usize, &usize)| {
         let task = &set.tasks[**position];
@@ -106,15 +106,15 @@ fn beside(set: &TaskSet, cpu: &CpuSet, tasks: &[usize]) -> Result<Beside, String
     Ok(found)
 }
 
-/// A thread that sleeps between what it executes, as a task with at least so long between two arrivals. Where it
-/// sleeps several times, what it does within that time is still no more than one round.
+/// A thread that sleeps between what it executes, as a task with at least that sleep between two
+/// arrivals. Where it sleeps several times, its work within that time is still at most one round.
 fn member(thread: &Background, (run, sleep): (u64, u64)) -> Result<Member, String> {
     let name = format!("background '{}'", thread.name);
     let task = sched::Task::new(run, sleep, sleep).map_err(|why| format!("{name}: {why}"))?;
     Ok(Member { position: None, name, task, jitter: 0, unknown: None })
 }
 
-/// What a program executes; `None` where nothing bounds that.
+/// The demand of a program; `None` without a bound.
 fn demand(set: &TaskSet, program: &Program) -> Option<Demand> {
     let (mut run, mut sleep) = (0u64, 0u64);
     for phase in program.phases.iter().filter(|phase| phase.loops != Some(0)) {
@@ -136,8 +136,8 @@ fn demand(set: &TaskSet, program: &Program) -> Option<Demand> {
     }
 }
 
-/// So much once, and then so much between two sleeps for ever. Rounds without a sleep never leave the processor,
-/// whatever their steps are.
+/// The demand of `once` at the start and then `run` between any two sleeps. Rounds without a sleep
+/// never leave the processor, whatever their steps are.
 fn again(once: u64, run: u64, sleep: u64) -> Option<Demand> {
     match (run, sleep) {
         (_, 0) => None,
@@ -184,7 +184,7 @@ pub(super) fn solve(processor: &Processor, solved: &mut ProcessorSolution) {
     let count = processor.members.len() + of.beside.as_ref().map_or(0, |found| found.members.len());
     let looks = count.saturating_mul(count).saturating_mul(of.members.len());
     for at in &of.members {
-        // Its points among equals, first come, first served, prove nothing here.
+        // The task's points among equals, first come, first served, prove nothing here.
         let facts = &mut solved.tasks[*at].1;
         facts.fixed_points.clear();
         solved.facts.verified_points -= std::mem::take(&mut facts.fixed_point_count);

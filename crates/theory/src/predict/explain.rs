@@ -25,12 +25,12 @@ const MOST_FAILURES: usize = 4;
 /// What is less than this does not stand in a sentence, where something else does.
 const TRIFLE_NS: u64 = 10_000;
 
-/// Explains each task whose simulation is over its bound: it simulates ticks, of which there are none on paper, and
-/// steps that wait for others, which no bound counts.
+/// Explains each task whose simulation is over its bound: it simulates ticks, which an ideal
+/// machine lacks, and steps that wait for others, which no bound counts.
 pub(super) fn explain_simulation(set: &TaskSet, document: &mut PredictDocument) {
     let with_ticks = theory::bounds(set);
     if with_ticks.verdict != document.verdict {
-        // Whoever asks both ways is not to wonder.
+        // A user who compares the two verdicts needs the reason of the difference.
         let then = match with_ticks.verdict {
             "infeasible" => "deadlines are missed",
             "no_bound" => "nothing bounds the response times",
@@ -228,7 +228,7 @@ pub(super) fn corrected(set: &TaskSet, found: &[TaskMeasurement]) -> TaskSet {
         if let Some(tick) = task.tick()
             && late.is_positive()
         {
-            // What was measured of it takes the place of a whole tick.
+            // The measured delay takes the place of a whole tick.
             let waits = late.min(tick).max(task.tick_jitter.unwrap_or_default());
             task.tick_jitter = Some(waits);
             late = late.saturating_sub(waits);
@@ -279,7 +279,7 @@ fn preempts_everywhere(set: &TaskSet) -> bool {
         && set.resources.iter().all(|resource| resource.protocol != Protocol::Spin)
 }
 
-/// Counts in the noise, which nobody knew before.
+/// Includes the noise, which was not known before.
 fn with_noise(
     corrected: &TaskSet,
     noises: &[Noise],
@@ -304,7 +304,7 @@ fn with_noise(
     }
 }
 
-/// What was measured and what bound follows. `taken`: so much by others in so long.
+/// What was measured and what bound follows. `taken`: time that others used, and the window, ns.
 fn sentence(task: &PredictedTask, terms: &MeasuredTerms, taken: Option<(u64, u64)>) -> String {
     let mut clauses = clauses(terms);
     if let Some((most, window)) = taken {
@@ -324,7 +324,7 @@ fn sentence(task: &PredictedTask, terms: &MeasuredTerms, taken: Option<(u64, u64
     }
 }
 
-/// What was measured, in words.
+/// The measurements, in words.
 fn clauses(terms: &MeasuredTerms) -> Vec<String> {
     let mut clauses = Vec::new();
     if terms.jitter_ns >= TRIFLE_NS {
@@ -348,7 +348,7 @@ pub(super) fn about(ns: u64) -> String {
     in_words(ns, |ns, step| ns.div_ceil(step))
 }
 
-/// What was seen, for people: rounded to the nearest, as tables do.
+/// A measured time for people: rounded to the nearest, as tables do.
 pub(super) fn nearly(ns: u64) -> String {
     in_words(ns, |ns, step| ns.saturating_add(step / 2) / step)
 }

@@ -29,16 +29,16 @@ pub use hourglass_lab::task_threads::{PlanError, RunRequest};
 
 use observed::ObservedRun;
 
-/// For how long a set runs unless it is asked for otherwise: as long as in the paper.
+/// The default length of a run: as long as in the paper.
 pub const DEFAULT_DURATION: Span = Span::from_secs(10);
 
 /// A set of tasks, and what to do with it.
 #[derive(Clone, Debug)]
 pub struct PredictRequest {
     pub set: TaskSet,
-    /// What to call the set if it has no name.
+    /// The name of a set without one.
     pub name: String,
-    /// What was left out when they were read, one sentence each.
+    /// The parts of the file that were left out, one sentence each.
     pub notes: Vec<String>,
     /// How to run them; without it, they are not run.
     pub run: Option<RunRequest>,
@@ -51,14 +51,14 @@ pub struct PredictRequest {
 #[derive(Debug)]
 pub struct PredictionResult {
     pub document: PredictDocument,
-    /// Why the run was not kept, where it should have been.
+    /// The reason why the run was not stored, if it should have been.
     pub not_kept: Option<String>,
     /// The signal that ended the measurement, if one did.
     pub signal: Option<i32>,
 }
 
 impl PredictionResult {
-    /// Whether every deadline held wherever it was looked at, and the analysis says so too.
+    /// Whether every deadline held in the run and in the simulation, and the analysis agrees.
     #[must_use]
     pub fn holds(&self) -> bool {
         let held = |task: &PredictedTask| {
@@ -68,7 +68,7 @@ impl PredictionResult {
     }
 }
 
-/// Why there is no prediction. The text is one line.
+/// The reason why there is no prediction. The text is one line.
 #[derive(Debug, thiserror::Error)]
 pub enum PredictError {
     /// The set cannot be run as it is.
@@ -90,7 +90,7 @@ pub fn predict(
     watch: &mut dyn ExperimentObserver,
 ) -> Result<PredictionResult, PredictError> {
     let PredictRequest { set, name, notes, run, seed, horizon } = request;
-    // Whatever is wrong with the run is said before anything is computed.
+    // Errors in the request of a run are reported before anything is computed.
     let plan = run.as_ref().map(|wish| plan(&set, wish, seed)).transpose()?;
     let bounds = theory::bounds_on_paper(&set);
     let simulated = theory::simulate(&set, horizon, seed);

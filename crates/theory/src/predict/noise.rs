@@ -1,4 +1,4 @@
-//! What takes a CPU from the most urgent thread of a set: the kernel, a hypervisor, somebody else.
+//! What takes a CPU from the most urgent thread of a set: the kernel, a hypervisor, another program.
 //!
 //! Owns: measuring it ([`measure`]), and how much of it falls into any time of some length. Must
 //! not: name who it was.
@@ -69,7 +69,7 @@ impl Noise {
     }
 }
 
-/// What was measured on some CPUs.
+/// The noise measured on some CPUs.
 pub(super) fn facts(noises: &[Noise]) -> NoiseFacts {
     let gaps = || noises.iter().flat_map(|noise| &noise.gaps).map(|(_, length)| *length);
     NoiseFacts {

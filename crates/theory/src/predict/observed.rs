@@ -55,7 +55,7 @@ pub(super) struct ObservedJob {
 }
 
 impl ObservedJob {
-    /// From when on it wants the CPU.
+    /// The time from which on it wants the CPU, ns.
     pub(super) fn ready(&self) -> i64 {
         self.times.arrival_ns.saturating_add_unsigned(self.release_delay_ns)
     }
@@ -64,11 +64,11 @@ impl ObservedJob {
 /// A thread of the run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ObservedThread {
-    /// Its only CPU.
+    /// The only CPU of the thread; `None` if it has several.
     pub(super) cpu: Option<u32>,
     /// The larger is the more urgent; `None` where priorities do not order it.
     pub(super) urgency: Option<u8>,
-    /// In the order in which they ended; of background threads none.
+    /// The jobs in the order in which they ended; empty for background threads.
     pub(super) jobs: Vec<ObservedJob>,
     /// When it gave up the CPU by itself, from and until, in order.
     pub(super) waits: Vec<(i64, i64)>,
@@ -252,7 +252,7 @@ impl ObservedThread {
     }
 }
 
-/// Where the kernel orders by priorities: those of its real-time classes; below them is everybody else.
+/// The priority in the kernel's real-time classes; `None` for all other policies, which are below them.
 fn urgency(policy: Policy) -> Option<u8> {
     match policy {
         Policy::Fifo(priority) | Policy::RoundRobin(priority) => Some(priority),
@@ -260,7 +260,7 @@ fn urgency(policy: Policy) -> Option<u8> {
     }
 }
 
-/// By how much a job arrives before the curve of its task lets it.
+/// How much earlier a job arrives than the curve of its task allows.
 fn too_early(task: &Task, jobs: &[ObservedJob], number: usize) -> u64 {
     let arrival = |at: usize| jobs[at].times.arrival_ns;
     let ahead = 1..=number.min(ARRIVALS_AHEAD);

@@ -29,7 +29,7 @@ fn set(text: &str) -> TaskSet {
 #[derive(Default)]
 struct Tape {
     intervals: Vec<Interval>,
-    /// By thread and job: first slice, and the time received.
+    /// The first slice and the time received, by thread and job.
     begun: BTreeMap<(usize, u64), (u64, u64)>,
     jobs: Vec<(usize, JobTimes)>,
 }
@@ -90,7 +90,7 @@ fn run(really: &str, tasks: usize, priorities: &[u8]) -> (ObservedRun, Tape) {
     (seen, tape)
 }
 
-/// What is said of video, whose response is over its bound.
+/// The prediction for video, whose response is over its bound.
 fn explained(seen: &ObservedRun) -> PredictedTask {
     let set = set(SET);
     let bounds = theory::bounds_on_paper(&set);
@@ -170,7 +170,7 @@ fn wrong_priorities_are_named() {
     assert_eq!(audio.corrected_bound_ns, worst, "tight");
 }
 
-/// Somebody whom the set does not know takes 2 ms every 50: video loses just that, and its bound with it lets one more
+/// A thread outside the set takes 2 ms every 50: video loses just that, and its bound with it lets one more
 /// job of audio in.
 #[test]
 fn what_others_take_is_named() {
@@ -200,7 +200,7 @@ fn what_threads_do_between_jobs_is_in_the_bound() {
     assert_eq!(first(&video), ("supply", "video", 2_000));
 }
 
-/// A job that waits by itself: the simulator has no such onset, so the gap in which nobody ran becomes one.
+/// A job that waits by itself: the simulator has no such onset, so a gap in which no thread ran becomes one.
 #[test]
 fn a_job_that_waits_is_named() {
     let others = "[[task]]\nname = \"others\"\nwcet = 2\nperiod = 50\noffset = 20\npriority = 99\n";

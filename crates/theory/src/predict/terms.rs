@@ -10,7 +10,7 @@ use hourglass_time::Span;
 
 use hourglass_lab::task_threads::TaskRunPlan;
 
-/// What was found about a task.
+/// The measurements of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TaskMeasurement {
     pub(super) terms: MeasuredTerms,
@@ -32,7 +32,7 @@ impl TaskMeasurement {
     }
 }
 
-/// What was found about each task.
+/// The measurements of each task.
 pub(super) fn found(
     set: &TaskSet,
     plan: &TaskRunPlan,
@@ -86,12 +86,12 @@ fn of_task(
     found
 }
 
-/// What was before a job.
+/// The delays before a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ReleaseOverhead {
-    /// For how long its thread kept the CPU to wait for it.
+    /// How long its thread used the CPU to wait for it, ns.
     pub(super) busy_wait_ns: u64,
-    /// For how long its timer is to blame that it was not released.
+    /// How long its timer delayed the release, ns.
     pub(super) late_ns: u64,
 }
 
@@ -105,7 +105,7 @@ pub(super) struct Rule<'a> {
 }
 
 impl Rule<'_> {
-    /// What was before a job that came behind `previous`.
+    /// The delays before a job that came after `previous`.
     pub(super) fn before(&self, job: JobTimes, previous: Option<JobTimes>) -> ReleaseOverhead {
         let ahead = previous.map(|job_before| job.arrival_ns - job_before.finished_ns);
         match ahead {
@@ -113,7 +113,7 @@ impl Rule<'_> {
                 ReleaseOverhead { busy_wait_ns: ahead.unsigned_abs(), late_ns: 0 }
             }
             Some(..=0) => ReleaseOverhead::default(),
-            // It slept, or is the first.
+            // The thread slept, or this is its first job.
             _ => {
                 let late_ns = match (self.grid, self.covered) {
                     (Some(grid), _) => waited_for_grid(job.arrival_ns, job.start_ns, grid),
@@ -128,12 +128,12 @@ impl Rule<'_> {
     }
 }
 
-/// Whether nobody may run while a job of it is there, by its own doing.
+/// Whether a job of the task may let the CPU idle, by its own doing.
 fn blocks_itself(task: &Task) -> bool {
     task.suspension.is_positive() || task.program.is_some() || !task.critical_sections.is_empty()
 }
 
-/// From `at` to the next point of a grid that begins with the run.
+/// The time from `at` to the next point of a grid that begins with the run, ns.
 fn after_grid(at: i64, grid: Span) -> u64 {
     let step = grid.nanos_or_zero().max(1);
     let past = at.max(0).unsigned_abs() % step;
@@ -166,7 +166,7 @@ pub(super) fn only_cpu(cpus: &[u32]) -> Option<u32> {
 /// When any thread of the run had each CPU.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Coverage {
-    /// By CPU: intervals in order, and how much all before each cover.
+    /// Intervals by CPU, in order, each with the sum of those before it.
     cpus: std::collections::BTreeMap<u32, Vec<CoveredTime>>,
 }
 
@@ -174,7 +174,7 @@ pub(super) struct Coverage {
 struct CoveredTime {
     start: i64,
     end: i64,
-    /// What intervals before this one cover.
+    /// The sum of the intervals before this one, ns.
     before: u64,
 }
 
@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(waited(point - 1, point + 10_050_000), tick + 1);
         assert_eq!(waited(point + 1, point + 10_050_000), tick - 1);
         assert_eq!(waited(point + 1, point + 5_000), 0);
-        // In the middle it can only be the next.
+        // From the middle only the next point is possible.
         assert_eq!(waited(point + 3_000_000, point + 25_000_000), 7_000_000);
     }
 

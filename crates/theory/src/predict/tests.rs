@@ -59,7 +59,7 @@ fn a_simulated_tick_is_explained() {
     assert!(video.simulated_ns > Some(33 * MS) && video.simulated_ns <= Some(39 * MS), "{video:?}");
     assert_eq!(video.explained, Some(true));
     assert!(video.simulated_missed > Some(0) && !predicted.holds());
-    // `check` of the same file says otherwise, and why is told.
+    // `check` of this file says otherwise, and the document explains why.
     assert_eq!(predicted.document.verdict, "feasible");
     assert!(
         predicted
@@ -211,8 +211,8 @@ fn a_short_run_is_accounted_for() {
     };
     let predicted = predict(request(set, Some(run)), &mut ()).unwrap();
     let document = &predicted.document;
-    // The run's end is set by the rate measured before it and told by the rate measured over all
-    // of it: they differ by some parts in 100,000, more on a busy machine.
+    // The run's end is set by the rate measured before it and reported by the rate measured over
+    // all of it: they differ by some parts in 100,000, more on a busy machine.
     let within = |ns: u64| ns - ns / 1_000;
     let elapsed_ns = document.run.as_ref().map(|run| run.elapsed_ns).unwrap();
     assert!(elapsed_ns >= within(200 * MS), "{elapsed_ns}");
@@ -241,6 +241,6 @@ fn times_in_words_round_up() {
     for (ns, text) in cases {
         assert_eq!(about(ns), text);
     }
-    // What was seen reads as in the table.
+    // Measured times read as in the table.
     assert_eq!([nearly(3_604_000), nearly(3_605_000)], ["3.6 ms", "3.61 ms"]);
 }

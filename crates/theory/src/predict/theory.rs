@@ -13,18 +13,18 @@ use crate::simulate;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Bounds {
     pub(super) analysis: String,
-    /// Of the set: `feasible`, `infeasible`, `no_bound`, `unknown`.
+    /// The verdict on the set: `feasible`, `infeasible`, `no_bound`, `unknown`.
     pub(super) verdict: &'static str,
-    /// Why it is unknown.
+    /// The reason why it is unknown.
     pub(super) reason: Option<String>,
-    /// By task.
+    /// The bounds of the tasks, in their order.
     pub(super) tasks: Vec<Bound>,
 }
 
 /// The bound of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bound {
-    /// From nominal arrival.
+    /// The response time from nominal arrival, ns.
     pub(super) response_ns: Option<u64>,
     pub(super) verdict: &'static str,
 }
@@ -60,7 +60,7 @@ pub(super) fn bounds(set: &TaskSet) -> Bounds {
                 })
                 .collect(),
         },
-        // Not for a request that asks for nothing in particular.
+        // This error cannot occur for a request without a named analysis.
         Err(error) => Bounds {
             analysis: String::new(),
             verdict: "unknown",

@@ -119,7 +119,7 @@ fn report(
     })
 }
 
-/// What the summary says of every thread.
+/// The statement of the summary about every thread.
 const HOW: &str = "simulated on virtual time; nothing was measured";
 
 fn workload(task: Option<&Task>) -> String {

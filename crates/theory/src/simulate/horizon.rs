@@ -8,7 +8,7 @@ use hourglass_tasks::{Scheduler, Task, TaskSet};
 
 use super::system::ns;
 
-/// Jobs of a simulation whose horizon is not asked for, about.
+/// About the number of jobs of a simulation without a requested horizon.
 pub const DEFAULT_JOBS: u64 = 1_000_000;
 
 /// Jobs where more is demanded than there is: enough to see responses grow. Those that wait take room.
@@ -24,14 +24,14 @@ const WITHOUT_TASKS: u64 = 10_000_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Horizon {
     pub(super) ns: u64,
-    /// As the document says it.
+    /// The origin of the horizon, as the document states it.
     pub(super) from: &'static str,
     pub(super) hyperperiod: Option<u64>,
 }
 
 /// What was asked for; else what the file says; else as long as [`OVERLOADED_JOBS`] take where more is demanded than there is;
 /// else until everything has repeated, if that takes no more than
-/// [`DEFAULT_JOBS`] and nothing is drawn or taken in turns; else as long as so many jobs take.
+/// [`DEFAULT_JOBS`] and nothing is drawn or taken in turns; else as long as that many jobs take.
 /// `throttling` is the period of the kernel's limit on fixed priorities, ns.
 pub(super) fn horizon(
     set: &TaskSet,
@@ -66,7 +66,7 @@ pub(super) fn horizon(
     }
 }
 
-/// Until everything has repeated, or about so many jobs have come, whichever is earlier, ns.
+/// The time until everything has repeated, or about `jobs` jobs have come, whichever is earlier, ns.
 pub(crate) fn horizon_of(set: &TaskSet, jobs: u64) -> u64 {
     let repeated = hyperperiod(set).and_then(|period| until_repeated(set, period, false));
     let repeated = repeated.filter(|_| !super::script::any(set) && !takes_turns(set));
@@ -97,7 +97,7 @@ pub fn hyperperiod(set: &TaskSet) -> Option<u64> {
     repeats_after(set, None)
 }
 
-/// The same with the period of throttling.
+/// The time after which everything repeats, with the period of throttling.
 fn repeats_after(set: &TaskSet, throttling: Option<u64>) -> Option<u64> {
     let overheads = &set.machine.overheads;
     let periods = set.tasks.iter().map(|task| ns(task.period));
@@ -140,7 +140,7 @@ fn jobs_until(set: &TaskSet, time: u64) -> u128 {
     set.tasks.iter().map(|task| u128::from(time / ns(task.period).max(1)) + 1).sum()
 }
 
-/// The time in which about so many jobs arrive.
+/// The time in which about `jobs` jobs arrive, ns.
 fn time_of(set: &TaskSet, jobs: u64) -> u64 {
     // Jobs in 2^32 ns, with 32 binary digits behind the point.
     let rate: u128 =
@@ -149,8 +149,7 @@ fn time_of(set: &TaskSet, jobs: u64) -> u64 {
     u64::try_from(time).unwrap_or(u64::MAX).clamp(1, LONGEST)
 }
 
-/// No horizon is longer unless it is asked for: a day. Periods of weeks would else be simulated
-/// for centuries.
+/// The longest default horizon, ns: a day. Periods of weeks would else be simulated for centuries.
 const LONGEST: u64 = 86_400_000_000_000;
 
 #[cfg(test)]
@@ -199,7 +198,7 @@ mod tests {
         assert_eq!((found.ns, found.hyperperiod), (66_000_000_000, Some(33_000_000_000)));
     }
 
-    /// What is left of a quantum of 100 ms goes over from one job of 17 ms to the next.
+    /// The rest of a quantum of 100 ms goes over from one job of 17 ms to the next.
     #[test]
     fn turns_do_not_repeat() {
         for scheduler in ["round-robin", "fair"] {

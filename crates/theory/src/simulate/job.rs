@@ -43,10 +43,10 @@ pub(super) fn thread(
     Ok(thread)
 }
 
-/// The same thread doing what a script says.
+/// This thread with a script.
 pub(super) fn scripted(thread: Thread, script: Script) -> Thread {
     let preemption = match thread.preemption {
-        // Its sections are sections of jobs whose needs are known.
+        // Its sections belong to jobs with known execution times.
         sim::Preemption::Limited { .. } => sim::Preemption::Full,
         other => other,
     };
@@ -154,10 +154,10 @@ fn marks(
     Ok(marks)
 }
 
-/// A job has at most so many critical sections in a simulation.
+/// Maximum number of critical sections of a job in a simulation.
 pub(super) const MOST_SECTIONS: usize = 1_000;
 
-/// What a file says and a simulation does not follow.
+/// Warns about keys of a file that a simulation does not follow.
 fn unsaid(task: &Task, choices: Choices, warnings: &mut Warnings) {
     if task.blocking.is_positive() {
         let text = format!(

@@ -93,24 +93,24 @@ impl Releases {
     }
 }
 
-/// What to simulate, and how.
+/// The request of a simulation.
 #[derive(Clone, Debug)]
 pub struct SimulationRequest {
     pub set: TaskSet,
-    /// What was left out when they were read, one sentence each.
+    /// The parts of the file that were left out, one sentence each.
     pub notes: Vec<String>,
     /// How long; without it, what the file says, else the hyperperiod if it has at most [`DEFAULT_JOBS`] and nothing is
-    /// drawn, else as long as so many jobs take.
+    /// drawn, else as long as that many jobs take.
     pub horizon: Option<Span>,
-    /// Whatever is drawn is drawn from this.
+    /// The seed of all random numbers.
     pub seed: u64,
     pub releases: Releases,
-    /// What becomes of jobs that are released while an earlier one runs.
+    /// The treatment of jobs that are released while an earlier one runs.
     pub late: OverrunPolicy,
     /// The kernel's limit on fixed priorities.
     pub throttling: Option<Throttling>,
-    /// What is done about siblings beside real-time tasks; without it, nothing, and no account is
-    /// given of it.
+    /// The policy towards siblings beside real-time tasks; without it siblings are ignored, and not
+    /// reported.
     pub smt: Option<smt::SmtPolicy>,
     /// Keep the simulation in this folder, which must not exist.
     pub folder: Option<PathBuf>,
@@ -123,7 +123,7 @@ pub struct SimulationRequest {
 }
 
 impl SimulationRequest {
-    /// All as it is unless it is asked for otherwise.
+    /// A request with defaults.
     #[must_use]
     pub fn new(set: TaskSet) -> SimulationRequest {
         SimulationRequest {
@@ -143,7 +143,7 @@ impl SimulationRequest {
     }
 }
 
-/// Intervals that a folder has room for unless it is asked for otherwise; 48 MB of memory.
+/// The default number of intervals for which a folder has room; 48 MB of memory.
 pub const DEFAULT_RECORDS: u64 = 1_000_000;
 
 /// Tasks of a set that is simulated, at most: as many as are analysed.
@@ -151,7 +151,7 @@ pub const MOST_TASKS: usize = 10_000;
 
 /// Hears how far a simulation is, on the thread that called [`simulate`].
 pub trait SimulationObserver {
-    /// So much of the horizon is simulated, both in ns. Told now and then; a comparison of two
+    /// Reports the simulated part of the horizon from time to time, both in ns; a comparison of two
     /// policies begins again at 0.
     fn reached(&mut self, simulated: u64, horizon: u64);
 }
@@ -201,11 +201,11 @@ pub enum SimulationFailure {
 #[derive(Debug)]
 pub struct SimulationResult {
     pub document: SimulationDocument,
-    /// What ran where, in order of start, if that was wanted.
+    /// The slices of all threads, in order of start, if requested.
     pub schedule: Vec<Interval>,
     /// Intervals for which the schedule, or the folder, had no room.
     pub dropped: u64,
-    /// Where it was kept, or why it could not be.
+    /// The folder in which the run was stored, or the error.
     pub folder: Option<Result<PathBuf, WriteError>>,
     /// The signal that ended it early, if one did.
     pub signal: Option<i32>,
@@ -271,7 +271,7 @@ pub fn simulate(
         }
         _ => None,
     };
-    // Half a comparison is none.
+    // An interrupted comparison is dropped.
     let compared = compared.filter(|_| signal::stop_asked().is_none());
     let mut document = findings::document(request, &model, horizon, &pass, compared.as_ref());
     document.interrupted = signal::stop_asked().is_some();
@@ -282,7 +282,7 @@ pub fn simulate(
 }
 
 impl Pass {
-    /// What ran where, in order of start.
+    /// The slices of all threads, in order of start.
     fn schedule(self) -> Vec<Interval> {
         let streams = self.threads.into_iter().map(|thread| thread.trace.into_iter()).collect();
         merge_by_start(streams).collect()
@@ -335,7 +335,7 @@ fn with_names(text: String, model: &Model) -> String {
     }
 }
 
-/// What a policy for shared cores rests on, and does not hold.
+/// Warns about assumptions of a policy for shared cores that do not hold.
 fn smt_warnings(request: &SimulationRequest, model: &mut Model) {
     let Some(smt::SmtPolicy::Monitor(monitoring)) = request.smt else { return };
     let (part, whole) = monitoring.alpha.parts();

@@ -1,7 +1,7 @@
 //! What happened, as a trace and as counts.
 //!
-//! Owns: joining slices to intervals, the memory that they may take, what only the trace knows: gaps. Where
-//! nobody wants a trace it asks for nothing but how far the simulation is, which is much faster. Must not:
+//! Owns: joining slices to intervals, the memory that they may take, what only the trace knows: gaps. Without
+//! a trace it asks for nothing but the progress of the simulation, which is much faster. Must not:
 //! write a folder.
 
 use hdrhistogram::Histogram;
@@ -21,10 +21,10 @@ pub(super) struct Recorder<'a> {
     watch: &'a mut dyn SimulationObserver,
 }
 
-/// What is known of a thread.
+/// The counts and the trace of a thread.
 #[derive(Clone, Debug)]
 pub(super) struct ThreadRecord {
-    /// Its intervals, as far as there was room, in order.
+    /// The thread's intervals, as far as there was room, in order.
     pub(super) trace: Vec<Interval>,
     /// Intervals for which there was no room.
     pub(super) dropped: u64,

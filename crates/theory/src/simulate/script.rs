@@ -101,7 +101,7 @@ impl Numbers {
         barrier
     }
 
-    /// What a step is; nothing where it takes no time in a simulation.
+    /// The acts of a step; none where it takes no time in a simulation.
     fn act(
         &mut self,
         thread: &str,
@@ -138,7 +138,7 @@ impl Numbers {
                 number: u64::from(*which),
             },
             ProgramStep::StartAfter(time) => SimStep::StartAt(ns(*time)),
-            // Their time is not known.
+            // The time of these steps is not known.
             _ => return None,
         })
     }

@@ -7,7 +7,7 @@ use hourglass_time::Span;
 
 use super::{SimulationRequest, simulate};
 
-/// An rt-app file of these threads, for so many ms.
+/// Simulates an rt-app file of these threads for `ms`.
 fn rt_app(threads: &str, ms: i64) -> SimulationDocument {
     let set = TaskSet::from_rt_app(&format!("{{\"tasks\": {{{threads}}}}}")).unwrap().set;
     document(set, ms)
@@ -69,7 +69,7 @@ fn a_delay_and_a_fork_say_when_a_thread_begins() {
         "second": {"cpus": [0], "instance": 0, "run": 2000, "timer": {"ref": "unique", "period": 20000}}"#;
     let found = rt_app(threads, 100);
     let of = |name: &str| found.tasks.iter().find(|task| task.name == name).unwrap();
-    // From 6 ms on, at 6, 26, 46, 66, 86.
+    // The second fork starts at 6 ms: jobs come at 6, 26, 46, 66, 86.
     assert_eq!((of("second-fork0").jobs, of("second-fork0").max_response_ns), (5, Some(2_000_000)));
     assert_eq!((of("first").jobs, of("first").cpu_time_ns), (1, 1_000_000));
 }
@@ -101,7 +101,7 @@ fn phases_change_cpus() {
     assert_eq!(found, wanted);
 }
 
-/// Without these steps it was said to want a CPU for ever.
+/// The bug: without these steps it was reported to want a CPU for ever.
 #[test]
 fn a_background_thread_sleeps() {
     let text = "[[background]]\nname = \"b\"\nphases = [{ steps = [\"run 1ms\", \"sleep 3ms\"], loops = \"forever\" }]\n\

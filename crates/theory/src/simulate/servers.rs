@@ -10,7 +10,7 @@ use hourglass_tasks::{
 use super::SimulationFailure;
 use super::system::{Warnings, ns, warn};
 
-/// Who is more urgent than whom, among tasks and servers.
+/// The order of urgency among tasks and servers.
 #[derive(Debug)]
 pub(super) struct Ranks {
     tasks: Vec<u32>,

@@ -24,11 +24,11 @@ pub struct Model {
     pub system: System,
     /// How many threads are tasks.
     pub tasks: usize,
-    /// What each thread is called.
+    /// The name of each thread.
     pub names: Vec<String>,
     /// The machine's number of each simulated CPU.
     pub cpus: Vec<u32>,
-    /// What means something else in a simulation, or nothing.
+    /// Warnings about keys with another or no meaning in a simulation.
     pub warnings: Vec<Warning>,
     /// Whether something is drawn, so that nothing repeats after a hyperperiod.
     pub is_drawn: bool,
@@ -38,7 +38,7 @@ pub struct Model {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Choices {
     pub releases: Releases,
-    /// What becomes of jobs that are released while an earlier one runs.
+    /// The treatment of jobs that are released while an earlier one runs.
     pub late: OverrunPolicy,
     /// The kernel's limit on fixed priorities.
     pub throttling: Option<Throttling>,
@@ -135,7 +135,7 @@ pub fn model(set: &TaskSet, choices: Choices) -> Result<Model, SimulationFailure
     Ok(Model { system, tasks: set.tasks.len(), names, cpus, warnings, is_drawn })
 }
 
-/// Where each CPU stands in the list of the machine's.
+/// The position of each CPU in the machine's list.
 pub(super) fn positions(wanted: impl Iterator<Item = u32>, cpus: &[u32]) -> Vec<u32> {
     let position = |cpu: u32| cpus.iter().position(|known| *known == cpu);
     wanted.filter_map(|cpu| u32::try_from(position(cpu)?).ok()).collect()

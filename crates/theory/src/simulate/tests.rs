@@ -66,7 +66,7 @@ fn ticks_make_it_miss_about_half() {
     assert_eq!(video("wcet = 12\ntimer = \"TICK:100\"").missed, 0);
 }
 
-/// Multiples of 33 ms wait up to 9 ms for a tick of 10 ms, if nothing else is said.
+/// Multiples of 33 ms wait up to 9 ms for a tick of 10 ms by default.
 #[test]
 fn a_tick_delays_no_longer_than_is_said() {
     let alone = |rest: &str| {

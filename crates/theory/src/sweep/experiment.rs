@@ -19,7 +19,7 @@ use super::experiment_keys::ExperimentBuilder;
 use super::template::{ScaledTaskSet, Template, TemplateError};
 use super::{ANALYSES, Analysis, ProcessorScope};
 
-/// Sets a point, if nothing is said.
+/// The default number of sets of a point.
 const DEFAULT_SETS: u64 = 1_000;
 
 /// How many draws may run out of tries before a set is left out.
@@ -28,7 +28,7 @@ const DRAWS: u64 = 4;
 /// Of how many sets of a point nothing may be drawn before the experiment is refused.
 const SETS_TRIED: u64 = 4;
 
-/// Steps from the least to the greatest utilisation, if nothing is said: 5 % of the machine.
+/// The default number of steps from the least to the greatest utilisation: 5 % of the machine.
 const DEFAULT_STEPS: u64 = 20;
 
 /// An experiment that can be run.
@@ -40,11 +40,11 @@ pub struct Experiment {
     pub sets: u64,
     /// Processors, from 1.
     pub processors: u32,
-    /// What is drawn, or scaled.
+    /// The sets that are drawn, or the set that is scaled.
     pub subject: SetSource,
     /// The analyses compared, each once.
     pub analyses: Vec<&'static Analysis>,
-    /// Older words by which analyses were asked for, each with the name that the analysis has.
+    /// Older words by which analyses were requested, each with the present name.
     pub older: Vec<(&'static str, &'static str)>,
     /// Whether what each analysis says of each set is kept.
     pub keep_sets: bool,
@@ -52,7 +52,7 @@ pub struct Experiment {
     pub shard: Option<(u64, u64)>,
 }
 
-/// Where sets come from.
+/// The source of the sets.
 #[derive(Clone, Debug)]
 pub enum SetSource {
     /// Drawn at random.
@@ -71,7 +71,7 @@ pub enum SweepError {
         line: usize,
         reason: String,
     },
-    /// Nobody can do the work.
+    /// No worker thread can be started.
     #[error("no thread can be started: {0}; raise the limit on processes (ulimit -u)")]
     NoThread(String),
     /// A key that there is not.
@@ -81,7 +81,7 @@ pub enum SweepError {
     #[error("{key}: {reason}")]
     Word {
         key: String,
-        /// What is wrong, and what would be right.
+        /// The error, and the right form.
         reason: String,
     },
     /// An analysis that there is not.
@@ -115,7 +115,7 @@ pub enum SweepError {
     /// A set that cannot be scaled.
     #[error(transparent)]
     Template(#[from] TemplateError),
-    /// A task file that is none.
+    /// A task file is malformed.
     #[error(transparent)]
     Tasks(#[from] TaskSetError),
     /// A file of worked examples.
@@ -152,7 +152,7 @@ pub enum SweepError {
         key: String,
         there: String,
         other: PathBuf,
-        /// What it is in that one.
+        /// The value in that folder.
         here: String,
     },
     /// Parts of one experiment that was cut in two ways.
@@ -164,7 +164,7 @@ pub enum SweepError {
         path: PathBuf,
         of: u64,
         other: PathBuf,
-        /// Of how many that one is.
+        /// The number of parts of which that one is.
         other_of: u64,
     },
     /// A part twice.
@@ -198,7 +198,7 @@ pub enum SweepError {
     Task {
         utilisation: Millionths,
         set: u64,
-        /// What is wrong with it.
+        /// The error in it.
         source: TaskError,
     },
 }
@@ -262,7 +262,7 @@ impl ExperimentBuilder {
         }
     }
 
-    /// What was said that a given set leaves no room for.
+    /// Refuses keys that contradict a given set.
     fn refuse_drawing(&self) -> Result<(), SweepError> {
         let said = [
             ("sets", self.sets.is_some_and(|sets| sets != 1)),
@@ -323,7 +323,7 @@ impl ExperimentBuilder {
     }
 }
 
-/// What is compared if nothing is said.
+/// The analyses that are compared by default.
 fn default_names(processors: u32) -> &'static [&'static str] {
     match processors {
         1 => &["liu-layland", "hyperbolic", "rm", "dm", "opa", "edf-preemptive"],
@@ -331,7 +331,7 @@ fn default_names(processors: u32) -> &'static [&'static str] {
     }
 }
 
-/// From 5 % of the machine to all of it.
+/// The default points, from 5 % of the machine to all of it.
 fn default_points(processors: u32) -> Vec<Millionths> {
     let whole = Millionths::whole(processors.into()).count();
     (1..=DEFAULT_STEPS).map(|at| Millionths::new(whole * at / DEFAULT_STEPS)).collect()

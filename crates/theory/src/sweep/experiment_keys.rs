@@ -1,6 +1,6 @@
 //! An experiment in words: the keys of its file, which are also the options of the command.
 //!
-//! Owns: [`Draft`], the keys and what each may say. Must not: check one key against another; that is
+//! Owns: [`ExperimentBuilder`], the keys and what each may say. Must not: check one key against another; that is
 //! done when the draft becomes an [`Experiment`](super::Experiment).
 
 use std::str::FromStr;
@@ -36,7 +36,7 @@ pub struct ExperimentBuilder {
     pub(super) deadlines: Option<Deadlines>,
     pub(super) jitter: Option<(Millionths, Millionths)>,
     pub(super) seed: Option<u64>,
-    /// The words by which the analyses were asked for.
+    /// The words by which the analyses were requested.
     pub(super) analyses: Option<Vec<String>>,
     pub(super) keep_sets: Option<bool>,
 }

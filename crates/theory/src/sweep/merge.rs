@@ -102,7 +102,7 @@ fn find(folders: &[PathBuf]) -> Result<Vec<PathBuf>, SweepError> {
     Ok(parts)
 }
 
-/// The parts, each of which is of the same experiment and cut as the first is.
+/// The parts, all of one experiment and cut as the first is.
 fn of_one_experiment(paths: Vec<PathBuf>) -> Result<SweepParts, SweepError> {
     let whole = |of: &SweepExperiment| SweepExperiment { shard: None, ..of.clone() };
     let mut paths = paths.into_iter();
@@ -136,7 +136,7 @@ fn of_one_experiment(paths: Vec<PathBuf>) -> Result<SweepParts, SweepError> {
     Ok(SweepParts { first, all })
 }
 
-/// What a folder is a part of, its number, and how many there are.
+/// The experiment of a part, its number, and the number of parts.
 fn part(path: &Path) -> Result<(SweepExperiment, u64, u64), SweepError> {
     let experiment = SweepFolder::about(path)?;
     match &experiment.shard {
@@ -148,7 +148,7 @@ fn part(path: &Path) -> Result<(SweepExperiment, u64, u64), SweepError> {
     }
 }
 
-/// That each part is there, and once; they are in order.
+/// Checks that each part is present once; they are in order.
 fn all_there(parts: &SweepParts) -> Result<(), SweepError> {
     let (of, parts) = (parts.of(), &parts.all);
     for pair in parts.windows(2) {
@@ -170,7 +170,7 @@ fn all_there(parts: &SweepParts) -> Result<(), SweepError> {
     Err(SweepError::Missing { there: parts.len() as u64, of, named: named.join(", ") })
 }
 
-/// Every point with the counts of all parts, and the older words by which analyses were asked for.
+/// Every point with the counts of all parts, and the older words by which analyses were requested.
 fn added(
     whole: &SweepExperiment,
     parts: &[SweepPart],

@@ -20,7 +20,7 @@ use super::TestOutcome;
 use super::experiment::{Experiment, SweepError};
 use super::workers::{PointResults, WorkQueue, run_points};
 
-/// What came of an experiment.
+/// The result of an experiment.
 #[derive(Clone, Debug)]
 pub struct SweepResult {
     /// The result, with the points that are finished.
@@ -29,12 +29,12 @@ pub struct SweepResult {
     pub signal: Option<i32>,
 }
 
-/// Somebody who follows an experiment.
+/// Follows the progress of an experiment.
 pub trait SweepObserver {
-    /// It begins: `done` of `all` sets are there already.
+    /// The experiment begins: `done` of `all` sets are stored already.
     fn started(&mut self, done: u64, all: u64);
 
-    /// So many are done now; called many times a second.
+    /// Receives the number of finished sets; called many times a second.
     fn moved(&mut self, done: u64);
 
     fn ended(&mut self);
@@ -185,7 +185,7 @@ pub(super) fn document<'a>(
     let each = facts.analyses.iter();
     let mut weighted: BTreeMap<String, f64> =
         each.map(|name| (name.clone(), weighted(name))).collect();
-    // Who asked by an older word finds the numbers under it, too.
+    // A request by an older word finds the numbers under that word, too.
     for (word, name) in older {
         also(&mut weighted, word, name);
         for point in &mut points {

@@ -10,10 +10,10 @@ use thiserror::Error;
 /// A set that cannot be scaled; nothing in it is left out silently.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum TemplateError {
-    /// Something that the analyses compared here do not look at.
+    /// A property of a task that the compared analyses do not support.
     #[error("task '{task}' has {what}, which sweep does not look at; leave it out, or use check")]
     Unheard { task: String, what: &'static str },
-    /// The same of the set.
+    /// A property of the set that the compared analyses do not support.
     #[error("the set has {0}, which sweep does not look at; leave it out, or use check")]
     UnheardOfSet(&'static str),
     /// A task would need more than a processor.
@@ -36,7 +36,7 @@ pub enum TemplateError {
     Task { task: String, reason: String },
 }
 
-/// A set of tasks with only what the analyses look at.
+/// A set of tasks with only the properties that the analyses support.
 #[derive(Clone, Debug)]
 pub struct Template {
     names: Vec<String>,
@@ -85,7 +85,7 @@ impl Template {
         self.tasks.len()
     }
 
-    /// Whether there is none.
+    /// Whether the template has no task.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.tasks.is_empty()

@@ -8,9 +8,9 @@ use hourglass_model::sweep::SweepDocument;
 
 use super::*;
 
-struct Nobody;
+struct NullObserver;
 
-impl SweepObserver for Nobody {
+impl SweepObserver for NullObserver {
     fn started(&mut self, _: u64, _: u64) {}
     fn moved(&mut self, _: u64) {}
     fn ended(&mut self) {}
@@ -34,7 +34,7 @@ fn experiment(text: &str) -> Experiment {
 }
 
 fn done(experiment: &Experiment, folder: Option<&Path>, threads: usize) -> SweepDocument {
-    run_until(experiment, folder, threads, &mut Nobody, || None).unwrap().document
+    run_until(experiment, folder, threads, &mut NullObserver, || None).unwrap().document
 }
 
 /// Every file of a folder with its contents.
@@ -79,7 +79,7 @@ fn an_interrupted_sweep_goes_on_to_the_same_files() {
             looks.set(looks.get() + 1);
             (looks.get() > stop_after).then_some(2)
         };
-        let swept = run_until(&experiment, Some(&parts), 1, &mut Nobody, stop).unwrap();
+        let swept = run_until(&experiment, Some(&parts), 1, &mut NullObserver, stop).unwrap();
         assert_eq!(swept.document.interrupted, swept.document.points.len() < 4);
         assert_eq!(swept.signal.is_some(), swept.document.interrupted);
     }
@@ -91,7 +91,7 @@ fn an_interrupted_sweep_goes_on_to_the_same_files() {
     fs::write(parts.join("sweep.parquet.partial"), "PAR1").unwrap();
     assert_eq!(done(&experiment, Some(&parts), 2), wanted);
     assert_eq!(contents(&parts), contents(&whole));
-    // And once more, with nothing left to do.
+    // The run is repeated with nothing left to do.
     assert_eq!(done(&experiment, Some(&parts), 2), wanted);
     assert_eq!(contents(&parts), contents(&whole));
 }
@@ -116,7 +116,7 @@ fn parts_make_the_whole_whatever_the_cut() {
     let wanted = done(&experiment(&text), Some(&whole), 2);
     for of in [1, 2, 3, 7, 64, 300] {
         let (parts, out) = (parent.path().join(format!("parts-{of}")), parent.path().join("out"));
-        // In any order, on several machines.
+        // Parts may be done in any order, on several machines.
         parts_done(&text, &parts, of, (0..of).rev());
         let merged = merge(&[parts], &out).unwrap();
         assert_eq!(merged.document, wanted, "{of} parts");
@@ -173,7 +173,9 @@ fn a_folder_of_something_else_is_left_alone() {
     let first = experiment(SMALL);
     done(&first, Some(&folder), 1);
     let refused = |text: &str, folder: &Path| {
-        run_until(&experiment(text), Some(folder), 1, &mut Nobody, || None).unwrap_err().to_string()
+        run_until(&experiment(text), Some(folder), 1, &mut NullObserver, || None)
+            .unwrap_err()
+            .to_string()
     };
     let error = refused(&format!("seed = 7\n{SMALL}"), &folder);
     assert!(error.contains("there seed is 1, here 7"), "{error}");
@@ -241,7 +243,7 @@ period = \"350ms\"
     for (text, part) in [
         ("seed = 3", "seed:"),
         ("processors = 0", "0 processors are out of range"),
-        // As many lists of tasks would not fit into memory.
+        // A list of tasks for each processor would not fit into memory.
         ("processors = 4294967295", "4294967295 processors are out of range; take 1 to 1024"),
     ] {
         let error = draft(text).finish(Some(*template.clone())).unwrap_err().to_string();
@@ -305,7 +307,7 @@ fn a_set_that_cannot_be_drawn_does_not_end_the_sweep() {
     let full = &found.points[1];
     assert!(full.redrawn > 0 && full.sets > 0, "{full:?}");
     assert!(full.redrawn >= 4 * (60 - full.sets), "{full:?}");
-    // What is kept is taken up again.
+    // Stored points are used again.
     assert_eq!(done(&experiment, Some(&folder), 1), found);
     let hopeless = "utilisations = [2.999]\nsets = 9\ntasks = 12\nprocessors = 3\n\
                     bounds = \"..0.25\"\ngenerator = \"uunifast-discard\"";
@@ -313,7 +315,7 @@ fn a_set_that_cannot_be_drawn_does_not_end_the_sweep() {
     assert!(error.contains("take randfixedsum or drs"), "{error}");
 }
 
-/// A script that asks by an older word finds what it asked for; everybody else sees the one name.
+/// A script that uses an older word finds its numbers; all others see the one name.
 #[test]
 fn older_words_are_keys_beside_the_names() {
     let of = |analyses: &str| {
@@ -360,8 +362,8 @@ fn a_folder_has_one_sweep_at_a_time() {
     let folder = parent.path().join("shared");
     let experiment = experiment(SMALL);
     let refused = Cell::new(0);
-    let swept = run_until(&experiment, Some(&folder), 1, &mut Nobody, || {
-        let second = run_until(&experiment, Some(&folder), 1, &mut Nobody, || None);
+    let swept = run_until(&experiment, Some(&folder), 1, &mut NullObserver, || {
+        let second = run_until(&experiment, Some(&folder), 1, &mut NullObserver, || None);
         let text = second.unwrap_err().to_string();
         assert!(text.contains("another sweep is at work in this folder; wait"), "{text}");
         refused.set(refused.get() + 1);
@@ -369,7 +371,7 @@ fn a_folder_has_one_sweep_at_a_time() {
     });
     let first = contents(&folder);
     assert!(refused.get() > 0 && !swept.unwrap().document.interrupted);
-    // It is free again, and whole.
+    // The folder is free again, and whole.
     assert_eq!(done(&experiment, Some(&folder), 1).points.len(), 4);
     assert_eq!(contents(&folder), first);
 }

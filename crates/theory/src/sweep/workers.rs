@@ -20,7 +20,7 @@ use super::experiment::{Experiment, SweepError};
 /// threads end together.
 const BLOCK: u64 = 32;
 
-/// How often the waiting thread looks whether it is to stop.
+/// How often the waiting thread checks whether it must stop.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// The answers of a finished point: for each set, in order.
@@ -29,7 +29,7 @@ pub(super) struct PointResults {
     pub(super) sets: Vec<SetOutcome>,
 }
 
-/// What came of a set.
+/// The outcome of a set.
 pub(super) struct SetOutcome {
     /// One answer of each analysis; none if nothing could be drawn.
     pub(super) answers: Option<Vec<TestOutcome>>,
@@ -162,7 +162,7 @@ fn hand_over(
     Ok(())
 }
 
-/// Takes block after block until there is none, or `stop` is set.
+/// Takes block after block until none remains, or `stop` is set.
 fn take_blocks(
     experiment: &Experiment,
     work: &WorkQueue,
@@ -173,7 +173,7 @@ fn take_blocks(
     while !stop.load(Ordering::Relaxed) {
         let Some((place, sets)) = work.block(next.fetch_add(1, Ordering::Relaxed)) else { return };
         let Some(answers) = judge_block(experiment, place.point, sets, stop) else { return };
-        // Nobody listens any more: then nobody wants more.
+        // The receiver has ended, so no more answers are needed.
         if send.send(WorkerReport { place, answers }).is_err() {
             return;
         }

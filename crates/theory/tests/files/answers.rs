@@ -201,7 +201,7 @@ fn a_proof_is_named_only_where_there_is_one() {
     assert_eq!(plain.processors[0].verified_by.as_deref(), Some("substitution"));
 }
 
-/// The least budget, as `--server` finds it; the reason where there is none.
+/// The least budget, as `--server` finds it; else the reason why no budget suffices.
 fn least_budget(tasks: &str, period: &str) -> Result<u64, String> {
     let set = task_input::parse(Path::new("file"), tasks, None).unwrap().set;
     let request = CheckRequest { server: vec![period.parse().unwrap()], ..CheckRequest::default() };

@@ -78,7 +78,7 @@ fn each_policy_on_three_machines() {
             [SelectionPolicy::Thesis, SelectionPolicy::Strict, SelectionPolicy::Permissive],
             ["tsc"; 3],
         ),
-        // Invariant, but the kernel left it: only strict looks.
+        // The TSC is invariant, but the kernel left it: only strict checks that.
         (
             true,
             "hpet",
@@ -140,7 +140,7 @@ fn with_nothing_at_all_the_os_clock_serves() {
     }
 }
 
-/// This machine, whatever it is: every policy ends, and what it says hangs together.
+/// On this machine every policy ends, and its statements are consistent.
 #[test]
 fn every_policy_on_this_machine() {
     let before = hourglass_sys::thread::affinity().unwrap();

@@ -80,7 +80,7 @@ fn facts(name: SourceName) -> SourceProperties {
     }
 }
 
-/// What the policy strict objects to in a TSC.
+/// The objection of the policy strict against a TSC.
 fn objection_to(
     machine: impl FnOnce(&mut ClockHost),
     measured: impl FnOnce(&mut SourceMeasurement),
@@ -156,7 +156,7 @@ fn kvm_must_call_it_stable_and_others_need_not() {
 
 /// testbeds.md section 2: both can be made to lie.
 #[test]
-fn nobody_may_answer_in_the_processors_place() {
+fn no_program_may_answer_in_the_processors_place() {
     objects("tsc_access", objection_to(|m| m.tsc_intercepted = Some(true), |_| (), None));
     objects("cpuid_access", objection_to(|m| m.cpuid_intercepted = Some(true), |_| (), None));
     assert_eq!(objection_to(|m| m.cpuid_intercepted = None, |_| (), None), None);

@@ -14,7 +14,7 @@ const LONGEST: Span = Span::from_secs(100_000);
 /// What the rate of a clock does. Rates in parts per billion: positive is fast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drift {
-    /// Always off by the same: a crystal's tolerance.
+    /// The rate has a constant error: a crystal's tolerance.
     Constant {
         /// The rate.
         ppb: i64,
@@ -23,7 +23,7 @@ pub enum Drift {
     Linear {
         /// The rate's change, in every second.
         ppb_per_s: i64,
-        /// Where the rate stops changing; its sign does not matter.
+        /// The error at which the rate stops changing; its sign does not matter.
         limit_ppb: i64,
     },
     /// A triangle wave: day and night, a cooling fan. Over a whole period nothing is lost.
@@ -44,7 +44,7 @@ pub enum Drift {
 }
 
 impl Drift {
-    /// The same within the ranges documented.
+    /// This drift, limited to the documented ranges.
     pub(super) fn clamped(self) -> Drift {
         let rate = |ppb: i64| ppb.clamp(-STEEPEST_PPB, STEEPEST_PPB);
         let length = |span: Span| span.clamp(Span::from_nanos(4), LONGEST);

@@ -1,4 +1,4 @@
-//! What goes wrong with a simulated clock, and when.
+//! Faults of a simulated clock, and their times.
 
 use hourglass_time::Span;
 
@@ -7,18 +7,18 @@ use hourglass_time::Span;
 pub struct Fault {
     /// When, in true time since the beginning.
     pub at: Span,
-    /// What.
+    /// The kind of the fault.
     pub kind: FaultKind,
 }
 
-/// What goes wrong.
+/// The kinds of faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
     /// The clock jumps, backwards if negative.
     Step(Span),
-    /// The clock stands still for so long, then goes on from where it stood.
+    /// The clock stands still for this time, then goes on from where it stood.
     Stop(Span),
-    /// One CPU's count is off by so much from then on.
+    /// One CPU's count has this offset from then on.
     CpuOffset {
         /// The CPU.
         cpu: u32,
@@ -27,11 +27,11 @@ pub enum FaultKind {
     },
     /// The clock runs at another rate from then on.
     Rate {
-        /// By how much faster, parts per billion.
+        /// How much faster it runs, parts per billion.
         ppb: i64,
     },
     /// The machine is suspended. True time is that of `CLOCK_MONOTONIC`, so it stands still, and
-    /// the count with it; `CLOCK_BOOTTIME` is ahead by so much from then on. A count that went on
+    /// the count with it; `CLOCK_BOOTTIME` is ahead by this time from then on. A count that went on
     /// meanwhile, or began anew, is a [`FaultKind::Step`] at the same moment.
     Suspend(Span),
 }

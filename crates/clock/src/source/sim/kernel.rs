@@ -9,7 +9,7 @@ use crate::timekeeping::Leap;
 pub struct SimKernel {
     /// How often it moves its clock on, in true time; 0.1 ms or more.
     pub tick: Span,
-    /// What is done to its clock, in any order.
+    /// The adjustments of its clock, in any order.
     pub adjustments: Vec<Adjustment>,
     /// Whether programs see by which line it makes its clock, as they do where `[vvar]` is mapped.
     pub shown: bool,
@@ -20,16 +20,16 @@ pub struct SimKernel {
 pub struct Adjustment {
     /// When, in true time since the beginning.
     pub at: Span,
-    /// What.
+    /// The kind of the adjustment.
     pub kind: AdjustmentKind,
 }
 
 /// What a daemon may do, each within the kernel's limits: more is taken for the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AdjustmentKind {
-    /// `ADJ_FREQUENCY`: from now on so much faster, parts per billion; 500,000 either way at most.
+    /// `ADJ_FREQUENCY`: the clock runs this much faster from now on, parts per billion; 500,000 either way at most.
     Frequency(i64),
-    /// `ADJ_TICK`: a tick of 10 ms is so many microseconds long; 9,000 to 11,000.
+    /// `ADJ_TICK`: the length of a tick of 10 ms, us; 9,000 to 11,000.
     Tick(i64),
     /// `ADJ_OFFSET` with `STA_PLL`: an offset that is taken away by a part of what is left in
     /// every second.
@@ -39,13 +39,13 @@ pub enum AdjustmentKind {
         /// The loop's time constant: a part of 2^(2 + this) a second; 10 at most.
         constant: u32,
     },
-    /// `adjtime(3)`: so many microseconds, 500 in every second.
+    /// `adjtime(3)`: the correction, us, applied at 500 us in every second.
     SingleShot(i64),
-    /// `clock_settime`: `CLOCK_REALTIME` is set forward by so many nanoseconds. Nobody synchronises it any more.
+    /// `clock_settime`: `CLOCK_REALTIME` is set forward by this time, ns. It is not synchronised any more.
     Set(i64),
-    /// `ADJ_SETOFFSET`: `CLOCK_REALTIME` steps by so many nanoseconds, and is synchronised as it was.
+    /// `ADJ_SETOFFSET`: `CLOCK_REALTIME` steps by this time, ns, and stays synchronised.
     Step(i64),
-    /// `ADJ_STATUS` without `STA_UNSYNC`, `ADJ_MAXERROR`: it is synchronised, and off by so many microseconds at most.
+    /// `ADJ_STATUS` without `STA_UNSYNC`, `ADJ_MAXERROR`: it is synchronised, with this maximum error, us.
     Synchronised(u64),
     /// `STA_UNSYNC`.
     Unsynchronised,
@@ -53,7 +53,7 @@ pub enum AdjustmentKind {
     Leap(Option<LeapKind>),
 }
 
-/// Which leap second is announced.
+/// The announced leap second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeapKind {
     /// 23:59:60.
@@ -74,7 +74,7 @@ enum LeapState {
 /// Bits behind the point of a multiplier.
 pub(super) const SHIFT: u32 = 24;
 const S_NS: i128 = 1_000_000_000;
-/// `NTP_PHASE_LIMIT`: a greater error is none that anybody vouches for, us.
+/// `NTP_PHASE_LIMIT`: the kernel gives no bound above this error, us.
 const LARGEST_ERROR_US: u64 = 16_000_000;
 
 /// The clock at a moment: from there on the counter times a multiplier.
@@ -91,10 +91,10 @@ pub(crate) struct State {
     tick_us: i64,
     offset_ns: i64,
     constant: u32,
-    /// What is taken of the offset in this second, ns.
+    /// The part of the offset that is applied in this second, ns.
     chunk_ns: i64,
     single_us: i64,
-    /// What is taken of the single shot in this second, us.
+    /// The part of the single shot that is applied in this second, us.
     single_now_us: i64,
     /// How far the clock is behind what it should be, in 2^-24 ns / hertz.
     behind: i128,
@@ -102,7 +102,7 @@ pub(crate) struct State {
     pub(crate) realtime_ns: i64,
     /// `CLOCK_TAI` minus `CLOCK_REALTIME`, s.
     pub(crate) tai_s: i64,
-    /// Greatest error that is vouched for, us; `None` if nobody synchronises the clock.
+    /// Maximum error of the clock, us; `None` if the clock is not synchronised.
     pub(crate) max_error_us: Option<u64>,
     announced: Option<LeapKind>,
     leap: LeapState,
@@ -132,7 +132,7 @@ impl State {
         }
     }
 
-    /// Its rate, parts per billion.
+    /// The clock's rate error, parts per billion.
     fn rate_ppb(&self) -> i128 {
         let by_tick = (self.tick_us - 10_000) * 100_000;
         let by_hand = self.chunk_ns + self.single_now_us * 1_000;
@@ -162,13 +162,13 @@ impl State {
         SHIFT
     }
 
-    /// What `adjtimex` reports as corrected on purpose, 2^-32, and whether an offset is left.
+    /// The correction on purpose that `adjtimex` reports, 2^-32, and whether an offset remains.
     pub(crate) fn corrections(&self) -> (i64, bool) {
         let ppb = i128::from(self.frequency_ppb) + i128::from(self.tick_us - 10_000) * 100_000;
         (((ppb << 32) / S_NS) as i64, self.offset_ns != 0)
     }
 
-    /// What `adjtimex` reports of a leap second.
+    /// The leap second that `adjtimex` reports.
     pub(crate) fn leap(&self) -> Leap {
         match (self.leap, self.announced) {
             (LeapState::Running, _) => Leap::Running,
@@ -272,7 +272,7 @@ mod tests {
 
     const S: i64 = 1_000_000_000;
 
-    /// The clock after so many seconds of a perfect counter of 2.3 GHz, ns.
+    /// The clock after `seconds` of a perfect counter of 2.3 GHz, ns.
     fn after(seconds: i64, adjustments: &[(i64, AdjustmentKind)]) -> i64 {
         let at = |ns: i64| Span::from_nanos(ns);
         let adjustments =

@@ -26,7 +26,7 @@ const CPUS: usize = 64;
 /// How a simulated clock behaves. True time is what [`SimSource::advance`] adds up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SimConfig {
-    /// Where everything random in the drifts comes from.
+    /// The seed of all random numbers in the drifts.
     pub seed: u64,
     /// Nominal ticks a second, 1 to 10^10.
     pub hertz: u64,
@@ -36,9 +36,9 @@ pub struct SimConfig {
     pub width_bits: u32,
     /// Ticks that it moves by at once, 1 or more.
     pub grain_ticks: u64,
-    /// What the clock's rate does; the effects add up.
+    /// The drifts of the clock's rate; their effects add up.
     pub drifts: Vec<Drift>,
-    /// What goes wrong at set times.
+    /// The faults at set times.
     pub faults: Vec<Fault>,
     /// The kernel that makes its clock of the counter; without one its clock is true time.
     pub kernel: Option<SimKernel>,
@@ -66,7 +66,7 @@ impl Default for SimConfig {
     }
 }
 
-/// A clock whose time advances only when told.
+/// A simulated clock. Its time advances only by calls.
 ///
 /// Any thread may read while one thread advances and injects faults.
 #[derive(Debug)]
@@ -147,7 +147,7 @@ impl SimSource {
         Span::from_nanos(self.now_ns.load(Ordering::Relaxed))
     }
 
-    /// For how long the machine was suspended so far: `CLOCK_BOOTTIME` minus true time.
+    /// The time for which the machine was suspended so far: `CLOCK_BOOTTIME` minus true time.
     #[must_use]
     pub fn suspended(&self) -> Span {
         let now = self.now_ns.load(Ordering::Relaxed);
@@ -158,7 +158,7 @@ impl SimSource {
         Span::from_nanos(self.config.faults.iter().map(slept).fold(0, i64::saturating_add))
     }
 
-    /// From now on reads happen on `cpu`.
+    /// Makes later reads happen on `cpu`.
     pub fn run_on(&self, cpu: u32) {
         self.cpu.store(cpu, Ordering::Relaxed);
     }
@@ -175,7 +175,7 @@ impl SimSource {
             self.stopped_at_ns.compare_exchange(RUNNING, now, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// The clock goes on from where it stood.
+    /// Ends a stop: the clock goes on from where it stood.
     pub fn resume(&self) {
         let since = self.stopped_at_ns.swap(RUNNING, Ordering::Relaxed);
         if since != RUNNING {
@@ -254,7 +254,7 @@ impl SimSource {
         }
     }
 
-    /// What the faults of the rate have added up to, attoseconds.
+    /// The sum of the faults of the rate so far, attoseconds.
     fn wrong_rates(&self, running: i64) -> i128 {
         let error = |fault: &Fault| match fault.kind {
             FaultKind::Rate { ppb } => {
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn time_advances_only_when_told() {
+    fn time_advances_only_on_request() {
         let sim = sim(|c| c.hertz = 2_300_000_000);
         assert_eq!((sim.read(), sim.read_ordered()), (0, 0));
         sim.advance(SECOND);

@@ -169,7 +169,7 @@ fn every_scale_has_its_own_offset_and_bound() {
 }
 
 #[test]
-fn wall_clock_time_is_the_kernels_until_somebody_else_says() {
+fn wall_clock_time_is_the_kernels_until_another_reference_is_set() {
     let mut observed = Observed::new(4, Drift::Constant(0));
     observed.settle();
     let kernel = observed.clock.wall();
@@ -211,7 +211,7 @@ fn a_helper_keeps_a_clock() {
     assert!(clock.recent() <= clock.now());
 }
 
-/// What one thread was told, no other thread is told less afterwards: with ordered reads, on a
+/// After one thread read a time, no other thread reads an earlier one: with ordered reads, on a
 /// machine whose counters the kernel itself trusts to agree.
 #[test]
 fn time_does_not_go_backwards_from_thread_to_thread() {

@@ -22,7 +22,7 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    /// From `range`, evenly.
+    /// A number from `range`, evenly distributed.
     pub(super) fn in_range(&mut self, range: std::ops::Range<u64>) -> u64 {
         range.start + self.next() % (range.end - range.start)
     }
@@ -32,7 +32,7 @@ impl Dice {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Drift {
     Constant(i64),
-    /// From 0, by so many ppb a second.
+    /// The rate changes from 0 by this many ppb each second.
     Linear(f64),
     /// Amplitude (half of peak to peak), period in seconds.
     Periodic(f64, f64),
@@ -62,9 +62,9 @@ pub(super) struct State {
     pub(super) trusted: bool,
     pub(super) kernel: Discipline,
     pub(super) generation: u32,
-    /// What is said of the counter.
+    /// The stated frequency of the counter.
     pub(super) stated: Option<FrequencyHint>,
-    /// What an examination brings to light.
+    /// The evidence that an examination finds.
     pub(super) against: Option<InlineString<48>>,
 }
 

@@ -1,4 +1,4 @@
-//! Where a line begins.
+//! The beginning of a line.
 
 use super::super::double::{Dice, Drift};
 use super::super::properties::Observed;
@@ -18,12 +18,12 @@ fn slow(seed: u64) -> Observed {
     observed
 }
 
-/// Reads without anything else happening: the time told is that in the middle of the read.
+/// Reads while nothing else happens: the time returned is that in the middle of the read.
 fn assert_on_time(observed: &Observed, seed: u64) {
     let truth_ns = observed.double.truth_ns() + HALF_READ_NS;
-    let told_ns = observed.clock.now();
+    let reported_ns = observed.clock.now();
     let interrupted = observed.double.truth_ns() > truth_ns + HALF_READ_NS;
-    let apart_ns = told_ns.abs_diff(truth_ns);
+    let apart_ns = reported_ns.abs_diff(truth_ns);
     assert!(interrupted || apart_ns <= NEAR_NS, "seed {seed}: {apart_ns} ns off");
 }
 
@@ -43,7 +43,7 @@ fn a_new_line_begins_where_the_old_one_is_also_after_an_expiry() {
     }
 }
 
-/// The same where the OS clock was requested, or serves while a counter is measured.
+/// A new line begins where the OS clock was requested, or serves while a counter is measured.
 #[test]
 fn a_new_line_begins_where_the_old_one_is_also_over_another_source() {
     for seed in 0..20 {

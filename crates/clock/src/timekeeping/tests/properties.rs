@@ -32,7 +32,7 @@ impl Observed {
         assert!(self.clock.recent() <= self.last_ns);
     }
 
-    /// The same, and the true time is inside the bounds.
+    /// Reads as above, and asserts that the true time is inside the bounds.
     pub(super) fn look(&mut self) -> Status {
         self.look_at_order();
         let before = self.double.truth_ns();
@@ -69,7 +69,7 @@ impl Observed {
     }
 }
 
-/// Never looks at the files of the machine under test.
+/// Settings that never read the files of the machine under test.
 pub(super) fn quiet() -> ClockSettings {
     ClockSettings { look_every_ns: u64::MAX, ..ClockSettings::DEFAULT }
 }
@@ -161,7 +161,7 @@ fn a_counter_that_steps_is_found_and_left_without_a_jump_back() {
         observed.look();
         observed.double.step_ticks(step_ns / 10 * 23);
         println!("step of {step_ns} ns");
-        // Between the step and the next check nobody can know; readers may be told too much.
+        // Between the step and the next check the step cannot be found; readers may receive too late a time.
         if step_ns > 0 {
             observed.look_at_order();
         }
@@ -180,16 +180,16 @@ fn a_counter_that_steps_is_found_and_left_without_a_jump_back() {
     }
 }
 
-/// A backward step that is found at once: nobody was told more than the bound allowed.
+/// A backward step that is found at once: no reader received a time beyond the bound.
 #[test]
-fn after_a_backward_step_time_goes_on_from_what_readers_were_told() {
+fn after_a_backward_step_time_goes_on_from_the_last_time_read() {
     for seed in 0..20 {
         let mut observed = Observed::new(seed, Drift::Constant(-20_000));
         observed.settle();
         observed.double.pass_ns(SECOND_NS);
         observed.look();
         observed.double.step_ticks(-HERTZ.cast_signed() * 3_600);
-        // Far behind the base: the next reader looks into it by itself.
+        // The counter is far behind the base: the next reader checks the clock by itself.
         assert_eq!(observed.look(), Status::FailedOver);
         assert_eq!(observed.clock.count(EventKind::NegativeStep), 1);
         observed.live(&mut Dice(seed), SECOND_NS, SECOND_NS / 10);
@@ -210,7 +210,7 @@ fn wild(seed: u64, readers_refit: bool) -> Observed {
 }
 
 impl Observed {
-    /// Until readers are told so much more than the truth.
+    /// Runs until readers are ahead of the true time by `by_ns`.
     fn run_ahead(&mut self, by_ns: u64) {
         for _ in 0..100_000 {
             self.double.pass_ns(1_000_000);
@@ -237,7 +237,7 @@ fn a_wild_counter_changes_nothing_but_the_bound() {
         assert!(observed.clock.now() < observed.double.truth_ns() + 200);
         observed.clock.set_source(SourceId::SIMULATED).unwrap();
         observed.live(&mut Dice(seed), 100 * SECOND_NS, SECOND_NS);
-        // Steady again: what is left of the error is absorbed.
+        // The clock is steady again: the remaining error is absorbed.
         observed.run_ahead(20_000);
         observed.double.with(|s| s.drift = Drift::Constant(0));
         observed.live(&mut Dice(seed), 60 * SECOND_NS, SECOND_NS);
@@ -246,7 +246,7 @@ fn a_wild_counter_changes_nothing_but_the_bound() {
 }
 
 #[test]
-fn who_was_told_too_much_is_not_told_less_at_the_end_of_a_line() {
+fn a_reader_ahead_of_the_truth_never_reads_less_at_the_end_of_a_line() {
     for seed in 0..10 {
         let mut observed = wild(seed, false);
         observed.settle();
@@ -261,7 +261,7 @@ fn who_was_told_too_much_is_not_told_less_at_the_end_of_a_line() {
 }
 
 #[test]
-fn who_was_told_too_much_is_not_told_less_after_a_backward_step() {
+fn a_reader_ahead_of_the_truth_never_reads_less_after_a_backward_step() {
     for seed in 0..10 {
         let mut observed = wild(seed, true);
         observed.settle();
@@ -373,7 +373,7 @@ fn a_counter_that_stands_or_is_not_trusted_does_not_serve() {
     frozen.settle();
     frozen.double.with(|s| s.frozen = true);
     for _ in 0..10 {
-        // valkey #4345: the clock stood at one time for ever. Here: until the next look.
+        // valkey #4345: the clock stood at one time for ever. Here it stands until the next check.
         frozen.double.pass_ns(SECOND_NS);
         frozen.clock.maintain();
     }
@@ -409,8 +409,8 @@ fn a_stated_frequency_narrows_the_first_bound_and_is_never_believed() {
     assert_eq!(wrong.clock.source(), SourceId::OS);
 }
 
-/// Issue 3, item 2: the rate against a prior. Nobody set one, so what the machine states is looked
-/// at: it narrows nothing, but a counter that contradicts it is left.
+/// Issue 3, item 2: the rate against a prior. The user set none, so what the machine states is
+/// checked: it narrows nothing, but a counter that contradicts it is left.
 #[test]
 fn what_the_machine_states_is_a_check() {
     use super::FrequencyHint;
@@ -425,7 +425,7 @@ fn what_the_machine_states_is_a_check() {
     assert_eq!((near.source(), near.count(EventKind::PriorContradicted)), (SourceId::SIMULATED, 0));
     let far = live(600);
     assert_eq!((far.source(), far.count(EventKind::PriorContradicted)), (SourceId::OS, 1));
-    // Whoever changes the source by hand is not held to it.
+    // A source that is set by hand is not checked against it.
     let by_hand = Observed::with(
         18,
         Drift::Constant(0),

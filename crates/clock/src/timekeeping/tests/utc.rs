@@ -57,14 +57,14 @@ impl Timebase for Asked {
     }
 }
 
-/// What happens, and what the reads have to be like.
+/// The events of a case, and the conditions for its reads.
 struct Row {
     name: &'static str,
-    /// After the beginning, ns.
+    /// Times after the beginning, ns, and the events.
     happens: Vec<(i64, Kind)>,
-    /// At which moments the bound must be known, and at most this.
+    /// Moments at which the bound must be known, and its maximum, ns.
     known: Vec<(i64, u64)>,
-    /// At which moments it must not be known.
+    /// Moments at which it must not be known.
     unknown: Vec<i64>,
 }
 
@@ -139,7 +139,7 @@ impl Row {
         Asked(SimSource::new(SimConfig { kernel, ..SimConfig::default() }))
     }
 
-    /// What the clock may say at a moment, by UTC: 23:59:60 is 00:00:00, too.
+    /// The times allowed at a moment, by UTC: 23:59:60 is 00:00:00, too.
     fn utc(&self, at: i64) -> std::ops::RangeInclusive<i64> {
         let after = |leap: i64| BEGIN_NS + at + leap;
         match self.happens.iter().find_map(|(_, kind)| match kind {
@@ -170,24 +170,24 @@ impl Row {
                 clock.maintain();
             }
             let before = asked.0.true_time().nanos();
-            let told = clock.wall();
+            let wall = clock.wall();
             let after = asked.0.true_time().nanos();
             let (earliest, latest) = (*self.utc(before).start(), *self.utc(after).end());
-            let context = format!("{}, {start}, {maintained}, {at} ns: {told:?}", self.name);
-            if let Some(error_ns) = told.error_ns {
+            let context = format!("{}, {start}, {maintained}, {at} ns: {wall:?}", self.name);
+            if let Some(error_ns) = wall.error_ns {
                 let error_ns = error_ns.cast_signed();
-                let inside = told.ns - error_ns <= latest && told.ns + error_ns >= earliest;
+                let inside = wall.ns - error_ns <= latest && wall.ns + error_ns >= earliest;
                 assert!(inside, "{context}, {earliest}..{latest}");
             }
             let moment = turn * EVERY_NS;
             let known = self.known.iter().filter(|(at, _)| *at == moment);
             let unknown = self.unknown.iter().filter(|at| **at == moment);
             for (_, most_ns) in known {
-                assert!(told.error_ns.is_some_and(|ns| ns <= *most_ns), "{context}");
+                assert!(wall.error_ns.is_some_and(|ns| ns <= *most_ns), "{context}");
                 met += 1;
             }
             for _ in unknown {
-                assert_eq!((told.error_ns, told.status), (None, WallStatus::Unknown), "{context}");
+                assert_eq!((wall.error_ns, wall.status), (None, WallStatus::Unknown), "{context}");
                 met += 1;
             }
         }
@@ -196,7 +196,7 @@ impl Row {
 }
 
 /// The bound on UTC holds at every read, whatever clock serves, and with or without maintenance: the cases in which a
-/// guest's clock was off for up to 0.9 s by more than told, and for ever where the kernel's clock served.
+/// guest's clock was off for up to 0.9 s by more than its bound, and without end where the kernel's clock served.
 #[test]
 fn the_bound_on_utc_holds_whatever_is_done_to_the_kernels_clock() {
     for row in rows() {
@@ -223,11 +223,11 @@ fn a_step_within_a_read_is_seen() {
         let asked = row.sim();
         asked.0.advance(Span::from_nanos(1_000));
         let before = asked.0.true_time().nanos();
-        let told = of_kernel(&asked);
+        let wall = of_kernel(&asked);
         let after = asked.0.true_time().nanos();
-        let error_ns = told.error_ns.unwrap().cast_signed();
-        let (earliest, latest) = (told.ns - error_ns, told.ns + error_ns);
-        assert!(earliest <= BEGIN_NS + after && latest >= BEGIN_NS + before, "{at}: {told:?}");
+        let error_ns = wall.error_ns.unwrap().cast_signed();
+        let (earliest, latest) = (wall.ns - error_ns, wall.ns + error_ns);
+        assert!(earliest <= BEGIN_NS + after && latest >= BEGIN_NS + before, "{at}: {wall:?}");
     }
 }
 

@@ -64,7 +64,7 @@ fn large_errors_are_stepped() {
     assert_eq!(wall.line.at(SECOND_NS, 0).ns, truth(SECOND_NS));
 }
 
-/// The first reference goes on from what the kernel told until then.
+/// The first reference goes on from the kernel's wall time.
 #[test]
 fn steering_begins_where_the_kernel_is() {
     let mut wall = Wall::FOLLOWING;

@@ -35,7 +35,7 @@ impl<const TELL: bool> SimState<TELL> {
         }
     }
 
-    /// A thread has had a CPU for so long, ns.
+    /// Charges a thread for the `passed` ns that it had a CPU.
     fn pass(&mut self, at: usize, thread: usize, passed: u64) {
         let cpu = &mut self.cpus[at];
         let runner = &mut self.runners[thread];
@@ -95,7 +95,7 @@ impl<const TELL: bool> SimState<TELL> {
     }
 }
 
-/// How long `units` take at so many a ns, rounded up to whole ns; [`NEVER`] at none.
+/// How long `units` take at `rate` units each ns, rounded up to whole ns; [`NEVER`] at rate 0.
 fn time_for(units: u64, rate: u64) -> u64 {
     match rate {
         0 if units > 0 => NEVER,

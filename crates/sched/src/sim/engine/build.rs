@@ -308,7 +308,7 @@ fn keeper(
     let full = server.budget.checked_mul(unit).ok_or(SimError::TimeOverflow)?;
     let constant = matches!(server.kind, ServerKind::CbsHard | ServerKind::CbsSoft);
     let bandwidth = u128::from(server.budget) * u128::from(ONE) / u128::from(server.period);
-    // At most ONE, since a budget is at most its period.
+    // The bandwidth is at most ONE, since a budget is at most its period.
     let bandwidth = if constant { u64::try_from(bandwidth).unwrap_or(ONE) } else { 0 };
     let left = if constant || server.kind == ServerKind::Sporadic { full } else { 0 };
     Ok(ServerState {

@@ -121,7 +121,7 @@ impl<const TELL: bool> SimState<TELL> {
         self.rank_moved(thread);
     }
 
-    /// Who lost a CPU and got no other was preempted.
+    /// A thread that lost its CPU and got no other was preempted.
     fn count_preemptions(&mut self) {
         while let Some(thread) = self.displaced.pop() {
             let runner = &mut self.runners[thread];
@@ -163,7 +163,7 @@ impl<const TELL: bool> SimState<TELL> {
         self.spend(at, cost);
     }
 
-    /// The kernel takes a CPU for so long.
+    /// The kernel uses a CPU for `time`, ns.
     pub(super) fn spend(&mut self, at: usize, time: u64) {
         if time == 0 {
             return;
@@ -210,7 +210,7 @@ impl<const TELL: bool> SimState<TELL> {
         }
     }
 
-    /// What a CPU's thread is charged for, and when that ends.
+    /// Computes the charge of a CPU's thread, and its end.
     fn refresh(&mut self, at: usize) {
         self.cpus[at].stale = false;
         let Some(thread) = self.cpus[at].thread else {

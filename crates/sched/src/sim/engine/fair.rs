@@ -19,7 +19,7 @@ const LEAST: u64 = 3;
 /// Virtual time a ns at nice 0.
 const PACE: u64 = 1 << 22;
 
-/// A lag is kept up to so many slices.
+/// A lag is limited to this number of slices.
 const LAG_SLICES: i128 = 2;
 
 /// A thread's share.
@@ -32,7 +32,7 @@ pub(super) struct Share {
     pub(super) due: i128,
     /// How far it was behind when it went.
     pub(super) lag: i128,
-    /// What is left of its slice, ns.
+    /// The remaining part of its slice, ns.
     pub(super) slice: u64,
     pub(super) counts: bool,
 }
@@ -48,7 +48,7 @@ impl Share {
 /// 1024 / 1.25^nice, to the nearest integer.
 fn weight(nice: i8) -> u64 {
     let steps = u32::from(nice.unsigned_abs().min(20));
-    // At most 5^20 x 2^10.
+    // The weight is at most 5^20 x 2^10.
     let (five, four) = (5u64.pow(steps), 4u64.pow(steps));
     let (above, below) = if nice < 0 { (five, four) } else { (four, five) };
     let whole = u128::from(UNIT) * u128::from(above);
@@ -109,7 +109,7 @@ impl<const TELL: bool> SimState<TELL> {
             return;
         }
         let domain = self.runners[at].domain;
-        // With itself when it goes, without when it comes.
+        // The average includes the thread when it leaves, and excludes it when it comes.
         let average = self.sums(domain).average();
         let average = average.unwrap_or(self.domains[domain].virtual_time);
         self.domains[domain].virtual_time = average;

@@ -14,7 +14,7 @@ impl<const TELL: bool> SimState<TELL> {
             if let Some(thread) = self.cpus[cpu].thread {
                 self.end_slice(cpu, thread);
             }
-            // What the kernel would have taken after the horizon.
+            // The time that the kernel would have used after the horizon.
             let over = self.cpus[cpu].accounted_until.saturating_sub(self.horizon);
             let outcome = &mut self.cpus[cpu].outcome;
             outcome.overhead = outcome.overhead.saturating_sub(over);
@@ -28,7 +28,7 @@ impl<const TELL: bool> SimState<TELL> {
         let scale = u128::from(self.rates.scale);
         for runner in &mut self.runners {
             let progress = runner.work / scale;
-            // At most the horizon.
+            // The progress is at most the horizon.
             runner.outcome.progress = u64::try_from(progress).unwrap_or(u64::MAX);
         }
         SimOutcome {

@@ -16,7 +16,7 @@ use super::timers::NEVER;
 pub(in crate::sim) const MOST_WAITING: usize = 1 << 20;
 
 impl<const TELL: bool> SimState<TELL> {
-    /// What ends on a CPU now.
+    /// Handles the end of an activity on a CPU.
     pub(super) fn end_on(&mut self, cpu: usize) -> Result<(), SimError> {
         let Some(thread) = self.cpus[cpu].thread else { return Ok(()) };
         let domain = self.cpus[cpu].domain;
@@ -101,7 +101,7 @@ impl<const TELL: bool> SimState<TELL> {
         let arrival = waiting.coming.arrival;
         let due = match arrival.checked_add(runner.deadline) {
             Some(due) => due,
-            // Nobody compares it; a job's own deadline is compared with its response.
+            // This deadline is not compared; a job's own deadline is compared with its response.
             None if runner.endless || !runner.by_deadline() => u64::MAX,
             None => return Err(SimError::Overflow { thread }),
         };
@@ -202,7 +202,7 @@ impl<const TELL: bool> SimState<TELL> {
         Ok(())
     }
 
-    /// Does what a mark says. Whether the job goes on.
+    /// Carries out the action of a mark. Returns whether the job goes on.
     fn act(&mut self, thread: usize, action: MarkAction) -> Result<bool, SimError> {
         match action {
             MarkAction::Suspend(time) => {
@@ -268,7 +268,7 @@ impl<const TELL: bool> SimState<TELL> {
         }
     }
 
-    /// Releases whom a completed job was the last to wait for.
+    /// Releases the threads for which a completed job was the last predecessor.
     pub(super) fn follow(&mut self, thread: usize, arrival: u64) -> Result<(), SimError> {
         for index in 0..self.runners[thread].chain.successors.len() {
             let (successor, place) = self.runners[thread].chain.successors[index];
@@ -303,14 +303,14 @@ impl ThreadState {
         self.class == super::super::Class::Edf
     }
 
-    /// What is left of a job when it next has to be looked at.
+    /// The remaining work of a job at its next mark, preemption point or end.
     fn next_point(&self, job: &ActiveJob) -> u64 {
         let mark = self.marks.get(job.marks).filter(|mark| mark.at < job.cost);
         mark.map_or(0, |mark| job.cost - mark.at).max(job.section)
     }
 
-    /// What is left of a job at the end of the section that it is in, or that begins: 0 where there
-    /// are none.
+    /// The remaining work of a job at the end of the section that it is in, or that begins: 0
+    /// without sections.
     fn section(&self, job: &ActiveJob, scale: u64) -> u64 {
         let Preemption::Limited { longest, last } = self.preemption else { return 0 };
         // A section that does not fit into 64 bits is longer than any job.

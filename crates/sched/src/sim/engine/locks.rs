@@ -13,7 +13,7 @@ use super::super::system::SimLockProtocol;
 use super::SimState;
 
 impl<const TELL: bool> SimState<TELL> {
-    /// Takes a lock, or waits for it. Whether the job goes on.
+    /// Takes a lock, or waits for it. Returns whether the job goes on.
     pub(super) fn lock(&mut self, thread: usize, resource: usize) -> Result<bool, SimError> {
         let domain = self.runners[thread].domain;
         self.soil(domain);
@@ -100,8 +100,8 @@ impl<const TELL: bool> SimState<TELL> {
         }
     }
 
-    /// The waiter to be woken: the first that came to a plain lock, else the most urgent one. `None` if
-    /// nobody waits, or it is on its way.
+    /// The waiter to be woken: the first that came to a plain lock, else the most urgent one.
+    /// `None` without a waiter, or if it was already woken.
     fn next_to_wake(&self, resource: usize) -> Option<usize> {
         let lock = &self.locks[resource];
         let first = lock.waiters.first().copied()?;

@@ -42,20 +42,20 @@ use timers::{NEVER, TimerHeap};
 /// ever.
 const MOST_STILL: u32 = 1 << 20;
 
-/// After so many rounds the sink is asked whether to go on: some thousand times a second.
+/// The sink is asked whether to go on after this number of rounds: some thousand times a second.
 const ROUNDS_TO_ASK: u32 = 1 << 12;
 
-/// So much is told to the sink at once.
-const TOLD_AT_ONCE: usize = 256;
+/// Number of slices and events that the sink gets at once.
+const FLUSH_AT: usize = 256;
 
-/// What is told to the sink.
+/// A slice or an event for the sink.
 #[derive(Clone, Copy, Debug)]
 enum SinkEvent {
     Ran(Slice),
     Happened(u64, Event),
 }
 
-/// The state of a simulation. `TELL` says whether somebody listens.
+/// The state of a simulation. `TELL` says whether the sink wants slices or events.
 #[derive(Clone, Debug)]
 pub(super) struct SimState<const TELL: bool> {
     now: u64,
@@ -83,12 +83,12 @@ pub(super) struct SimState<const TELL: bool> {
     dirty: u128,
     /// Whether CPUs of different domains do not influence each other.
     apart: bool,
-    /// Whether every thread may use every CPU of its mask at any time: nobody closes one, none is throttled.
+    /// Whether every thread may use every CPU of its mask at any time: no monitor closes a CPU, no thread is throttled.
     open: bool,
     /// When something is to be done on each CPU.
     ends: Vec<u64>,
     sink_events: Vec<SinkEvent>,
-    /// Whether events are told, besides slices.
+    /// Whether the sink gets events besides slices.
     tells_events: bool,
     /// Room for choosing.
     candidates: Vec<Candidate>,
@@ -136,7 +136,7 @@ impl<const TELL: bool> SimState<TELL> {
         let mut given = Vec::new();
         self.open &= !M::ACTIVE;
         if M::ACTIVE {
-            // Before anything runs, so that it can set its first timer.
+            // The monitor is called before anything runs, so that it can set its first timer.
             self.call_monitor(monitor, &mut given)?;
         }
         let (mut still, mut rounds) = (0u32, 0u32);
@@ -171,7 +171,7 @@ impl<const TELL: bool> SimState<TELL> {
             if M::ACTIVE {
                 self.consult(monitor, &mut given)?;
             }
-            if self.sink_events.len() >= TOLD_AT_ONCE {
+            if self.sink_events.len() >= FLUSH_AT {
                 self.flush(sink);
             }
             rounds = rounds.wrapping_add(1);
@@ -213,7 +213,7 @@ impl<const TELL: bool> SimState<TELL> {
                     self.reasons.timer = true;
                 }
                 _ if slot >= slots.tick => self.tick(),
-                // It sets its timer to the next one.
+                // The source sets its timer to the next one.
                 _ if is_release => {
                     let thread = slot - slots.release;
                     self.bring_up(self.runners[thread].domain);
@@ -251,7 +251,7 @@ impl<const TELL: bool> SimState<TELL> {
         }
     }
 
-    /// Lets the monitor look until nothing changes any more.
+    /// Calls the monitor until nothing changes any more.
     fn consult<M: Monitor>(
         &mut self,
         monitor: &mut M,
@@ -297,8 +297,8 @@ impl<const TELL: bool> SimState<TELL> {
 
     fn flush(&mut self, sink: &mut dyn Sink) {
         if TELL {
-            for told in self.sink_events.drain(..) {
-                match told {
+            for event in self.sink_events.drain(..) {
+                match event {
                     SinkEvent::Ran(slice) => sink.ran(slice),
                     SinkEvent::Happened(at, event) => sink.event(at, event),
                 }

@@ -10,7 +10,7 @@ use super::super::server::ServerKind;
 use super::SimState;
 use super::timers::NEVER;
 
-/// What a monitor may ask a machine.
+/// The questions that a monitor may ask a machine.
 pub(in crate::sim) trait MonitorView {
     fn now(&self) -> u64;
     fn reasons(&self) -> CallReasons;
@@ -79,7 +79,7 @@ impl<const TELL: bool> MonitorView for SimState<TELL> {
 }
 
 impl<const TELL: bool> SimState<TELL> {
-    /// Lets the monitor look.
+    /// Calls the monitor.
     pub(super) fn consulted<M: Monitor>(&self, monitor: &mut M, given: &mut Vec<MonitorOrder>) {
         given.clear();
         monitor.on_event(&MachineView { state: self }, &mut OrderList { orders: given });

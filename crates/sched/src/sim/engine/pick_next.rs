@@ -13,13 +13,13 @@ use super::fair::Sums;
 use super::queue::ThreadRank;
 use super::state::CpuDomain;
 
-/// Nobody may take its CPU.
+/// No other thread may take its CPU.
 pub(super) const HELD: u8 = 0;
-/// By absolute deadline.
+/// The band of absolute deadlines.
 pub(super) const DEADLINE: u8 = 1;
-/// By fixed priority.
+/// The band of fixed priorities.
 pub(super) const PRIORITY: u8 = 2;
-/// By fair share.
+/// The band of fair shares.
 pub(super) const FAIR: u8 = 3;
 
 /// How urgent something is: the smaller comes first.
@@ -36,7 +36,7 @@ pub(super) struct PriorityKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Candidate {
     pub(super) urgency: PriorityKey,
-    /// Of equals the first thread, of a server the first of its threads.
+    /// The first thread of equals; for a server the first of its threads.
     first: usize,
     inner: PriorityKey,
     pub(super) thread: usize,
@@ -99,7 +99,7 @@ impl<const TELL: bool> SimState<TELL> {
         Some(Candidate { urgency, first, inner: own, thread })
     }
 
-    /// By class alone.
+    /// The urgency by class alone.
     fn own_urgency(&self, thread: usize, sums: Sums) -> PriorityKey {
         let runner = &self.runners[thread];
         match runner.class {
@@ -130,7 +130,7 @@ impl<const TELL: bool> SimState<TELL> {
         PriorityKey { band: FAIR, level, place: share.due }
     }
 
-    /// The holder of a lock gets the urgency of the ceiling, or of whom it blocks.
+    /// The holder of a lock gets the urgency of the ceiling, or of the threads that it blocks.
     fn boost(&self, urgency: &mut PriorityKey, lock: usize, turn: u64, sums: Sums) {
         match self.locks[lock].protocol {
             SimLockProtocol::Ceiling(priority) => {
@@ -334,7 +334,7 @@ impl<const TELL: bool> SimState<TELL> {
         self.domains[runner.domain].cpus.iter().copied().filter(fits).min_by_key(cost)
     }
 
-    /// The same where every CPU admits everybody.
+    /// The place where every CPU admits every thread.
     fn place_open(&self, thread: usize, allowed: u128, staying: u128, idle: u128) -> Option<usize> {
         let runner = &self.runners[thread];
         let within = |mask: u128, cpu: &usize| mask & (1 << *cpu) != 0;

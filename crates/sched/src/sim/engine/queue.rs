@@ -30,12 +30,12 @@ impl ThreadRank {
         )
     }
 
-    /// By deadline: of equals those that run go on, then the first.
+    /// The rank by deadline: of equals those that run go on, then the first.
     fn deadline(due: u64, runs: bool, thread: usize) -> ThreadRank {
         ThreadRank::new(DEADLINE, due, (u64::from(!runs) << (PLACE_BITS - 1)) | thread as u64)
     }
 
-    /// By priority, those that came first before equals.
+    /// The rank by priority, those that came first before equals.
     fn priority(priority: u32, turn: u64) -> ThreadRank {
         ThreadRank::new(PRIORITY, u64::from(u32::MAX - priority), turn)
     }
@@ -47,10 +47,10 @@ impl ThreadRank {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum QueueState {
-    /// It is not ready.
+    /// The thread is not ready.
     #[default]
     Away,
-    /// In the queue of its domain.
+    /// The thread is in the queue of its domain.
     Queued(ThreadRank),
     /// Among those that are asked each time.
     Asked,
@@ -70,7 +70,7 @@ impl Queue {
         self.0.len()
     }
 
-    /// Where a rank stands, or would. Most are looked for near the end.
+    /// The position of a rank, or where it belongs. Most searches end near the end.
     fn place(&self, rank: ThreadRank) -> Result<usize, usize> {
         const NEAR: usize = 4;
         let near = self.0.len().saturating_sub(NEAR);
@@ -95,7 +95,7 @@ impl Queue {
         self.0.insert(place, (rank, thread));
     }
 
-    /// A thread's rank has changed; mostly it is still between the same two.
+    /// Moves a thread whose rank changed; mostly its neighbours stay.
     fn replace(&mut self, before: ThreadRank, rank: ThreadRank, thread: usize) {
         let Ok(place) = self.place(before) else { return };
         let above = self.0.get(place + 1).is_none_or(|(next, _)| *next < rank);

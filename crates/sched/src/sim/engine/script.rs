@@ -19,11 +19,11 @@ use super::script_jobs::job;
 /// Threads that follow scripts, and what they share; of each, who waits for it, first come first.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scripts {
-    /// By thread; empty where no thread has a script.
+    /// Cursors by thread; empty where no thread has a script.
     cursors: Vec<Option<Box<Cursor>>>,
     pub(super) events: Vec<VecDeque<usize>>,
     pub(super) semaphores: Vec<VecDeque<usize>>,
-    /// What is left in each semaphore.
+    /// The count of each semaphore.
     pub(super) left: Vec<u64>,
     pub(super) barriers: Vec<VecDeque<usize>>,
     /// Parties of each barrier.
@@ -35,7 +35,7 @@ pub(super) struct Scripts {
     pub(super) timers: Vec<Option<u64>>,
 }
 
-/// Where a thread is in its script.
+/// The position of a thread in its script.
 #[derive(Clone, Debug)]
 pub(super) struct Cursor {
     pub(super) script: Script,
@@ -67,14 +67,14 @@ pub(super) struct Cursor {
     pub(super) idle_at: u64,
 }
 
-/// What a timer of the thread stands for.
+/// The purpose of a timer of the thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TimerPurpose {
-    /// It has not started.
+    /// The thread has not started.
     Nothing,
-    /// It goes from act to act, or executes, or waits for others.
+    /// The thread goes from act to act, or executes, or waits for others.
     Acting,
-    /// It executes until its timer expires.
+    /// The thread executes until its timer expires.
     Passing,
     /// It sleeps until its timer expires; what began its job then, or the thread itself.
     Sleeping {
@@ -87,9 +87,9 @@ pub(super) enum TimerPurpose {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StepFlow {
     Next,
-    /// It goes on, unless somebody else is to run.
+    /// The thread goes on, unless another one is to run.
     Look,
-    /// It executes, or waits.
+    /// The thread executes, or waits.
     Stop,
 }
 
@@ -127,7 +127,7 @@ impl Scripts {
         self.cursors.get(thread).is_some_and(Option::is_some)
     }
 
-    /// Where a thread is in its script.
+    /// The position of a thread in its script.
     pub(super) fn cursor(&self, thread: usize) -> Option<&Cursor> {
         self.cursors.get(thread)?.as_deref()
     }
@@ -384,7 +384,7 @@ impl<const TELL: bool> SimState<TELL> {
         }
     }
 
-    /// The thread executes so many units of work.
+    /// The thread executes `units` of work.
     fn execute(&mut self, thread: usize, units: u64) {
         if let Some(job) = &mut self.runners[thread].job {
             (job.remaining, job.cost, job.point) = (units, units, 0);
@@ -392,7 +392,7 @@ impl<const TELL: bool> SimState<TELL> {
     }
 
     fn sleep_until(&mut self, thread: usize, due: u64, arrival: u64) -> Result<StepFlow, SimError> {
-        // As releases are, wake-ups are delayed until a tick.
+        // Wake-ups are delayed until a tick, as releases are.
         let now = self.now;
         let coming = self.runners[thread].releases.next_release(due, now);
         let wake = coming.map_or(due, |coming| coming.release).max(now);

@@ -90,7 +90,7 @@ impl<const TELL: bool> SimState<TELL> {
         Ok(())
     }
 
-    /// At the horizon: what is no job of a script is none that is open.
+    /// At the horizon a script without a job has no open job.
     pub(super) fn close_script(&mut self, thread: usize) {
         let Some(cursor) = self.cursor(thread) else { return };
         let (open, worked) = (cursor.arrival.is_some(), cursor.worked);

@@ -133,7 +133,7 @@ impl<const TELL: bool> SimState<TELL> {
         Ok(())
     }
 
-    /// A full budget, due so long after `from`.
+    /// Assigns a full budget, with its deadline `within` after `from`.
     fn assign(&mut self, server: usize, from: u64, within: u64) -> Result<(), SimError> {
         let keeper = &mut self.servers[server];
         keeper.deadline = from.checked_add(within).ok_or(SimError::TimeOverflow)?;
@@ -200,7 +200,7 @@ impl<const TELL: bool> SimState<TELL> {
         }
     }
 
-    /// Budgets of polling servers that nobody wants are lost.
+    /// Polling servers without a ready thread lose their budgets.
     pub(super) fn empty_polling(&mut self, domain: usize) {
         for index in 0..self.domains[domain].polling.len() {
             let server = self.domains[domain].polling[index];

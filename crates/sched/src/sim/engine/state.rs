@@ -37,20 +37,20 @@ pub(super) struct ThreadState {
     /// Released jobs behind the current one.
     pub(super) waiting: VecDeque<QueuedJob>,
     pub(super) job: Option<ActiveJob>,
-    /// Where it stands among those that are ready.
+    /// The thread's place among ready threads.
     pub(super) stand: QueueState,
     /// Whether it has a job and neither suspends itself nor waits for a lock.
     pub(super) ready: bool,
     /// Whether the monitor has stopped it.
     pub(super) stopped: bool,
-    /// Whether nobody may take its CPU now.
+    /// Whether no other thread may take its CPU now.
     pub(super) held: bool,
     /// Whether it has its CPU but waits for a spin lock.
     pub(super) spinning: bool,
     pub(super) cpu: Option<usize>,
     pub(super) last_cpu: Option<usize>,
     pub(super) fifo_order: u64,
-    /// What is left of its quantum, ns.
+    /// The remaining part of its quantum, ns.
     pub(super) quantum: u64,
     pub(super) share: Share,
     /// The lock that it holds; sections do not overlap.
@@ -69,7 +69,7 @@ pub(super) struct Chain {
     pub(super) arrivals: VecDeque<u64>,
     /// Jobs to be released, with the time; the first one is `coming`.
     pub(super) due: VecDeque<JobRelease>,
-    /// Who comes after it, and as which predecessor.
+    /// The successors, and the index of this thread among their predecessors.
     pub(super) successors: Vec<(usize, usize)>,
 }
 
@@ -89,9 +89,9 @@ pub(super) struct ActiveJob {
     pub(super) deadline: u64,
     pub(super) cost: u64,
     pub(super) remaining: u64,
-    /// What is left at the next mark, the next preemption point, or the end.
+    /// The remaining work at the next mark, the next preemption point, or the end.
     pub(super) point: u64,
-    /// What is left at the end of its non-preemptive section.
+    /// The remaining work at the end of its non-preemptive section.
     pub(super) section: u64,
     /// How many marks are behind it.
     pub(super) marks: usize,
@@ -102,7 +102,7 @@ pub(super) struct ActiveJob {
 #[derive(Clone, Debug)]
 pub(super) struct Cpu {
     pub(super) domain: usize,
-    /// CPUs of the same core, without itself.
+    /// The other CPUs of the core.
     pub(super) siblings: Vec<usize>,
     pub(super) gate: CpuGate,
     pub(super) thread: Option<usize>,
@@ -112,7 +112,7 @@ pub(super) struct Cpu {
     pub(super) accounted_until: u64,
     /// Units of work a ns.
     pub(super) rate: u64,
-    /// Whether something has happened to its thread since it was looked when that ends.
+    /// Whether the thread changed since its end was computed.
     pub(super) stale: bool,
     pub(super) payer: Option<usize>,
     /// Units of budget a ns.
@@ -138,7 +138,7 @@ pub(super) struct ServerState {
     pub(super) unit: u64,
     /// Budget of a period, in units.
     pub(super) budget: u64,
-    /// What is left of it, in units.
+    /// The remaining budget, in units.
     pub(super) remaining_budget: u64,
     /// Absolute deadline, ns.
     pub(super) deadline: u64,
@@ -164,10 +164,10 @@ pub(super) struct ServerState {
 pub(super) struct Lock {
     pub(super) protocol: SimLockProtocol,
     pub(super) holder: Option<usize>,
-    /// Who waits, first come first.
+    /// The waiting threads, first come first.
     pub(super) waiters: Vec<usize>,
-    /// Waiters that were woken when the lock was given back, and have not run since. The lock is free
-    /// until one of them runs, or somebody else takes it before.
+    /// Waiters that were woken when the lock was given back, and have not run since. The lock is
+    /// free until one of them runs, or another thread takes it before.
     pub(super) woken_waiters: Vec<usize>,
 }
 
@@ -175,7 +175,7 @@ pub(super) struct Lock {
 #[derive(Clone, Debug, Default)]
 pub(super) struct CpuDomain {
     pub(super) cpus: Vec<usize>,
-    /// The same, a bit each.
+    /// The CPUs as a mask, a bit for each.
     pub(super) mask: u128,
     /// Whether each of its threads may always use each of its CPUs.
     pub(super) whole: bool,
@@ -185,7 +185,7 @@ pub(super) struct CpuDomain {
     pub(super) queue: Queue,
     /// Threads that are ready, whose urgency depends on others; in no order.
     pub(super) rekeyed: Vec<usize>,
-    /// Servers that lose their budget when nobody wants it.
+    /// Servers that lose their budget when no thread of theirs is ready.
     pub(super) polling: Vec<usize>,
     /// How many ready threads have a fair share.
     pub(super) sharing: usize,

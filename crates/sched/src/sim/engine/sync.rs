@@ -131,7 +131,7 @@ impl<const TELL: bool> SimState<TELL> {
         if arrival > last && arrival <= now { arrival } else { now }
     }
 
-    /// What would have been waited for is there already.
+    /// The condition that the thread would wait for already holds.
     fn passed(&mut self, thread: usize) {
         let now = self.now;
         if self.cursor(thread).is_some_and(|cursor| std::mem::take(&mut cursor.begins)) {
@@ -221,7 +221,7 @@ impl<const TELL: bool> SimState<TELL> {
         Ok(if looks { StepFlow::Look } else { StepFlow::Next })
     }
 
-    /// Whom a thread's locks besides the last one are to raise it over.
+    /// The locks of a thread besides the last one, which raise its urgency.
     pub(super) fn outer_locks(&self, thread: usize) -> &[usize] {
         let cursor = self.scripts.cursor(thread);
         cursor.map_or(&[], |cursor| &cursor.outer)

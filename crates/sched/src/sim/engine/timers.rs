@@ -15,7 +15,7 @@ pub(super) struct TimerHeap {
 }
 
 impl TimerHeap {
-    /// So many slots, none set.
+    /// A heap of `slots` slots, none set.
     pub(super) fn new(slots: usize) -> TimerHeap {
         let size = slots.next_power_of_two().max(2);
         let mut nodes = vec![(NEVER, 0); size];

@@ -7,7 +7,7 @@ use super::ready::WORD;
 /// No time.
 pub(super) const NEVER: u64 = u64::MAX;
 
-/// Keys are looked at four at a time, which the processor does side by side.
+/// Keys are compared four at a time, which the processor does side by side.
 const ABREAST: usize = 4;
 
 /// Times by lane. A key is a time with its lane behind it, so that the least one says both, and of equal times
@@ -19,17 +19,17 @@ pub(super) struct Keys {
     /// A key a lane, padded with [`NEVER`]. Of many the second half; the root is at 1, the children of `i` at
     /// `2 i` and `2 i + 1`, each the lesser of the two below it.
     keys: Vec<u64>,
-    /// Where lane 0 is.
+    /// The index of lane 0.
     first: usize,
 }
 
-/// Binary digits that number so many lanes, and no fewer than those of a word.
+/// Binary digits that number `lanes` lanes, and no fewer than those of a word.
 pub(super) fn lane_bits(lanes: usize) -> u32 {
     lanes.max(WORD).next_power_of_two().trailing_zeros()
 }
 
 impl Keys {
-    /// So many lanes, at no time.
+    /// Keys of `lanes` lanes, none with a time.
     pub(super) fn new(lanes: usize) -> Keys {
         let bits = lane_bits(lanes);
         if lanes <= WORD {

@@ -23,17 +23,17 @@ use keys::lane_bits;
 use slices::CpuSlices;
 use track::{DispatchOrder, Track};
 
-/// Jobs between two looks at whether to go on, about: some milliseconds.
+/// About the number of jobs between two questions whether to go on: some milliseconds.
 const JOBS_TO_ASK: u64 = 1 << 16;
 
-/// The same where slices are kept in between.
+/// The number of jobs between two such questions where slices are stored in between.
 const JOBS_TO_TELL: u64 = 1 << 11;
 
-/// What came of a try.
+/// The outcome of a try.
 pub(super) enum FastOutcome {
     /// The system has been simulated.
     Done(Result<SimOutcome, SimError>),
-    /// It is left to the engine. So many slices have been told until then, and will be the engine's first ones.
+    /// The engine must simulate. The sink already received this number of slices, which are the engine's first ones.
     Left(u64),
 }
 
@@ -56,7 +56,7 @@ struct FastRun<'a> {
     tracks: Vec<Track>,
     /// Room for those of a stretch.
     slices: Vec<(Slice, slices::SliceEnd)>,
-    /// Slices that have been told.
+    /// Number of slices that the sink received.
     slices_sent: u64,
 }
 
@@ -76,7 +76,7 @@ impl FastRun<'_> {
             if !ended {
                 self.flush(sink);
                 if !sink.reached(until) {
-                    // What is done at this instant is done, as at a horizon.
+                    // Work of this instant counts as done, as at a horizon.
                     ended = true;
                     if let Err(error) = self.advance(until, true) {
                         return self.failed(error);
@@ -93,7 +93,7 @@ impl FastRun<'_> {
         self.tracks.iter_mut().try_for_each(|track| track.advance(until, is_horizon))
     }
 
-    /// With several CPUs, something may have failed before on another one.
+    /// With several CPUs, an earlier error may have occurred on another one.
     fn failed(&self, error: SimError) -> FastOutcome {
         if self.system.cpus == 1 {
             FastOutcome::Done(Err(error))
@@ -103,8 +103,8 @@ impl FastRun<'_> {
     }
 
     fn flush(&mut self, sink: &mut dyn Sink) {
-        let told = self.tracks.iter_mut().filter_map(|track| track.slices.as_mut());
-        self.slices_sent += slices::flush(told, &mut self.slices, sink);
+        let recorded = self.tracks.iter_mut().filter_map(|track| track.slices.as_mut());
+        self.slices_sent += slices::flush(recorded, &mut self.slices, sink);
     }
 }
 
@@ -138,7 +138,7 @@ fn track(
     system: &System,
     settings: SimSettings,
     threads: &[usize],
-    told: Option<CpuSlices>,
+    slices: Option<CpuSlices>,
 ) -> Option<Track> {
     let is_edf = |at: &usize| system.threads[*at].class == Class::Edf;
     let by_deadline = threads.iter().any(is_edf);
@@ -167,7 +167,7 @@ fn track(
     if !threads.iter().all(|at| is_simple(&system.threads[*at], settings.horizon, most)) {
         return None;
     }
-    Track::new(system, settings, &threads, order, told)
+    Track::new(system, settings, &threads, order, slices)
 }
 
 /// Whether a thread is simple, with times below `most` ns: nine years with few threads, days with many.
@@ -196,7 +196,7 @@ fn is_simple(thread: &Thread, horizon: u64, most: u64) -> bool {
         && thread.server.is_none()
 }
 
-/// The time in which about so many jobs arrive, ns; at least 1.
+/// The time in which about `jobs` jobs arrive, ns; at least 1.
 fn stretch(system: &System, jobs: u64) -> u64 {
     let rate: u128 = system
         .threads

@@ -18,7 +18,7 @@ pub(super) struct ReadySet {
 }
 
 impl ReadySet {
-    /// None of so many lanes.
+    /// A set over `lanes` lanes, with none in it.
     pub(super) fn new(lanes: usize) -> ReadySet {
         let words = if lanes > WORD { lanes.div_ceil(WORD) } else { 0 };
         ReadySet { top: 0, words: vec![0; words] }

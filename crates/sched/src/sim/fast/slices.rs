@@ -1,6 +1,6 @@
-//! What ran when on a CPU, as the engine would tell it.
+//! Slices of a CPU, as the engine would report them.
 //!
-//! Owns: [`Told`], the slices of a stretch of time, and their order among CPUs. Must not: keep them longer.
+//! Owns: [`CpuSlices`], the slices of a stretch of time, and their order among CPUs. Must not: keep them longer.
 
 use super::super::sink::{Sink, Slice};
 
@@ -33,7 +33,7 @@ impl CpuSlices {
         self.from = now;
     }
 
-    /// What runs has run until now.
+    /// Ends the slice of the running job now.
     #[inline]
     pub(super) fn until(
         &mut self,
@@ -58,9 +58,9 @@ pub(super) fn flush<'a>(
 ) -> u64 {
     all.clear();
     let mut parts = 0;
-    for told in cpus {
+    for cpu in cpus {
         parts += 1;
-        all.append(&mut told.slices);
+        all.append(&mut cpu.slices);
     }
     if parts > 1 {
         // Each part is in order, which a stable sort makes use of; equals stay in the order of CPUs.

@@ -98,7 +98,7 @@ fn pinned(dice: &mut SimRng, cpus: u32) -> System {
     system
 }
 
-/// The same on CPUs that share no thread.
+/// The fast path agrees with the engine on CPUs that share no thread.
 #[test]
 fn it_does_as_the_engine_on_each_of_several_cpus() {
     let mut taken = 0;
@@ -119,7 +119,7 @@ fn it_does_as_the_engine_on_each_of_several_cpus() {
     assert_eq!(taken, 1_000);
 }
 
-/// Where it is ended early, it is as with a horizon there.
+/// A simulation that is ended early equals one with a horizon there.
 #[test]
 fn ended_early_it_is_as_with_that_horizon() {
     let mut ended = 0;
@@ -163,8 +163,8 @@ fn it_does_as_the_engine() {
     assert_eq!(taken, 3_000);
 }
 
-/// What ran when is told in the order of the engine, by one CPU and by several, over many stretches; and where
-/// the fast path gives up on the way, the engine goes on behind what is told.
+/// Slices are reported in the order of the engine, on one CPU and on several, over many stretches;
+/// and where the fast path gives up on the way, the engine goes on behind the reported slices.
 #[test]
 fn it_tells_the_slices_of_the_engine() {
     let mut left = 0;
@@ -188,7 +188,7 @@ fn it_tells_the_slices_of_the_engine() {
         if outcome.is_ok() {
             assert_eq!(tape.slices, slices, "seed {seed}: {system:?}");
         } else {
-            // What failed may have told more on one CPU, and less where the engine keeps some back.
+            // A failed run may have reported more on one CPU, and less where the engine still holds some.
             let both = tape.slices.len().min(slices.len());
             assert_eq!(tape.slices[..both], slices[..both], "seed {seed}: {system:?}");
         }
@@ -207,7 +207,7 @@ fn many_threads_do_as_in_the_engine() {
         for priority in 0..count {
             let class = class(&mut dice, by_deadline, priority, seed % 4 == 1);
             let mut made = thread(&mut dice, class).on(&[0]);
-            // Else few ever run.
+            // With shorter periods few threads ever run.
             if let ArrivalPattern::Periodic { offset, period } = made.arrivals {
                 made.arrivals =
                     ArrivalPattern::Periodic { offset, period: period * u64::from(count) };

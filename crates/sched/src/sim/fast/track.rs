@@ -30,7 +30,7 @@ struct FastThread {
     earliest_release: u64,
     period: u64,
     deadline: u64,
-    /// Of all jobs, or of the current one where costs differ.
+    /// The cost of all jobs, or of the current one where costs differ.
     cost: u64,
     /// What is added to a release to make it a key, less the deadline where that counts.
     base: KeyKind,
@@ -55,7 +55,7 @@ struct ThreadStats {
     outcome: ThreadOutcome,
 }
 
-/// Who comes first.
+/// The order in which jobs are dispatched.
 #[derive(Clone, Debug)]
 pub(super) enum DispatchOrder {
     /// The earliest absolute deadline.
@@ -66,7 +66,7 @@ pub(super) enum DispatchOrder {
     Turn(Vec<u64>),
 }
 
-/// What the keys of a lane say.
+/// The meaning of a lane's keys.
 #[derive(Clone, Copy, Debug)]
 enum KeyKind {
     /// The absolute deadline.
@@ -81,7 +81,7 @@ pub(super) struct Track {
     /// When the running job will be done; [`NEVER`] without one.
     end: u64,
     by_key: bool,
-    /// Of jobs with equal keys, that of who runs comes first.
+    /// Whether the running job comes first among jobs with equal keys.
     keeps: bool,
     /// Next releases.
     next: Keys,
@@ -98,7 +98,7 @@ pub(super) struct Track {
     switches: u64,
     pub(super) events: u64,
     max_events: u64,
-    /// What ran when, if that is wanted.
+    /// The slices, if the sink wants them.
     pub(super) slices: Option<CpuSlices>,
 }
 
@@ -150,7 +150,7 @@ impl Track {
         settings: SimSettings,
         threads: &[usize],
         order: DispatchOrder,
-        told: Option<CpuSlices>,
+        slices: Option<CpuSlices>,
     ) -> Option<Track> {
         if threads.len() > MOST_THREADS {
             return None;
@@ -181,7 +181,7 @@ impl Track {
             switches: 0,
             events: 0,
             max_events: settings.max_events,
-            slices: told,
+            slices,
         })
     }
 
@@ -237,13 +237,13 @@ impl Track {
         Ok(())
     }
 
-    /// The running job is no longer what runs, or ends here: what it ran is told.
+    /// Reports the slice of the running job, which stops running or ends here.
     #[inline]
     fn tell<const TELL: bool>(&mut self, at: usize, end: SliceEnd) {
-        if TELL && let Some(told) = &mut self.slices {
+        if TELL && let Some(slices) = &mut self.slices {
             let (lane, ledger) = (&self.lanes[at], &self.ledgers[at]);
             let job = || (lane.arrival - ledger.offset) / lane.period;
-            told.until(self.now, end, ledger.thread, job);
+            slices.until(self.now, end, ledger.thread, job);
         }
     }
 
@@ -345,8 +345,8 @@ impl Track {
                     self.tell::<TELL>(at, SliceEnd::Displaced);
                 }
             }
-            if TELL && let Some(told) = &mut self.slices {
-                told.from(self.now);
+            if TELL && let Some(slices) = &mut self.slices {
+                slices.from(self.now);
             }
             self.switches += u64::from(chosen.is_some() && self.last != chosen);
             self.running = chosen;
@@ -378,7 +378,7 @@ impl Track {
         Ok(())
     }
 
-    /// What runs at the horizon, has run until there.
+    /// Ends the slice of the running job at the horizon.
     pub(super) fn close(&mut self, horizon: u64) {
         if let Some(at) = self.running {
             self.lanes[at].remaining -= horizon - self.now;
@@ -387,7 +387,7 @@ impl Track {
         }
     }
 
-    /// What became of the CPU, and of its threads in their places.
+    /// Returns the outcome of the CPU, and writes those of its threads to their places.
     pub(super) fn finish(mut self, horizon: u64, threads: &mut [ThreadOutcome]) -> CpuOutcome {
         let mut busy = 0;
         if let Some(at) = self.running {

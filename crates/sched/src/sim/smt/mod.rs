@@ -29,9 +29,9 @@ use plan::CorePlan;
 pub enum SmtPolicy {
     /// Nothing.
     Ignore,
-    /// They are idle.
+    /// Siblings are idle.
     Disable,
-    /// They run threads without a deadline for as long as slack lasts.
+    /// Siblings run threads without a deadline for as long as slack lasts.
     Monitor(Monitoring),
 }
 
@@ -43,23 +43,23 @@ pub struct Monitoring {
     /// Neighbours are stopped when slack is no more than this, ns: 10 us in section 4.2. It bounds
     /// the number of looks, which would else come ever closer to one another.
     pub margin: u64,
-    /// What stopping takes, ns: neighbours run on for so long after the decision. It is kept back
+    /// Duration of a stop, ns: co-runners run on for this time after the decision. It is subtracted
     /// from the slack.
     pub latency: u64,
-    /// When to look.
+    /// The times at which slack is checked.
     pub check: SlackCheck,
     /// How progress is known.
     pub progress: ProgressModel,
 }
 
-/// When slack is looked at, beside the releases and completions of real-time jobs.
+/// The times at which slack is checked, besides the releases and completions of real-time jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SlackCheck {
     /// When it may be used up: equations 2 and 3.
     #[default]
     Variable,
-    /// So far apart, ns; above zero. Neighbours are also stopped if slack may be used up before the
-    /// next look.
+    /// Checks at this distance, ns; above zero. Co-runners are also stopped if slack may be used up
+    /// before the next check.
     Fixed(u64),
 }
 
@@ -70,8 +70,8 @@ pub enum ProgressModel {
     /// before its end.
     #[default]
     Counted,
-    /// The program reports the share that is done, in so many equal steps; above zero. 256 in the
-    /// paper.
+    /// The program reports the share that is done, in this number of equal steps; above zero. 256
+    /// in the paper.
     Reported(u32),
 }
 
@@ -91,7 +91,7 @@ impl Default for Monitoring {
 }
 
 impl Monitoring {
-    /// What to do with the neighbours at `now`, if so much slack is left.
+    /// Decides about the co-runners at `now`, with the remaining `slack`, ns.
     #[must_use]
     pub fn decide(&self, now: u64, slack: i128) -> Decision {
         let slack = slack - i128::from(self.latency);
@@ -121,29 +121,29 @@ impl Monitoring {
     }
 }
 
-/// What a policy did.
+/// Counts of a policy's actions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MonitorCounts {
-    /// Looks at the slack by a timer; those at releases and completions come for free.
+    /// Checks of the slack by a timer; those at releases and completions are free.
     pub wakeups: u64,
     /// The most of them while one job was the one running.
     pub wakeups_per_job_max: u64,
-    /// How often neighbours were stopped.
+    /// How often co-runners were stopped.
     pub stops: u64,
 }
 
 /// A simulation under a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SmtOutcome {
-    /// What came of the system.
+    /// The outcome of the system.
     pub outcome: SimOutcome,
-    /// What the policy did.
+    /// The counts of the policy.
     pub watched: MonitorCounts,
     /// Work of all threads without a deadline, ns of a CPU that is not shared.
     pub best_effort: u64,
 }
 
-/// What keeps a policy from being simulated.
+/// The reason why a policy cannot be simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SmtError {
@@ -153,18 +153,18 @@ pub enum SmtError {
     /// A real-time thread that may run on several cores.
     #[error("thread {0} may run on several cores; under this policy give it CPUs of one core")]
     SeveralCores(usize),
-    /// A thread of which slack cannot be told.
+    /// A thread whose slack is not known.
     #[error("thread {thread}: slack is not known for a thread {what}; use the policy disabling")]
     Slack {
         /// Position of the thread.
         thread: usize,
-        /// What it does.
+        /// The property of the thread that hides its slack.
         what: &'static str,
     },
     /// Slack is not known where fixed priorities are throttled.
     #[error("slack is not known where fixed priorities are throttled; leave one of them out")]
     Throttled,
-    /// Looks that are no time apart.
+    /// Checks without a distance.
     #[error("looks at the slack are 0 apart; give a time above zero")]
     Interval,
     /// The system itself cannot be simulated.

@@ -11,17 +11,17 @@ use crate::sim::{
 };
 use crate::slack::Decision;
 
-/// What is done with the siblings of a core at the moment.
+/// The present state of the siblings of a core.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
     /// No real-time job is there.
     #[default]
     Free,
-    /// Neighbours run until the timer.
+    /// Co-runners run until the timer.
     Watching,
-    /// They are being stopped, and still run.
+    /// Co-runners are being stopped, and still run.
     Stopping,
-    /// They are stopped.
+    /// Co-runners are stopped.
     Stopped,
 }
 
@@ -31,13 +31,13 @@ struct CoreState {
     core: Core,
     tasks: Vec<KnownTask>,
     state: State,
-    /// The first unfinished job of each thread at the last look.
+    /// The first unfinished job of each thread at the last check.
     jobs: Vec<Option<u64>>,
     /// The job that ran at the last wake-up, and how many wake-ups it has had.
     at_job: (Option<(usize, u64)>, u64),
 }
 
-/// What is known of a thread beforehand.
+/// The facts about a thread that are known beforehand.
 #[derive(Debug)]
 struct KnownTask {
     order: JobPriority,
@@ -127,7 +127,7 @@ impl Monitor for SlackMonitor {
 }
 
 impl CoreState {
-    /// Looks which jobs are there. Whether they are others than at the last look.
+    /// Reads the present jobs. Returns whether they differ from those at the last check.
     fn update(&mut self, view: &MachineView<'_>) -> bool {
         let mut changed = false;
         for ((thread, task), last) in
@@ -172,7 +172,7 @@ impl CoreState {
         if pending.is_empty() { None } else { least_slack(now, &pending, &coming) }
     }
 
-    /// What to do now; `None` if no real-time job is there.
+    /// The decision now; `None` without a real-time job.
     fn decision(&mut self, monitoring: Monitoring, view: &MachineView<'_>) -> Option<Decision> {
         self.slack(monitoring, view).map(|slack| monitoring.decide(view.now(), slack))
     }

@@ -1,6 +1,6 @@
 //! Which threads of which core share which CPU.
 //!
-//! Owns: [`CorePlan`], and what of a system slack cannot be told of. Must not: decide anything later.
+//! Owns: [`CorePlan`], and the test whether slack is known for a system. Must not: decide anything later.
 
 use super::{Monitoring, SlackCheck, SmtError, SmtPolicy};
 use crate::sim::{Class, Preemption, System, Thread};
@@ -8,13 +8,13 @@ use crate::sim::{Class, Preemption, System, Thread};
 /// A core on which real-time threads run beside others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Core {
-    /// Where its real-time threads run.
+    /// The CPU of its real-time threads.
     pub(super) cpu: u32,
     pub(super) siblings: Vec<u32>,
     pub(super) threads: Vec<usize>,
 }
 
-/// The cores that a policy looks after.
+/// The cores that a policy controls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct CorePlan {
     pub(super) cores: Vec<Core>,
@@ -71,8 +71,8 @@ impl CorePlan {
     }
 }
 
-/// Slack is only known of threads that are preempted at once and wait for nobody, on a machine
-/// whose time is all theirs.
+/// Slack is only known of threads that are preempted at once and do not wait for others, on a
+/// machine whose time is all theirs.
 fn can_be_watched(system: &System, monitoring: Monitoring) -> Result<(), SmtError> {
     if monitoring.check == SlackCheck::Fixed(0) {
         return Err(SmtError::Interval);

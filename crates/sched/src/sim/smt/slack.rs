@@ -21,9 +21,9 @@ use crate::sim::ArrivalPattern;
 /// How a job competes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobPriority {
-    /// By absolute deadline, before all priorities.
+    /// The order by absolute deadline, before all priorities.
     Deadline,
-    /// By priority, the larger first.
+    /// The order by priority, the larger first.
     Priority(u32),
 }
 
@@ -42,9 +42,9 @@ impl JobPriority {
 pub struct PendingJob {
     /// How it competes.
     pub order: JobPriority,
-    /// Its absolute deadline.
+    /// The absolute deadline of the job.
     pub due: u64,
-    /// What is left of its reserve at most.
+    /// The largest remaining part of its reserve.
     pub left: u64,
 }
 
@@ -57,7 +57,7 @@ pub struct FutureJobs {
     /// Number of the job that `first` is the arrival of.
     base: u64,
     first: u64,
-    /// From the first arrival to the next ones of a burst.
+    /// The times from the first arrival to the next ones of a burst.
     distances: Vec<u64>,
     /// Between arrivals after these; without it none follow.
     period: Option<u64>,
@@ -67,7 +67,7 @@ pub struct FutureJobs {
     next: u64,
 }
 
-/// Deadlines or arrivals that are looked at before the answer is given as far as it is known.
+/// The number of deadlines or arrivals tested before the answer is given as far as it is known.
 const MOST_POINTS: usize = 4_096;
 
 impl FutureJobs {
@@ -162,7 +162,7 @@ impl FutureJobs {
         self.arrival(number)?.checked_add(self.deadline)
     }
 
-    /// By how much more work it may bring than its share of the time.
+    /// The work that it may bring beyond its share of the time.
     fn excess(&self) -> u128 {
         u128::from(self.cost) * (self.distances.len() as u128 + 1)
     }
@@ -212,7 +212,7 @@ pub fn least_slack(now: u64, pending: &[PendingJob], coming: &[FutureJobs]) -> O
     least
 }
 
-/// Of the jobs by deadline, the least of d - now - W(d).
+/// The least d - now - W(d) of the jobs by deadline.
 fn deadline_slack(now: u64, pending: &[PendingJob], coming: &[FutureJobs]) -> Option<i128> {
     let by_deadline = |order: &JobPriority| *order == JobPriority::Deadline;
     let mut jobs: Vec<(u64, u64)> =

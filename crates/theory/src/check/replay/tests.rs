@@ -17,7 +17,7 @@ use crate::simulate::{self, simulate};
 /// Sets in CI. `HOURGLASS_SETS` asks for another number.
 const SETS: u64 = 400;
 
-/// What all tasks of a set may have.
+/// The properties that tasks of a set may have.
 #[derive(Clone, Copy)]
 struct Kind {
     jitter: bool,
@@ -128,7 +128,7 @@ fn add_others(dice: &mut Dice, set: &mut TaskSet, kind: Kind) {
     }
 }
 
-/// That the witness of a set shows what it says. Whether it has one.
+/// Asserts that the witness of a set shows what it says. Returns whether it has one.
 fn replayed(seed: u64, set: &TaskSet, document: &CheckDocument) -> bool {
     let found = document
         .witness
@@ -156,7 +156,7 @@ fn replayed(seed: u64, set: &TaskSet, document: &CheckDocument) -> bool {
     true
 }
 
-/// That a scenario is a case of the set: the same tasks, whose given phases are kept.
+/// Asserts that a scenario is a case of the set: its tasks, with their given phases.
 fn is_of(seed: u64, set: &TaskSet, scenario: &TaskSet) {
     assert_eq!(set.tasks.len(), scenario.tasks.len(), "seed {seed}");
     for task in &set.tasks {
@@ -268,7 +268,7 @@ fn given_phases_are_simulated_before_anything_is_unknown() {
     let document = check(&late, &CheckRequest::default()).unwrap();
     assert_eq!(document.verdict, Verdict::Infeasible);
     assert!(replayed(0, &late, &document));
-    // Never at the same time: nothing is late, and nothing is called so.
+    // The jobs never come at the same time: none is late, and none is called late.
     let apart = set(Preemption::None, [("2ms", "10ms", "8ms"), ("7ms", "10ms", "0ms")]);
     assert!(check(&apart, &CheckRequest::default()).unwrap().verdict < Verdict::Infeasible);
 }

@@ -36,7 +36,7 @@ fn background(dice: &mut Dice, at: u64) -> Background {
     let mut phases = Vec::new();
     for _ in 0..dice.between(1, 3) {
         let mut steps: Vec<ProgramStep> = (0..dice.between(1, 4)).map(|_| step(dice)).collect();
-        // Without a sleep, little is bounded.
+        // Most programs sleep, since few bounds exist without a sleep.
         if !dice.one_in(20) {
             steps.push(ProgramStep::Sleep(us(dice.between(1_000, 5_000))));
         }
@@ -118,7 +118,7 @@ fn no_simulated_response_is_over_its_bound() {
     assert!(bounded > 30 && feasible > 20, "{bounded} bounded, {feasible} feasible");
 }
 
-/// By hand: 4 ms beside what each program takes before the job of 4 ms is done.
+/// By hand: 4 ms, and what each program uses before the job of 4 ms is done.
 #[test]
 fn what_a_background_thread_may_take_is_bounded() {
     // Steps, loops of the phase and of the program, the bound in ms.

@@ -107,7 +107,7 @@ fn reported_progress_tells_of_short_jobs() {
     assert!(with(ProgressModel::Reported(1)) < reported);
 }
 
-/// What stopping takes is kept back: neighbours run on for so long, and the deadline holds.
+/// The duration of a stop is subtracted from the slack: co-runners run on for it, and the deadline holds.
 #[test]
 fn a_stop_that_takes_time() {
     let monitoring = Monitoring { latency: 500_000, ..Monitoring::default() };
@@ -240,8 +240,8 @@ proptest! {
         }
     }
 
-    /// Section 5.2.2: neighbours achieve at least as much as with siblings disabled, if they lose
-    /// nothing themselves and there is one of them. (More of them may achieve more while no
+    /// Section 5.2.2: co-runners achieve no less than with siblings disabled, if they lose nothing
+    /// themselves and there is one of them. (More of them may achieve more while no
     /// real-time job is there than one beside it: then co-running can cost more than it brings.)
     #[test]
     fn monitoring_brings_throughput(
