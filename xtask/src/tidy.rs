@@ -7,6 +7,7 @@ mod files;
 mod headers;
 mod leftovers;
 mod manifest;
+mod names;
 mod paths;
 mod platform;
 mod reasons;
@@ -70,6 +71,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), StepFailure> {
     let mut findings: Vec<Finding> = files.iter().flat_map(check_file).collect();
     findings.extend(headers::check(&files));
     findings.extend(platform::check(&files));
+    findings.extend(names::check(&files));
     findings.extend(unused::check(&files));
     findings.extend(arrows::check_table(&files));
     findings.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));

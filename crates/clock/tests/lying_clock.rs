@@ -94,29 +94,29 @@ enum Order {
 }
 
 /// A clock that is read all the time.
-struct Watched<B: Timebase> {
+struct ClockReader<B: Timebase> {
     clock: Clock<B>,
     last_ns: u64,
 }
 
-impl Watched<ExtendedTimebase> {
+impl ClockReader<ExtendedTimebase> {
     /// Over the TSC that is lied about.
-    fn new(settings: ClockSettings) -> Watched<ExtendedTimebase> {
+    fn new(settings: ClockSettings) -> ClockReader<ExtendedTimebase> {
         let tsc = Box::new(TscSource::without_checks());
         let base = ExtendedTimebase::new(tsc).expect("64 bits, and nobody sets it");
-        Watched { clock: Clock::on(base, settings), last_ns: 0 }
+        ClockReader { clock: Clock::on(base, settings), last_ns: 0 }
     }
 
     /// The same after it was found sound for a while.
-    fn settled() -> Watched<ExtendedTimebase> {
-        let mut watched = Watched::new(settings());
+    fn settled() -> ClockReader<ExtendedTimebase> {
+        let mut watched = ClockReader::new(settings());
         watched.live(WATCHED);
         watched.assert_sound();
         watched
     }
 }
 
-impl<B: Timebase> Watched<B> {
+impl<B: Timebase> ClockReader<B> {
     fn look(&mut self) -> Status {
         let events = || self.clock.events();
         for ns in [self.clock.now(), self.clock.now_ordered()] {
@@ -201,7 +201,7 @@ const STEPPED: &[EventKind] = &[EventKind::NegativeStep, EventKind::Residual];
 fn a_long_jump_back_is_found_by_the_next_read() {
     for ticks in [-500 * MS, -3_600_000 * MS] {
         emulated(move || {
-            let mut watched = Watched::settled();
+            let mut watched = ClockReader::settled();
             lie(FaultInjection { ahead_ticks: ticks, ..FaultInjection::default() });
             assert_eq!(watched.look(), Status::FailedOver);
             watched.assert_left(STEPPED);
@@ -215,7 +215,7 @@ fn a_long_jump_back_is_found_by_the_next_read() {
 fn a_long_jump_forward_is_found_by_the_next_read() {
     for ticks in [500 * MS, 3_600_000 * MS] {
         emulated(move || {
-            let mut watched = Watched::settled();
+            let mut watched = ClockReader::settled();
             lie(FaultInjection { ahead_ticks: ticks, ..FaultInjection::default() });
             assert_eq!(watched.look(), Status::FailedOver);
             watched.assert_left(STEPPED);
@@ -230,7 +230,7 @@ fn a_long_jump_forward_is_found_by_the_next_read() {
 fn a_short_jump_is_found_by_the_next_check() {
     for (ticks, order) in [(-2 * MS, Order::Excused), (2 * MS, Order::Promised)] {
         emulated(move || {
-            let mut watched = Watched::settled();
+            let mut watched = ClockReader::settled();
             lie(FaultInjection { ahead_ticks: ticks, ..FaultInjection::default() });
             watched.wait_until_found(STEPPED, order);
             watched.live(WATCHED);
@@ -242,7 +242,7 @@ fn a_short_jump_is_found_by_the_next_check() {
 #[test]
 fn single_reads_that_go_back_are_found() {
     emulated(|| {
-        let mut watched = Watched::settled();
+        let mut watched = ClockReader::settled();
         lie(FaultInjection { jump_every: 50, jump_ticks: -2 * MS, ..FaultInjection::default() });
         watched.wait_until_found(STEPPED, Order::Excused);
         watched.live(WATCHED);
@@ -255,7 +255,7 @@ fn single_reads_that_go_back_are_found() {
 fn a_changed_rate_is_found(rate_ppm: i64, delay_ns: u64) {
     emulated(move || {
         lie(FaultInjection { delay_ns, ..FaultInjection::default() });
-        let mut watched = Watched::settled();
+        let mut watched = ClockReader::settled();
         if watched.knows_the_rate_to(rate_ppm.unsigned_abs() / 8) {
             lie(FaultInjection { rate_ppm, delay_ns, ..FaultInjection::default() });
             watched.wait_until_found(&[EventKind::Residual], Order::Promised);
@@ -284,7 +284,7 @@ fn a_rate_that_is_wrong_from_the_beginning_is_only_another_rate() {
     for rate_ppm in [2_000, 500_000, -500_000] {
         emulated(move || {
             lie(FaultInjection { rate_ppm, ..FaultInjection::default() });
-            Watched::settled();
+            ClockReader::settled();
         });
     }
 }
@@ -298,7 +298,7 @@ fn a_rate_that_contradicts_what_was_stated_is_left() {
     emulated(move || {
         lie(FaultInjection { rate_ppm: 5_000_000, ..FaultInjection::default() });
         let prior = Some(FrequencyHint { hertz, tolerance_ppb: 100_000 });
-        let mut watched = Watched::new(ClockSettings { prior, ..settings() });
+        let mut watched = ClockReader::new(ClockSettings { prior, ..settings() });
         assert_eq!(watched.look(), Status::FailedOver);
         watched.assert_left(&[EventKind::PriorContradicted]);
         watched.live(WATCHED);
@@ -310,13 +310,13 @@ fn a_rate_that_contradicts_what_was_stated_is_left() {
 fn a_count_of_zero_is_no_time() {
     emulated(|| {
         lie(FaultInjection { frozen: Some(0), ..FaultInjection::default() });
-        let mut watched = Watched::new(settings());
+        let mut watched = ClockReader::new(settings());
         assert_eq!(watched.look(), Status::FailedOver);
         watched.assert_left(&[EventKind::Stuck]);
         watched.live(WATCHED);
     });
     emulated(|| {
-        let mut watched = Watched::settled();
+        let mut watched = ClockReader::settled();
         lie(FaultInjection { frozen: Some(0), ..FaultInjection::default() });
         assert_eq!(watched.look(), Status::FailedOver);
         watched.assert_left(STEPPED);
@@ -329,7 +329,7 @@ fn a_count_of_zero_is_no_time() {
 #[test]
 fn a_count_that_stops_is_found_by_maintenance() {
     emulated(|| {
-        let mut watched = Watched::settled();
+        let mut watched = ClockReader::settled();
         let frozen = Some(TscSource::without_checks().read());
         lie(FaultInjection { frozen, ..FaultInjection::default() });
         watched.wait_until_found(STEPPED, Order::Promised);
@@ -344,7 +344,7 @@ fn a_clock_that_judges_for_itself_does_not_believe_either() {
     let judged = || {
         let clock =
             Clock::with(ClockSettings { look_every_ns: u64::MAX, ..ClockSettings::DEFAULT });
-        let mut watched = Watched { clock, last_ns: 0 };
+        let mut watched = ClockReader { clock, last_ns: 0 };
         watched.live(WATCHED);
         assert_eq!(watched.look(), Status::OsClock);
         assert_eq!(watched.clock.source(), SourceId::OS);

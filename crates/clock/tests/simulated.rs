@@ -47,7 +47,7 @@ enum Outcome {
 
 /// What does not hold between a fault and its discovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Meanwhile {
+enum Excuse {
     Nothing,
     /// Bounds: the counter leaves them.
     Bounds,
@@ -60,7 +60,7 @@ struct Case {
     config: SimConfig,
     settings: ClockSettings,
     outcome: Outcome,
-    meanwhile: Meanwhile,
+    meanwhile: Excuse,
 }
 
 /// A counter of 2.3 GHz whose reads take 10 to 30 ns; never looks at this machine's files.
@@ -73,7 +73,7 @@ fn case(name: &'static str, outcome: Outcome) -> Case {
         ..SimConfig::default()
     };
     let settings = ClockSettings { look_every_ns: u64::MAX, ..ClockSettings::DEFAULT };
-    Case { name, config, settings, outcome, meanwhile: Meanwhile::Nothing }
+    Case { name, config, settings, outcome, meanwhile: Excuse::Nothing }
 }
 
 fn sound(name: &'static str, drifts: &[Drift]) -> Case {
@@ -86,11 +86,11 @@ fn sound(name: &'static str, drifts: &[Drift]) -> Case {
 fn too_much(name: &'static str, drift: Drift) -> Case {
     let mut case = case(name, Outcome::Left(&[EventKind::Residual]));
     case.config.drifts = vec![drift];
-    case.meanwhile = Meanwhile::Bounds;
+    case.meanwhile = Excuse::Bounds;
     case
 }
 
-fn faulty(name: &'static str, kinds: &[FaultKind], outcome: Outcome, meanwhile: Meanwhile) -> Case {
+fn faulty(name: &'static str, kinds: &[FaultKind], outcome: Outcome, meanwhile: Excuse) -> Case {
     let mut case = case(name, outcome);
     case.config.drifts = vec![Drift::Constant { ppb: -30_000 }];
     case.config.faults = kinds.iter().map(|kind| Fault { at: FAULT_AT, kind: *kind }).collect();
@@ -179,7 +179,7 @@ fn drifts_beyond_the_allowance() -> Vec<Case> {
 
 fn faults() -> Vec<Case> {
     use EventKind::{NegativeStep, Residual, Suspended};
-    use Meanwhile::{Bounds, BoundsAndOrder, Nothing};
+    use Excuse::{Bounds, BoundsAndOrder, Nothing};
     let (ns, s) = (Span::from_nanos, Span::from_secs);
     let left = Outcome::Left(&[Residual, NegativeStep]);
     let step = FaultKind::Step;
@@ -248,9 +248,9 @@ impl World {
     }
 
     /// Reads in every way. `excused` says what need not hold.
-    fn look(&mut self, name: &str, excused: Meanwhile, keep: bool) -> Status {
+    fn look(&mut self, name: &str, excused: Excuse, keep: bool) -> Status {
         for ns in [self.clock.now(), self.clock.now_ordered(), self.clock.now()] {
-            let forward = ns >= self.last_ns || excused == Meanwhile::BoundsAndOrder;
+            let forward = ns >= self.last_ns || excused == Excuse::BoundsAndOrder;
             assert!(forward, "{name}: {ns} after {}: {:?}", self.last_ns, self.clock.events());
             self.last_ns = ns.max(self.last_ns);
         }
@@ -258,7 +258,7 @@ impl World {
         // A simulated read takes its time first and samples at its end, so this is the very moment.
         let truth_ns = self.truth_ns();
         let inside = (bounds.earliest..=bounds.latest).contains(&truth_ns);
-        if excused == Meanwhile::Nothing {
+        if excused == Excuse::Nothing {
             let events = self.clock.events();
             assert!(inside, "{name}: {bounds:?} without {truth_ns}: {events:?}");
         }
@@ -312,7 +312,7 @@ fn run(case: Case, seed: u64) -> World {
             found_ns = Some(world.truth_ns());
         }
         let awaited = world.truth_ns() >= fault_ns && !is_found;
-        let excused = if awaited { meanwhile } else { Meanwhile::Nothing };
+        let excused = if awaited { meanwhile } else { Excuse::Nothing };
         let keep = dice.next().is_multiple_of(64);
         world.look(name, excused, keep);
     }

@@ -54,7 +54,7 @@ const DAEMONS: [(&str, Daemon); 6] = [
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kept {
+enum Maintainer {
     /// A helper, when it asked to be called; no reader does.
     Helper,
     /// Readers, where they find the line at its end or not holding.
@@ -68,7 +68,7 @@ struct World {
     clock: Clock<Arc<SimSource>>,
     /// What another process reads of it.
     page: PageReader<Arc<SimSource>>,
-    kept: Kept,
+    kept: Maintainer,
     next_ns: u64,
     last_ns: u64,
     by_counter: u64,
@@ -78,7 +78,12 @@ struct World {
 }
 
 impl World {
-    fn new(daemon: Daemon, kept: Kept, seed: u64, change: impl FnOnce(&mut SimConfig)) -> World {
+    fn new(
+        daemon: Daemon,
+        kept: Maintainer,
+        seed: u64,
+        change: impl FnOnce(&mut SimConfig),
+    ) -> World {
         let mut dice = Dice(!seed);
         let mut at_ns = SETTLED_NS;
         let mut adjustments = Vec::new();
@@ -98,7 +103,7 @@ impl World {
         };
         change(&mut config);
         let sim = Arc::new(SimSource::new(config));
-        let readers_refit = kept == Kept::Readers;
+        let readers_refit = kept == Maintainer::Readers;
         let settings =
             ClockSettings { look_every_ns: u64::MAX, readers_refit, ..ClockSettings::DEFAULT };
         let clock = Clock::on(Arc::clone(&sim), settings);
@@ -123,7 +128,7 @@ impl World {
 
     fn maintain(&mut self) {
         let settling = self.now_ns() < SETTLED_NS;
-        if (self.kept == Kept::Helper || settling) && self.now_ns() >= self.next_ns {
+        if (self.kept == Maintainer::Helper || settling) && self.now_ns() >= self.next_ns {
             self.next_ns = self.now_ns() + self.clock.maintain().next_ns.max(MS_NS / 5);
         }
     }
@@ -182,7 +187,7 @@ impl World {
 #[test]
 fn every_read_is_inside_its_bound_whatever_is_done_to_the_rate() {
     for (name, daemon) in DAEMONS {
-        for kept in [Kept::Helper, Kept::Readers, Kept::None] {
+        for kept in [Maintainer::Helper, Maintainer::Readers, Maintainer::None] {
             let seeds = if name == "everything" { 3 } else { 1 };
             for seed in 1..=seeds {
                 println!("{name}, {kept:?}: seed {seed}");
@@ -191,10 +196,10 @@ fn every_read_is_inside_its_bound_whatever_is_done_to_the_rate() {
                 world.assert_not_left(name);
                 let changes = world.clock.count(EventKind::RateCorrected)
                     + world.clock.count(EventKind::ReferenceSlewed);
-                assert!(changes > 0 || kept == Kept::None, "{name}: nothing was slewed");
+                assert!(changes > 0 || kept == Maintainer::None, "{name}: nothing was slewed");
                 // Between changes the counter serves: the bound is not bought by the OS clock.
                 let served = world.by_counter * 10 > world.reads * 8;
-                assert!(served || kept != Kept::Readers, "{name}: {}", world.by_counter);
+                assert!(served || kept != Maintainer::Readers, "{name}: {}", world.by_counter);
             }
         }
     }
@@ -203,7 +208,7 @@ fn every_read_is_inside_its_bound_whatever_is_done_to_the_rate() {
 /// The other way to a bound that always holds is one that is never narrow.
 #[test]
 fn without_slewing_the_bound_is_narrow() {
-    let mut world = World::new(|_| AdjustmentKind::Frequency(0), Kept::Readers, 9, |_| {});
+    let mut world = World::new(|_| AdjustmentKind::Frequency(0), Maintainer::Readers, 9, |_| {});
     world.live("nobody slews", &mut Dice(9), LENGTH_NS);
     world.assert_not_left("nobody slews");
     assert!(world.by_counter * 100 > world.reads * 99, "{} of {}", world.by_counter, world.reads);
@@ -217,7 +222,7 @@ fn without_slewing_the_bound_is_narrow() {
 #[test]
 fn a_reader_that_is_interrupted_within_a_read_sees_the_later_rate() {
     for seed in 1..=3 {
-        let mut world = World::new(DAEMONS[2].1, Kept::Readers, seed, |config| {
+        let mut world = World::new(DAEMONS[2].1, Maintainer::Readers, seed, |config| {
             config.read_jitter = Span::from_millis(1);
             if let Some(kernel) = &mut config.kernel {
                 kernel.adjustments.retain(|what| what.at < Span::from_secs(15));
@@ -238,7 +243,7 @@ fn without_the_kernels_word_bounds_are_the_kernels_clock() {
         }
     };
     for (seed, (name, daemon)) in (1..).zip(DAEMONS) {
-        let mut world = World::new(daemon, Kept::Readers, seed, hide);
+        let mut world = World::new(daemon, Maintainer::Readers, seed, hide);
         world.live(name, &mut Dice(seed), LENGTH_NS);
         world.assert_not_left(name);
         assert_eq!(world.by_counter, 0, "{name}");
@@ -249,7 +254,7 @@ fn without_the_kernels_word_bounds_are_the_kernels_clock() {
 /// An allowance of the user in place of the kernel's line gives bounds under a status of their own.
 #[test]
 fn bounds_that_rest_on_an_allowance_say_so() {
-    let mut world = World::new(DAEMONS[0].1, Kept::Helper, 4, |config| {
+    let mut world = World::new(DAEMONS[0].1, Maintainer::Helper, 4, |config| {
         if let Some(kernel) = &mut config.kernel {
             kernel.shown = false;
         }
@@ -272,7 +277,7 @@ fn bounds_that_rest_on_an_allowance_say_so() {
 fn a_page_is_read_within_its_bound_at_every_tick() {
     for seed in 1..=8 {
         println!("seed {seed}");
-        let mut world = World::new(DAEMONS[2].1, Kept::Helper, seed, |config| {
+        let mut world = World::new(DAEMONS[2].1, Maintainer::Helper, seed, |config| {
             let mut dice = Dice(seed);
             let mut at_ns = SETTLED_NS;
             let adjustments = &mut config.kernel.as_mut().unwrap().adjustments;

@@ -330,8 +330,8 @@ fn answers_are_proven() {
 }
 
 /// An analysis: its name, its verdict, and which of the changes below it knows.
-type Named = (&'static str, fn(&TaskSet, Supply) -> Verdict, Option<usize>);
-const ONE_CPU: [Named; 17] = [
+type NamedAnalysis = (&'static str, fn(&TaskSet, Supply) -> Verdict, Option<usize>);
+const ONE_CPU: [NamedAnalysis; 17] = [
     ("fp", |s, _| analyse(s, Sections::Preemptive).verdict(), None),
     (
         "fp verdict",
@@ -381,7 +381,7 @@ const ONE_CPU: [Named; 17] = [
     ("liu-layland", |s, _| bounds::liu_layland(s), None),
     ("hyperbolic", |s, _| bounds::hyperbolic(s), None),
 ];
-const SEVERAL: [Named; 3] = [
+const SEVERAL: [NamedAnalysis; 3] = [
     ("global edf", |s, _| global::edf::analyse(s, 2).verdict, None),
     ("global edf rta", |s, _| global::edf_response::analyse(s, 2).verdict(), None),
     (

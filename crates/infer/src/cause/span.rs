@@ -10,7 +10,7 @@ use super::classify::{Case, MOST_QUOTA, ThrottlePatterns};
 use super::facts::{Quota, RunFacts, ThreadFacts};
 use super::gap::CauseBasis;
 use super::indications::{Indication, IndicationSet};
-use super::throttled::Others;
+use super::throttled::OthersShare;
 use super::trace_patterns::{longest_tick_ns, may_be_quota, may_be_throttling};
 
 /// A wait was counted in a span that may wait: or it was a stop, which the thread's counters do not tell apart.
@@ -133,7 +133,7 @@ fn stops(facts: &RunFacts, thread: &ThreadFacts, seen: &SpanSeen) -> ThrottlePat
     }
     let limit = facts.rt_limit.filter(|limit| {
         may_be_throttling(thread.policy, *limit, seen.lost_ns, longest_tick_ns(facts))
-            && limit.part_of_others(seen.lost_ns) != Others::All
+            && limit.part_of_others(seen.lost_ns) != OthersShare::All
     });
     let quota = facts
         .quota

@@ -63,10 +63,10 @@ impl Candidates {
         };
         let (periodic, single) = (starts(periodic), starts(single));
         match limit.part_of_others(self.lost_ns) {
-            Others::All => return Throttlings::default(),
+            OthersShare::All => return Throttlings::default(),
             // Turns once in a period look as throttlings do.
-            Others::Some => return Throttlings { periodic: Vec::new(), single: self.starts },
-            Others::None => {}
+            OthersShare::Some => return Throttlings { periodic: Vec::new(), single: self.starts },
+            OthersShare::None => {}
         }
         match (crowded(&self.starts), crowded(&periodic)) {
             (false, _) => Throttlings { periodic, single },
@@ -80,7 +80,7 @@ impl Candidates {
 
 /// How much of what a thread lost other real-time threads may have had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Others {
+pub(super) enum OthersShare {
     None,
     Some,
     All,
@@ -88,14 +88,14 @@ pub(super) enum Others {
 
 impl RtLimit {
     /// Nine tenths are all: the kernel counts their time, and gaps are a little longer.
-    pub(super) fn part_of_others(self, lost_ns: u64) -> Others {
+    pub(super) fn part_of_others(self, lost_ns: u64) -> OthersShare {
         match self.others_ns {
             others if others < lost_ns / 10 || others == 0 => match self.others_ended {
-                true => Others::Some,
-                false => Others::None,
+                true => OthersShare::Some,
+                false => OthersShare::None,
             },
-            others if others >= lost_ns / 10 * 9 && !self.logged => Others::All,
-            _ => Others::Some,
+            others if others >= lost_ns / 10 * 9 && !self.logged => OthersShare::All,
+            _ => OthersShare::Some,
         }
     }
 }
@@ -109,12 +109,12 @@ const COVERED: f64 = 0.8;
 
 /// What a thread lost in gaps in which it may have been switched out or stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Lost {
+pub(super) struct LostTime {
     ns: u64,
     gaps: u64,
 }
 
-impl Lost {
+impl LostTime {
     pub(super) fn push(&mut self, length_ns: u64) {
         self.ns = self.ns.saturating_add(length_ns);
         self.gaps = self.gaps.saturating_add(1);
@@ -220,7 +220,7 @@ mod tests {
     fn what_others_do_not_cover_may_be_a_stop() {
         let ms = |ms: u64| ms * 1_000_000;
         let sure = |others_ms: u64, length_ms: u64, turns: u64| {
-            let mut lost = Lost::default();
+            let mut lost = LostTime::default();
             (0..turns).for_each(|_| lost.push(ms(2)));
             lost.push(ms(length_ms));
             let limit = RtLimit { others_ns: ms(others_ms), ..LIMIT };
@@ -232,7 +232,7 @@ mod tests {
         assert!(sure(408, 35, 200).0.unwrap() < 0.5);
         assert_eq!(sure(460, 60, 200), (Some(COVERED), None), "long enough");
         assert_eq!(sure(0, 5, 3).0, Some(0.0), "no other thread is known to have run");
-        assert_eq!(Lost::default().without_stop(LIMIT, PART_NS - 1), None);
+        assert_eq!(LostTime::default().without_stop(LIMIT, PART_NS - 1), None);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::grid::{GapGrid, GridFinder};
 use super::log2_buckets::Sizes;
 use super::periodic_gaps::{RepeatFinder, Repeats};
 use super::quota::{QuotaFinder, QuotaPeriods};
-use super::throttled::{Candidates, Lost, PART_NS, Throttlings};
+use super::throttled::{Candidates, LostTime, PART_NS, Throttlings};
 use super::tick::TickGaps;
 
 /// Ticks per second that kernels are built with.
@@ -45,7 +45,7 @@ struct Thread {
     watched: bool,
     succeeded: bool,
     throttled: Candidates,
-    lost: Lost,
+    lost: LostTime,
     replenished: Option<GridFinder>,
 }
 
@@ -69,7 +69,7 @@ pub struct Patterns {
     pub(super) kept: BTreeMap<u32, Sizes>,
     pub(super) throttlings: BTreeMap<u32, Throttlings>,
     /// The losses of threads that the real-time limit may have stopped.
-    pub(super) lost: BTreeMap<u32, Lost>,
+    pub(super) lost: BTreeMap<u32, LostTime>,
     pub(super) replenished: BTreeMap<u32, GapGrid>,
     pub(super) quota: Option<QuotaPeriods>,
     /// Which part of the gaps that may be a quota's are so at most, from 0 to 1.
@@ -375,7 +375,7 @@ impl Thread {
             watched: is_watched(interval),
             succeeded: false,
             throttled: Candidates::default(),
-            lost: Lost::default(),
+            lost: LostTime::default(),
             replenished: reservation
                 .and_then(|(_, period)| GridFinder::new(period, REPLENISHED_ONE_IN)),
         }

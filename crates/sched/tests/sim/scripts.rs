@@ -9,12 +9,12 @@ use crate::support::Dice;
 
 /// What ran on each CPU in each nanosecond, and when which jobs were done, with their responses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Seen {
+struct Execution {
     ran: Vec<Vec<Option<usize>>>,
     done: Vec<Vec<(u64, u64)>>,
 }
 
-impl Sink for Seen {
+impl Sink for Execution {
     fn ran(&mut self, slice: Slice) {
         for at in slice.start..slice.end {
             self.ran[slice.cpu as usize][at as usize] = Some(slice.thread);
@@ -32,15 +32,15 @@ impl Sink for Seen {
     }
 }
 
-impl Seen {
-    fn nothing(system: &System, horizon: u64) -> Seen {
+impl Execution {
+    fn nothing(system: &System, horizon: u64) -> Execution {
         let ran = vec![vec![None; horizon as usize]; system.cpus as usize];
-        Seen { ran, done: vec![Vec::new(); system.threads.len()] }
+        Execution { ran, done: vec![Vec::new(); system.threads.len()] }
     }
 }
 
-fn simulated(system: &System, horizon: u64) -> Seen {
-    let mut seen = Seen::nothing(system, horizon);
+fn simulated(system: &System, horizon: u64) -> Execution {
+    let mut seen = Execution::nothing(system, horizon);
     sim::run_to(system, SimSettings::until(horizon), &mut seen).unwrap();
     // What ends at the horizon has ended; the interpreter does not come so far.
     seen.done.iter_mut().for_each(|done| done.retain(|(at, _)| *at < horizon));
@@ -81,7 +81,7 @@ struct One {
 struct Interpreter {
     threads: Vec<One>,
     now: u64,
-    seen: Seen,
+    seen: Execution,
     holder: Vec<Option<usize>>,
     lock_queue: Vec<Vec<usize>>,
     lock_woken: Vec<Vec<usize>>,
@@ -98,7 +98,7 @@ struct Interpreter {
 /// Numbers of each kind.
 const KINDS: usize = 3;
 
-fn interpreted(system: &System, horizon: u64) -> Seen {
+fn interpreted(system: &System, horizon: u64) -> Execution {
     let mut machine = Interpreter::new(system, horizon);
     let mut running: Vec<Option<usize>> = vec![None; system.cpus as usize];
     for now in 0..horizon {
@@ -161,7 +161,7 @@ impl Interpreter {
         Interpreter {
             threads: system.threads.iter().map(one).collect(),
             now: 0,
-            seen: Seen::nothing(system, horizon),
+            seen: Execution::nothing(system, horizon),
             holder: vec![None; KINDS],
             lock_queue: vec![Vec::new(); KINDS],
             lock_woken: vec![Vec::new(); KINDS],

@@ -23,12 +23,12 @@ pub(super) struct TimeSharing {
     /// The positions of the tasks among the members.
     members: Vec<usize>,
     /// The demand of background threads there, or the reason why no bound is known.
-    beside: Result<Beside, String>,
+    beside: Result<BackgroundWork, String>,
 }
 
 /// The work that runs beside the tasks.
 #[derive(Clone, Debug, Default)]
-struct Beside {
+struct BackgroundWork {
     /// The work in all, ns.
     once: u64,
     /// Again and again.
@@ -80,7 +80,7 @@ fn plain(set: &TaskSet, tasks: &[usize]) -> Result<(), String> {
 }
 
 /// The background threads that may run on a CPU.
-fn beside(set: &TaskSet, cpu: &CpuSet, tasks: &[usize]) -> Result<Beside, String> {
+fn beside(set: &TaskSet, cpu: &CpuSet, tasks: &[usize]) -> Result<BackgroundWork, String> {
     let moves_here = |program: &Program| {
         let cpus = program.phases.iter().filter_map(|phase| phase.cpus.as_ref());
         cpus.into_iter().any(|cpus| !cpus.intersection(cpu).is_empty())
@@ -90,7 +90,7 @@ fn beside(set: &TaskSet, cpu: &CpuSet, tasks: &[usize]) -> Result<Beside, String
     if let Some((task, _)) = others.find(|(_, program)| moves_here(program)) {
         return Err(format!("task '{}' moves to CPU {cpu} in its phases", task.name));
     }
-    let mut found = Beside::default();
+    let mut found = BackgroundWork::default();
     let all = set.cpus();
     for thread in &set.background {
         let own = thread.cpus.as_ref().unwrap_or(&all);
@@ -205,7 +205,7 @@ pub(super) fn solve(processor: &Processor, solved: &mut ProcessorSolution) {
 /// Bounds the member at `at` as the least urgent of all.
 fn one(
     processor: &Processor,
-    beside: &Beside,
+    beside: &BackgroundWork,
     at: usize,
     solved: &mut ProcessorSolution,
 ) -> Result<(), String> {

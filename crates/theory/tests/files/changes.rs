@@ -11,16 +11,16 @@ use hourglass_theory::simulate::{self, SimulationObserver};
 struct Sample {
     name: &'static str,
     text: &'static str,
-    silent: &'static [(&'static str, Why)],
+    silent: &'static [(&'static str, SilenceReason)],
 }
 
 /// Why a value does not matter.
-enum Why {
+enum SilenceReason {
     /// A note with these words says so.
     Noted(&'static str),
     For(&'static str),
 }
-use Why::{For, Noted};
+use SilenceReason::{For, Noted};
 
 use crate::answers::{MAST, RT_APP_DEADLINE};
 
@@ -36,14 +36,15 @@ const RT_APP_LOOPS: &str = r#"{ "tasks": {
 const SAG: &str = "Task ID, Job ID, Arrival min, Arrival max, Cost min, Cost max, Deadline, Priority\n\
   0, 70, 0, 0, 2, 2, 10, 2\n0, 71, 10, 10, 2, 2, 20, 2\n1, 72, 0, 3, 3, 4, 10, 1\n1, 73, 10, 13, 3, 4, 20, 1\n";
 
-const NO_NAME: Why = For("a name");
-const DERIVED: Why = For("it follows from what the tasks say");
-const ONE_USER: Why = For("a lock that one task alone takes delays no other");
-const PEERLESS: Why = For("no other task has its priority");
-const FITS: Why = For("a greater budget changes nothing of jobs that it covers");
-const SPORADIC: Why = For("the worst case comes a period apart, too");
-const RANGE: Why = For("priorities of tasks are within it or not, and are taken as they are");
-const ORDER: Why = For("of priorities, the order alone counts");
+const NO_NAME: SilenceReason = For("a name");
+const DERIVED: SilenceReason = For("it follows from what the tasks say");
+const ONE_USER: SilenceReason = For("a lock that one task alone takes delays no other");
+const PEERLESS: SilenceReason = For("no other task has its priority");
+const FITS: SilenceReason = For("a greater budget changes nothing of jobs that it covers");
+const SPORADIC: SilenceReason = For("the worst case comes a period apart, too");
+const RANGE: SilenceReason =
+    For("priorities of tasks are within it or not, and are taken as they are");
+const ORDER: SilenceReason = For("of priorities, the order alone counts");
 
 const SAMPLES: &[Sample] = &[
     Sample {
@@ -221,9 +222,9 @@ const WORDS: &[&[&str]] = &[
     &["DiscreteValueConstant", "DiscreteValueStatistics"],
 ];
 
-struct Unwatched;
+struct NullObserver;
 
-impl SimulationObserver for Unwatched {
+impl SimulationObserver for NullObserver {
     fn reached(&mut self, _: u64, _: u64) {}
 }
 
@@ -237,7 +238,7 @@ fn answer(text: &str) -> Result<String, String> {
         ..simulate::SimulationRequest::new(read.set)
     };
     let simulated =
-        simulate::simulate(&request, &mut Unwatched).map(|simulated| simulated.document);
+        simulate::simulate(&request, &mut NullObserver).map(|simulated| simulated.document);
     Ok(format!("{:?}\n{checked:?}\n{simulated:?}", read.notes))
 }
 
@@ -292,7 +293,7 @@ fn nothing_is_passed_over_in_silence() {
                 if after.is_err() || after.is_ok_and(|after| after != before) {
                     continue;
                 }
-                let within = |(part, _): &(&str, Why)| {
+                let within = |(part, _): &(&str, SilenceReason)| {
                     text.match_indices(part).any(|(at, _)| at <= begin && end <= at + part.len())
                 };
                 match silent.iter().position(within) {

@@ -10,9 +10,9 @@ use crate::source::{CounterMeaning, Frequency, FrequencyOrigin, MeasuredFrequenc
 
 /// Something with facts of our choice.
 #[derive(Debug)]
-struct Made(SourceProperties, SimSource);
+struct TestSource(SourceProperties, SimSource);
 
-impl ClockSource for Made {
+impl ClockSource for TestSource {
     fn facts(&self) -> SourceProperties {
         self.0
     }
@@ -27,7 +27,7 @@ impl ClockSource for Made {
 fn made(name: SourceName, rating: u16, counts: CounterMeaning) -> ProbeResult {
     let sim = SimSource::new(SimConfig::default());
     let facts = SourceProperties { name, rating, counts, frequency: None, ..sim.facts() };
-    ProbeResult { name, source: Ok(Box::new(Made(facts, sim))) }
+    ProbeResult { name, source: Ok(Box::new(TestSource(facts, sim))) }
 }
 
 fn cost(mean_ns: f64, stddev_ns: f64) -> Option<ReadCost> {

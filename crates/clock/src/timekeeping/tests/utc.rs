@@ -17,15 +17,15 @@ const BEGIN_NS: i64 = 20_000 * 86_400 * S - 5 * S;
 const AHEAD_NS: i64 = 2_000_000;
 
 /// Each question to the kernel takes 100 ns, so that whatever happens also happens within a read.
-struct Asked(SimSource);
+struct SlowKernel(SimSource);
 
-impl Asked {
+impl SlowKernel {
     fn pass(&self) {
         self.0.advance(Span::from_nanos(100));
     }
 }
 
-impl Timebase for Asked {
+impl Timebase for SlowKernel {
     fn ticks(&self, source: SourceId) -> u64 {
         self.0.ticks(source)
     }
@@ -129,14 +129,14 @@ fn rows() -> Vec<Row> {
 }
 
 impl Row {
-    fn sim(&self) -> Asked {
+    fn sim(&self) -> SlowKernel {
         let adjustment =
             |(at, kind): &(i64, Kind)| Adjustment { at: Span::from_nanos(*at + 1), kind: *kind };
         let first = [(0, Kind::Set(BEGIN_NS + AHEAD_NS)), (0, Kind::Synchronised(3_000))];
         let adjustments = first.iter().chain(&self.happens).map(adjustment).collect();
         let tick = Span::from_millis(4);
         let kernel = Some(SimKernel { tick, adjustments, shown: true });
-        Asked(SimSource::new(SimConfig { kernel, ..SimConfig::default() }))
+        SlowKernel(SimSource::new(SimConfig { kernel, ..SimConfig::default() }))
     }
 
     /// The times allowed at a moment, by UTC: 23:59:60 is 00:00:00, too.

@@ -138,7 +138,7 @@ fn what_slack_cannot_tell_is_refused() {
 
 /// Real-time threads by period and share of it, on cores of two or three hardware threads.
 #[derive(Clone, Debug)]
-struct Drawn {
+struct DrawnSystem {
     cores: usize,
     width: u32,
     /// Core, cost and period in tenths, by deadline or not, jitter.
@@ -155,11 +155,11 @@ const PERIODS: [u64; 5] = [20, 24, 30, 40, 60];
 const REPEAT: u64 = 120;
 const UNIT: u64 = 100_000;
 
-fn drawn() -> impl Strategy<Value = Drawn> {
+fn drawn() -> impl Strategy<Value = DrawnSystem> {
     let threads = proptest::collection::vec((0..2usize, 1..12u64, 0..5usize, 0..6u64), 1..6);
     let rates = proptest::collection::vec(0..=10u64, 20);
     (1..3usize, 2..4u32, threads, any::<(bool, bool)>(), rates, 1..4usize).prop_map(
-        |(cores, width, threads, (by_deadline, varies), rates, neighbours)| Drawn {
+        |(cores, width, threads, (by_deadline, varies), rates, neighbours)| DrawnSystem {
             cores,
             width,
             threads,
@@ -171,7 +171,7 @@ fn drawn() -> impl Strategy<Value = Drawn> {
     )
 }
 
-impl Drawn {
+impl DrawnSystem {
     fn system(&self) -> System {
         let mut system = System::new(self.width * self.cores as u32);
         let core = |core: u32| (core * self.width..(core + 1) * self.width).collect();
