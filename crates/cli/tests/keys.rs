@@ -317,6 +317,7 @@ pub struct A {
 pub struct C {
     pub c: u8,
 }
+/// One of them.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum B {
