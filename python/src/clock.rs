@@ -269,7 +269,7 @@ fn now_on(scale: &str) -> PyResult<Reading> {
     Ok(Reading { ns: found.ns, error_ns: Some(found.error_ns), status })
 }
 
-/// Wall-clock time, ns since 1970, with its error against UTC where somebody vouches for it.
+/// Wall-clock time, ns since 1970, with its error against UTC where that is known.
 #[pyfunction]
 fn wall() -> Reading {
     let found = clock().wall();
@@ -341,12 +341,12 @@ fn examine(py: Python<'_>) -> Trust {
 /// The latest things that happened to the clock, oldest first.
 #[pyfunction]
 fn events() -> Vec<Event> {
-    let told = clock().events().into_iter().map(|event| Event {
+    let events = clock().events().into_iter().map(|event| Event {
         at_ns: event.at_ns,
         kind: event_word(event.what.kind()),
         text: event.what.to_string(),
     });
-    told.collect()
+    events.collect()
 }
 
 /// How often each kind of thing happened to the clock.
@@ -359,7 +359,7 @@ fn counts(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(counted)
 }
 
-/// A descriptor of the clock's page, for `Page` in another process; whoever gets it closes it.
+/// A descriptor of the clock's page, for `Page` in another process; the caller closes it.
 #[pyfunction]
 fn share() -> PyResult<RawFd> {
     let descriptor = clock().share();
@@ -427,8 +427,7 @@ fn file_of(fd: RawFd) -> PyResult<File> {
     if fd < 0 {
         return Err(PyFailure::argument("fd", format_args!("{fd} is not a file descriptor")).into());
     }
-    // SAFETY: not -1; one that is not open is told by the kernel when it is duplicated, and nothing
-    // else is done with it.
+    // SAFETY: not -1; the descriptor is only duplicated, which fails with an error if it is not open.
     let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
     let own = borrowed.try_clone_to_owned();
     Ok(File::from(own.map_err(|error| PyFailure::os(format_args!("descriptor {fd}"), &error))?))

@@ -1,4 +1,4 @@
-//! Deadlines whose passing is told when it happens, for Python.
+//! Watched deadlines for Python: a handler is called when one passes.
 //!
 //! The thread that is late runs on: one that stood or was demoted might hold the interpreter, for which its
 //! handler would wait. What the handler's function raises goes to `sys.unraisablehook`, as with timers.
@@ -100,10 +100,10 @@ impl CallbackEntry {
 
     /// On the handler's thread. Whatever goes wrong resumes the thread, which never stood.
     fn call(self: Arc<CallbackEntry>, fault: &Fault) -> FaultVerdict {
-        let told = PyFault::from(fault);
+        let event = PyFault::from(fault);
         let asked = Python::try_attach(|py| {
             let call = self.cell().as_ref().map(|call| call.clone_ref(py))?;
-            let answer = call.call1(py, (told,));
+            let answer = call.call1(py, (event,));
             let verdict = answer.and_then(|answer| verdict(answer.bind(py)));
             let verdict = verdict.unwrap_or_else(|error| {
                 error.write_unraisable(py, Some(call.bind(py)));
@@ -146,7 +146,7 @@ fn verdict(answer: &Bound<'_, PyAny>) -> PyResult<FaultVerdict> {
 
 /// A watch and its handler, in the thread that is watched.
 struct ActiveWatch {
-    /// First, since it is told of what the watch does.
+    /// The first field, so that it is dropped first: the watch reports to it.
     _handler: Option<DeadlineHandler>,
     watch: DeadlineWatch,
 }
@@ -287,7 +287,7 @@ impl PyWatch {
         self.with(|watch| Ok(watch.disarm()?))
     }
 
-    /// Has a fault made when the thread has used so much CPU time from now on, late by up to one tick of the kernel.
+    /// Raises a fault when the thread has used `budget` of CPU time from now on, late by up to one tick of the kernel.
     fn arm_budget(&self, budget: DurationArg) -> PyResult<()> {
         self.with(|watch| watch.arm_budget(budget.0))
     }
@@ -311,7 +311,7 @@ impl PyWatch {
         self.watched.get().map_or(0, WatchedHandle::faults)
     }
 
-    /// Of those, how many the handler was not told of: it was busy with others, or there is none.
+    /// Number of faults that the handler did not receive: it was busy, or there is no handler.
     #[getter]
     fn untold(&self) -> u64 {
         self.watched.get().map_or(0, WatchedHandle::undelivered)
@@ -339,7 +339,7 @@ impl PyWatch {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // Whoever has the lock makes a reference; nothing is lost if this round does not see it.
+        // The holder of the lock makes a reference; nothing is lost if this round does not see it.
         let Some(call) = self.entry.as_ref().and_then(|entry| entry.call.try_lock().ok()) else {
             return Ok(());
         };

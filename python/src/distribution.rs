@@ -54,7 +54,7 @@ impl PyDistribution {
         self.0.max_ns()
     }
 
-    /// So many of a million are not longer, ns; None without any.
+    /// A time that `ppm` of a million values do not exceed, ns; None without a value.
     fn quantile_ns(&self, ppm: u32) -> PyResult<Option<u64>> {
         if ppm > 1_000_000 {
             return Err(PyFailure::argument("ppm", format_args!("{ppm} is above 1000000")))?;

@@ -18,7 +18,7 @@ pub(crate) enum ErrorKind {
     Invalid,
     /// A handle that was closed, a thing that has ended.
     Closed,
-    /// Somebody else uses it now.
+    /// Another call uses it now.
     Busy,
     /// It belongs to another thread.
     WrongThread,

@@ -23,7 +23,7 @@ use crate::keyword_args::given;
 use crate::runs::{RunData, json};
 use crate::spans::DurationArg;
 
-/// Nobody looks while a run goes on: that would take time from what is measured.
+/// Ignores the progress of a run: to follow it would take time from what is measured.
 pub(crate) struct NullObserver;
 
 impl ExperimentObserver for NullObserver {

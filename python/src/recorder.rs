@@ -171,7 +171,7 @@ impl PyRecorder {
             Some(Err(error)) => (None, Some(error)),
             None => (None, None),
         };
-        // It was taken above, so that nobody was here before.
+        // The recorder was taken above, so the cell is still empty.
         let _ = self.found.set(RunOutput { document, folder });
         match refused {
             Some(error) => Err(PyFailure::new(ErrorKind::Os, error))?,

@@ -64,7 +64,7 @@ fn number(thread: Option<u32>) -> Result<u32, PyFailure> {
 /// Processor time for a thread: a budget in every period, by the kernel's deadline class.
 ///
 /// A context manager that puts the calling thread (or the one of that number, `threading.get_native_id()`) under
-/// the reservation and takes it out again. `soft` lets it use what nobody reserved, too. Threads that it
+/// the reservation and takes it out again. `soft` lets it use unreserved time, too. Threads that it
 /// starts meanwhile are not under it. Threads of other users' processes only root may name.
 #[pyclass(frozen, name = "Reservation", module = "hourglass.reserve")]
 struct PyReservation {
@@ -206,7 +206,7 @@ impl PyProgress {
         self.with(|progress| progress.job())
     }
 
-    /// When the first period after `now_ns` begins on the monitor's grid; None where it told none.
+    /// Start of the first period after `now_ns` on the monitor's grid; None if the monitor gave no grid.
     fn next_release_ns(&self, now_ns: TimeArg) -> PyResult<Option<u64>> {
         self.with(|progress| progress.next_release_ns(now_ns.0))
     }

@@ -155,7 +155,7 @@ impl RunData {
         py.detach(|| self.read_gaps())?.into_python(py)
     }
 
-    /// What the kernel told, in order of time.
+    /// The kernel's trace events, in order of time.
     fn kernel_events<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         py.detach(|| self.read_kernel_events())?.into_python(py)
     }

@@ -133,7 +133,7 @@ impl SchedulingGuard {
 
 impl Drop for SchedulingGuard {
     fn drop(&mut self) {
-        // Nobody hears of a refusal here; `close` and the end of a `with` tell it.
+        // A drop cannot report a refusal; `close` and the end of a `with` raise it.
         let _ = self.restore();
     }
 }

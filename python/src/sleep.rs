@@ -19,8 +19,8 @@ use crate::errors::{ErrorKind, PyFailure};
 use crate::spans::{DurationArg, TimeArg};
 use crate::values::repr;
 
-/// For so long nobody looks whether a signal came, ns. The last part of a sleep is of up to two, so that
-/// Ctrl-C is heard within 30 ms, where 50 are promised; a wake-up so often costs some 0.05 % of a CPU.
+/// Time between two checks for signals, ns. The last part of a sleep takes up to two of these, so that Ctrl-C
+/// works within 30 ms, where 50 are promised; these wake-ups cost some 0.05 % of a CPU.
 const SLICE_NS: u64 = 15_000_000;
 
 /// How a sleep went.
@@ -196,14 +196,14 @@ impl PySleeper {
         sleep_until(py, &mut sleeper, deadline_ns.0).map(PySlept::from)
     }
 
-    /// Sleeps so long from now.
+    /// Sleeps for `length` from now.
     fn sleep_for(&self, py: Python<'_>, length: DurationArg) -> PyResult<PySlept> {
         let length_ns = length.not_negative("length")?;
         let mut sleeper = self.sleeper()?;
         sleep_for(py, &mut sleeper, length_ns).map(PySlept::from)
     }
 
-    /// Sleeps until the clock's counter has counted so many ticks from now.
+    /// Sleeps until the clock's counter has counted `count` ticks from now.
     fn sleep_ticks(&self, py: Python<'_>, count: u64) -> PyResult<PySlept> {
         let mut sleeper = self.sleeper()?;
         let sleeper = &mut *sleeper;
@@ -266,18 +266,18 @@ pub(crate) fn come_near(py: Python<'_>, sleeper: &mut Sleeper, deadline_ns: u64)
 
 /// What is left of a sleep by the counter.
 enum RemainingSleep {
-    /// So many ticks.
+    /// Remaining ticks.
     Ticks(u64),
     /// The clock has left its counter: the rest goes by time.
     Until(u64),
 }
 
-/// The same for so many ticks of the clock's counter from now.
+/// Sleeps until shortly before the clock's counter has counted `count` ticks from now.
 fn come_near_ticks(py: Python<'_>, sleeper: &mut Sleeper, count: u64) -> PyResult<RemainingSleep> {
     /// Counter and clock differ by less in their rates: what a part of is left for the next round.
     const PART: u64 = 1_000;
     let begun = clock().ticks();
-    // Longer differences than 2^63 are told as negative ones.
+    // A difference above 2^63 would read as a negative one.
     let end = |ticks: u64| Ticks { count: begun.count.wrapping_add(ticks), epoch: begun.epoch };
     let end = end(count.min(u64::MAX / 2));
     let mut deadline_ns = None;
@@ -367,7 +367,7 @@ fn own_sleep_until(
     own_sleep(interrupt, |sleeper| sleep_until(py, sleeper, deadline_ns.0))
 }
 
-/// Sleeps so long from now: whole nanoseconds, a text such as `"1.5ms"`, or a timedelta.
+/// Sleeps for `length` from now: whole nanoseconds, a text such as `"1.5ms"`, or a timedelta.
 #[pyfunction(name = "sleep_for")]
 #[pyo3(signature = (length, *, interrupt = None))]
 fn own_sleep_for(
@@ -379,7 +379,7 @@ fn own_sleep_for(
     own_sleep(interrupt, |sleeper| sleep_for(py, sleeper, length_ns))
 }
 
-/// Sleeps so many nanoseconds from now.
+/// Sleeps for `length_ns` nanoseconds from now.
 #[pyfunction]
 #[pyo3(signature = (length_ns, *, interrupt = None))]
 fn sleep_ns(

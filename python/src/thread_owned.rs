@@ -1,7 +1,7 @@
-//! What belongs to one thread though Python may hand it to any.
+//! Values that belong to one thread, although Python may hand them to any thread.
 //!
-//! Owns: the test which thread calls, and that nobody is in the middle of it (a signal's handler runs
-//! within a wait). Must not: hand out what is within to another thread than the owner.
+//! Owns: the check that the owner calls, and that no call of it is in progress (a signal's handler runs
+//! within a wait). Must not: hand out the value to another thread than the owner.
 
 use std::cell::{RefCell, RefMut};
 use std::process;

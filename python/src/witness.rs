@@ -182,7 +182,7 @@ impl PySpan {
     fn end(&self) -> PyResult<Option<PyLoss>> {
         let mut state = self.state();
         if let State::Paused(travelling) = *state {
-            // What it lost is told by a span that goes on for no time.
+            // A paused span is attached for an instant, so that its end returns the loss.
             *state = State::Open(ThreadOwned::for_this_thread(witness()?.attach(travelling)));
         }
         let open = PySpan::take(&mut state)?;

@@ -1132,10 +1132,10 @@ hg_status hg_handler_look(hg_handler handler, hg_handled *handled, hg_error *err
  * nothing. */
 hg_status hg_handler_free(hg_handler handler, hg_error *error);
 
-/* Faults a thread now, as if it had passed a deadline of its own. `told`, which may be NULL, is whether it
+/* Faults a thread now, as if it had passed a deadline of its own. `notified`, which may be NULL, is whether it
  * is still watched.
  * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE. Free: nothing. */
-hg_status hg_watched_fault(hg_watched watched, uint64_t deadline_ns, bool *told, hg_error *error);
+hg_status hg_watched_fault(hg_watched watched, uint64_t deadline_ns, bool *notified, hg_error *error);
 
 /* Deadlines that it has passed, and how many no handler was told of; either may be NULL.
  * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE. Free: nothing. */

@@ -715,11 +715,11 @@ public:
     /// Whether it is still watched.
     bool fault(steady_clock::time_point deadline) const
     {
-        bool told = false;
+        bool notified = false;
         detail::check([&](hg_error *e) {
-            return hg_watched_fault(handle_, steady_clock::ns(deadline), &told, e);
+            return hg_watched_fault(handle_, steady_clock::ns(deadline), &notified, e);
         });
-        return told;
+        return notified;
     }
     /// Deadlines that it has passed.
     std::uint64_t faults() const { return counted().first; }

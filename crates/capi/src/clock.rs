@@ -98,7 +98,7 @@ pub struct hg_scale_time {
 pub struct hg_wall_time {
     /// ns since 1970.
     pub ns: i64,
-    /// Bound on the error against UTC, ns; `UINT64_MAX` if nobody vouches for it.
+    /// Bound on the error against UTC, ns; `UINT64_MAX` if the bound is unknown.
     pub error_ns: u64,
     /// `HG_WALL_*`.
     pub status: u32,
@@ -345,9 +345,9 @@ pub extern "C" fn hg_clock_maintain() -> hg_maintained {
 pub unsafe extern "C" fn hg_clock_examine(trust: *mut hg_trust, error: *mut hg_error) -> hg_status {
     let work = || {
         let found = clock().examine();
-        let mut told = hg_trust { trusted: found.trusted, reserved: [0; 7], reason: [0; TEXT] };
-        put_text(&mut told.reason, &found.reason);
-        Ok(told)
+        let mut trust = hg_trust { trusted: found.trusted, reserved: [0; 7], reason: [0; TEXT] };
+        put_text(&mut trust.reason, &found.reason);
+        Ok(trust)
     };
     // SAFETY: as the header says of `trust` and `error`.
     unsafe { give(trust, "trust", error, work) }
@@ -394,15 +394,14 @@ pub unsafe extern "C" fn hg_clock_events(
 ) -> hg_status {
     let work = || {
         let latest = clock().events();
-        let told = latest.iter().map(|event| {
+        let written = latest.iter().map(|event| {
             let kind = event_number(&event.what);
-            let mut told =
-                hg_clock_event { at_ns: event.at_ns, kind, reserved: 0, text: [0; TEXT] };
-            put_text(&mut told.text, &event.what.to_string());
-            told
+            let mut out = hg_clock_event { at_ns: event.at_ns, kind, reserved: 0, text: [0; TEXT] };
+            put_text(&mut out.text, &event.what.to_string());
+            out
         });
         // SAFETY: as the header says of `events`, `room` and `count`.
-        unsafe { crate::pointers::write_all(events, room, count, told) }
+        unsafe { crate::pointers::write_all(events, room, count, written) }
     };
     // SAFETY: as the header says of `error`.
     unsafe { guard(error, work) }

@@ -53,7 +53,7 @@ pub struct hg_handler_settings {
 pub struct hg_fault {
     /// How many deadlines the thread has passed.
     pub count: u64,
-    /// Of those, how many no handler was told of.
+    /// Passed deadlines that no handler received.
     pub untold: u64,
     /// The deadline, ns; `UINT64_MAX` for a budget.
     pub deadline_ns: u64,
@@ -173,7 +173,7 @@ impl hg_verdict {
         (self.changes & CHANGE_DEADLINE_IN != 0).then_some(Deadline::In(Span::from_nanos(length)))
     }
 
-    /// What cannot be meant resumes the thread: somebody has to.
+    /// An unknown kind resumes the thread, since a stopped thread would stay stopped.
     fn verdict(&self) -> FaultVerdict {
         match self.kind {
             1 => FaultVerdict::KeepDemoted,
@@ -197,9 +197,9 @@ pub(crate) fn call_handler(
     fault: &Fault,
     user: *mut c_void,
 ) -> FaultVerdict {
-    let told = hg_fault::from(fault);
+    let event = hg_fault::from(fault);
     // SAFETY: the header asks that it may be called so, on the handler's thread.
-    unsafe { call(&raw const told, user) }.verdict()
+    unsafe { call(&raw const event, user) }.verdict()
 }
 
 /// A handler's function with what it is given.
@@ -229,13 +229,13 @@ pub(crate) fn watched(thread: WatchedHandle) -> Result<hg_watched, CapiError> {
 pub unsafe extern "C" fn hg_watched_fault(
     watched: hg_watched,
     deadline_ns: u64,
-    told: *mut bool,
+    notified: *mut bool,
     error: *mut hg_error,
 ) -> hg_status {
     let work = || {
         let found = WATCHED.get(watched.handle)?.fault(deadline_ns);
-        // SAFETY: as the header says of `told`.
-        unsafe { offer(told, found) };
+        // SAFETY: as the header says of `notified`.
+        unsafe { offer(notified, found) };
         Ok(())
     };
     // SAFETY: as the header says of `error`.
@@ -304,8 +304,8 @@ pub unsafe extern "C" fn hg_handler_look(
 ) -> hg_status {
     let work = || {
         let found = HANDLERS.get(handler.handle)?.handled();
-        let told = hg_handled { faults: found.faults, refused: found.refused };
-        Ok(told)
+        let handled = hg_handled { faults: found.faults, refused: found.refused };
+        Ok(handled)
     };
     // SAFETY: as the header says of `handled` and `error`.
     unsafe { give(handled, "handled", error, work) }

@@ -65,7 +65,7 @@ pub unsafe extern "C" fn hg_hardware_look(
     let work = || {
         let cpuid = Cpuid::of_this_processor();
         let says = |fact: fn(&Cpuid) -> bool| cpuid.as_ref().is_some_and(fact);
-        let mut told = hg_hardware {
+        let mut hardware = hg_hardware {
             rdtscp: says(|cpuid| cpuid.rdtscp),
             constant_tsc: says(has_constant_tsc),
             invariant_tsc: says(|cpuid| cpuid.invariant_tsc),
@@ -74,12 +74,15 @@ pub unsafe extern "C" fn hg_hardware_look(
             brand: [0; BRAND],
             hpet_reason: [0; TEXT],
         };
-        put_text(&mut told.brand, brand(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default()));
+        put_text(
+            &mut hardware.brand,
+            brand(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default()),
+        );
         if let Err(why) = HpetSource::open(Path::new(DEVICE), Counter32Policy::Refuse) {
-            told.hpet = number(&why);
-            put_text(&mut told.hpet_reason, &format!("{why}: {}", why.remedy()));
+            hardware.hpet = number(&why);
+            put_text(&mut hardware.hpet_reason, &format!("{why}: {}", why.remedy()));
         }
-        Ok(told)
+        Ok(hardware)
     };
     // SAFETY: as the header says of `hardware` and `error`.
     unsafe { give(hardware, "hardware", error, work) }

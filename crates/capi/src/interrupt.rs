@@ -11,7 +11,7 @@ use crate::error::{
 /// What interrupts sleeps: in the caller's memory, all zero at first.
 #[repr(C, align(64))]
 pub struct hg_interrupt {
-    /// Nobody's but the library's.
+    /// Private to the library.
     pub word: [u32; 16],
 }
 

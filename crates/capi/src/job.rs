@@ -12,7 +12,7 @@ use hourglass_timer::periodic::{CompletedJob, RunningJob};
 
 use crate::error::{CapiError, HG_STALE, answer, guard, hg_error, hg_status};
 use crate::pointers::{User, give, is_there};
-use crate::sleep::{hg_slept, told};
+use crate::sleep::{hg_slept, store_outcome};
 
 /// A job that is complete.
 #[repr(C)]
@@ -81,9 +81,9 @@ pub struct hg_standing {
     pub budget_left_ns: i64,
 }
 
-/// A body; whether there is to be another job.
+/// Body of a job; returns whether another job follows.
 pub type hg_body_fn = Option<unsafe extern "C" fn(*mut hg_job, *mut c_void) -> bool>;
-/// Is told of a job that did something wrong.
+/// Receives a job that missed its deadline or overran its cost.
 pub type hg_completed_fn = Option<unsafe extern "C" fn(*const hg_completed, *mut c_void)>;
 
 impl From<&CompletedJob> for hg_completed {
@@ -163,16 +163,16 @@ thread_local! {
     static JOB: Cell<*const hg_job> = const { Cell::new(std::ptr::null()) };
 }
 
-/// A function to be told of completed jobs.
+/// Wraps a C call-back that receives completed jobs.
 pub(crate) fn tells(
     call: hg_completed_fn,
     user: &CallbackData,
 ) -> Option<impl FnMut(&CompletedJob) + Send + 'static> {
     let (call, user) = (call?, user.clone());
     Some(move |job: &CompletedJob| {
-        let told = hg_completed::from(job);
+        let completed = hg_completed::from(job);
         // SAFETY: the header asks that it may be called so, on the periodic thread.
-        user.with(|user| unsafe { call(&raw const told, user) });
+        user.with(|user| unsafe { call(&raw const completed, user) });
     })
 }
 
@@ -183,7 +183,7 @@ pub(crate) fn run(
     job: &mut RunningJob<'_>,
 ) -> ControlFlow<()> {
     let previous = job.previous().map(hg_completed::from);
-    let mut told = hg_job {
+    let mut handle = hg_job {
         number: job.number(),
         release_ns: job.release_ns(),
         started_ns: job.started_ns(),
@@ -195,17 +195,17 @@ pub(crate) fn run(
         previous: previous.unwrap_or_default(),
         inner: (&raw mut *job).cast(),
     };
-    JOB.set(&raw const told);
+    JOB.set(&raw const handle);
     // SAFETY: the header asks that it may be called so, on the periodic thread.
-    let goes_on = user.with(|user| unsafe { call(&raw mut told, user) });
+    let goes_on = user.with(|user| unsafe { call(&raw mut handle, user) });
     JOB.set(std::ptr::null());
     if goes_on { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
 }
 
-/// With the job that runs in this thread.
+/// Finds the job that runs in this thread.
 ///
 /// # Errors
-/// `HG_NULL`; `HG_STALE` if it is none.
+/// `HG_NULL`; `HG_STALE` if `job` does not run in this thread.
 ///
 /// # Safety
 /// Called from within the body that was given `job`, if that is the job of this thread.
@@ -215,8 +215,8 @@ unsafe fn job_of<'a>(job: *const hg_job) -> Result<&'a mut RunningJob<'static>, 
         let text = "no such job runs in this thread: a job ends when its body returns";
         return Err(CapiError::new(HG_STALE, text));
     }
-    // SAFETY: the body of this very job runs, whose caller lends it to nobody else meanwhile; what is
-    // behind `inner` was put there by `run` and C has no business there.
+    // SAFETY: the body of this very job runs, whose caller holds the only reference to it; `run` set
+    // `inner`, and C must not change it.
     Ok(unsafe { &mut *(*job).inner.cast::<RunningJob<'static>>() })
 }
 
@@ -230,11 +230,11 @@ pub unsafe extern "C" fn hg_job_check(
     let work = || {
         // SAFETY: as the header says of `job`.
         let found = unsafe { job_of(job) }?.check();
-        let told = hg_standing {
+        let standing = hg_standing {
             until_deadline_ns: found.until_deadline.nanos(),
             budget_left_ns: found.budget_left.map_or(i64::MAX, Span::nanos),
         };
-        Ok(told)
+        Ok(standing)
     };
     // SAFETY: as the header says of `standing` and `error`.
     unsafe { give(standing, "standing", error, work) }
@@ -261,7 +261,7 @@ pub unsafe extern "C" fn hg_job_sleep_until(
         let deadline = i64::try_from(deadline_ns).unwrap_or(i64::MAX);
         let found = job.sleeper().sleep_until(Instant::<Monotonic>::from_nanos(deadline));
         // SAFETY: as the header says of `slept`.
-        unsafe { told(found, slept) }
+        unsafe { store_outcome(found, slept) }
     };
     // SAFETY: as the header says of `error`.
     unsafe { guard(error, work) }

@@ -26,7 +26,7 @@ pub struct hg_page {
     pub guard: u32,
 }
 
-/// How many pages may have a guard; number 0 is nobody's.
+/// Number of guards, one a page; guard 0 is never used.
 const GUARDS: usize = 64;
 /// No guard has it: an odd number.
 const UNGUARDED: u64 = 1;
@@ -94,8 +94,7 @@ fn file_of(fd: RawFd) -> Result<File, CapiError> {
     if fd < 0 {
         return Err(CapiError::invalid(format!("no file has the descriptor {fd}: open it first")));
     }
-    // SAFETY: not -1; one that is not open is told by the kernel when it is duplicated, and nothing
-    // else is done with it.
+    // SAFETY: not -1; the descriptor is only duplicated, which fails with an error if it is not open.
     let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
     borrowed.try_clone_to_owned().map(File::from).map_err(|error| CapiError::os(&error))
 }

@@ -32,9 +32,9 @@ handles! {
 pub struct hg_periodic_settings {
     /// Its name; NULL for "periodic".
     pub name: *const c_char,
-    /// A release every so often, ns; or
+    /// Time between releases, ns; 0 with `hertz`.
     pub period_ns: u64,
-    /// So many releases a second.
+    /// Releases a second; 0 with `period_ns`.
     pub hertz: u32,
     /// `HG_OVERRUN_*`.
     pub on_overrun: u32,
@@ -197,7 +197,7 @@ impl hg_periodic_settings {
                 let text = format!("{} CPUs: give at most {MOST_CPUS}", self.cpu_count);
                 return Err(CapiError::invalid(text));
             }
-            // SAFETY: not NULL, and the caller promises that there are so many.
+            // SAFETY: not NULL, and the caller promises `cpu_count` elements.
             let cpus = unsafe { std::slice::from_raw_parts(self.cpus, self.cpu_count) };
             builder = builder.cpus(cpus.iter().copied());
         }
@@ -208,11 +208,11 @@ impl hg_periodic_settings {
             // SAFETY: as the caller promises: it stays until the thread is freed.
             builder = builder.stopped_by(unsafe { interrupt_at(self.stop_on) }?);
         }
-        if let Some(told) = tells(self.on_miss, user) {
-            builder = builder.on_miss(told);
+        if let Some(notice) = tells(self.on_miss, user) {
+            builder = builder.on_miss(notice);
         }
-        if let Some(told) = tells(self.on_cost_overrun, user) {
-            builder = builder.on_cost_overrun(told);
+        if let Some(notice) = tells(self.on_cost_overrun, user) {
+            builder = builder.on_cost_overrun(notice);
         }
         Ok(builder)
     }
@@ -370,7 +370,7 @@ pub unsafe extern "C" fn hg_periodic_look(
 ) -> hg_status {
     let work = || {
         let found = PERIODIC.get(periodic.handle)?.statistics.read();
-        let told = hg_periodic_statistics {
+        let totals = hg_periodic_statistics {
             releases: found.releases,
             jobs: found.jobs,
             misses: found.misses,
@@ -383,7 +383,7 @@ pub unsafe extern "C" fn hg_periodic_look(
             latency: (&found.latency).into(),
             response: (&found.response).into(),
         };
-        Ok(told)
+        Ok(totals)
     };
     // SAFETY: as the header says of `statistics` and `error`.
     unsafe { give(statistics, "statistics", error, work) }

@@ -78,7 +78,7 @@ pub(crate) unsafe fn offer<T>(to: *mut T, value: T) {
     }
 }
 
-/// That an address is one, before anything is done that could not be told otherwise.
+/// Checks that an address is not NULL, before work whose result could not be returned.
 ///
 /// # Errors
 /// `HG_NULL`.
@@ -127,7 +127,7 @@ pub(crate) fn unused<T: Default + PartialEq>(reserved: T, of: &str) -> Result<()
     Err(CapiError::invalid(format!("`reserved` of {of} is not 0: begin with all zero")))
 }
 
-/// A length of time or a time, ns, of which C may say twice as much as there is.
+/// A time or a length of time, ns. C can give values up to 2^64.
 ///
 /// # Errors
 /// `HG_INVALID` beyond 2^63 - 1 ns: a number that was computed and went wrong.
@@ -187,7 +187,7 @@ pub(crate) struct User {
     release: hg_release_fn,
 }
 
-// SAFETY: the header asks of whoever gives data to a call-back that any thread may use it there.
+// SAFETY: the header requires that any thread may use the data of a call-back there.
 unsafe impl Send for User {}
 
 // SAFETY: as for `Send`; nothing of ours reads it.
@@ -210,7 +210,7 @@ impl User {
 impl Drop for User {
     fn drop(&mut self) {
         if let Some(release) = self.release {
-            // SAFETY: whoever made this promised that; it is dropped once.
+            // SAFETY: as its maker promised; it is dropped once.
             unsafe { release(self.data) };
         }
     }

@@ -48,8 +48,8 @@ pub unsafe extern "C" fn hg_progress_open(
         let progress = Progress::open().map_err(|error| failure(&error))?;
         let (words, job) = (progress.page().address().cast_mut().cast(), progress.job());
         let handle = PAGES.insert(Mutex::new(progress))?;
-        let told = hg_progress_page { words, job, handle, over: true, reserved: [0; 7] };
-        Ok(told)
+        let page = hg_progress_page { words, job, handle, over: true, reserved: [0; 7] };
+        Ok(page)
     };
     // SAFETY: as the header says of `page` and `error`.
     unsafe { give(page, "page", error, work) }

@@ -33,9 +33,9 @@ pub struct hg_loop_spec {
     pub deadline_ns: u64,
     /// Two marks further apart are a gap, ns; 0 leaves gaps to what kernel and CPU clock say.
     pub gap_ns: u64,
-    /// Room for so many intervals; 0 for a run's default.
+    /// Capacity in intervals; 0 for a run's default.
     pub records: u64,
-    /// How many periods are kept one by one.
+    /// Number of periods that are stored one by one.
     pub jobs: u64,
     /// Whether a full buffer keeps the newest.
     pub ring: bool,
@@ -247,13 +247,13 @@ pub unsafe extern "C" fn hg_loop_deadlines(
     let work = || {
         let counted = with(own_loop, |kept| kept.as_ref().map(MeasuredLoop::deadlines))?;
         let counted = counted.ok_or_else(|| CapiError::new(HG_STALE, "the loop was finished"))?;
-        let told = hg_deadlines {
+        let deadlines = hg_deadlines {
             hit: counted.hit,
             missed: counted.missed,
             lost: counted.lost,
             completed: counted.completed,
         };
-        Ok(told)
+        Ok(deadlines)
     };
     // SAFETY: as the header says of `deadlines` and `error`.
     unsafe { give(deadlines, "deadlines", error, work) }
@@ -323,8 +323,8 @@ pub unsafe extern "C" fn hg_recording_look(
     error: *mut hg_error,
 ) -> hg_status {
     let work = || {
-        let told = summary(&*RECORDINGS.get(recording.handle)?);
-        Ok(told)
+        let found = summary(&*RECORDINGS.get(recording.handle)?);
+        Ok(found)
     };
     // SAFETY: as the header says of `found` and `error`.
     unsafe { give(found, "summary", error, work) }
@@ -343,7 +343,7 @@ pub unsafe extern "C" fn hg_recording_intervals(
     let work = || {
         let measured = RECORDINGS.get(recording.handle)?;
         let records = measured.threads.first().into_iter().flat_map(|t| t.recorded.trace.iter());
-        let told =
+        let written =
             records.skip(usize::try_from(first).unwrap_or(usize::MAX)).map(|record| hg_interval {
                 start_ns: measured.timeline.ns_at(record.start),
                 end_ns: measured.timeline.ns_at(record.end),
@@ -351,7 +351,7 @@ pub unsafe extern "C" fn hg_recording_intervals(
                 onset: u32::from(record.onset().code()),
             });
         // SAFETY: as the header says of `intervals`, `room` and `count`.
-        unsafe { write_all(intervals, room, count, told) }
+        unsafe { write_all(intervals, room, count, written) }
     };
     // SAFETY: as the header says of `error`.
     unsafe { guard(error, work) }

@@ -28,7 +28,7 @@ pub struct hg_request {
     pub period_ns: u64,
     /// From the begin of the period, ns; 0 for the period.
     pub deadline_ns: u64,
-    /// Whether what nobody reserved may be used too.
+    /// Whether the work may also use unreserved time.
     pub soft: bool,
     /// Whether the work is to stay on `cpu`.
     pub pinned: bool,

@@ -228,7 +228,7 @@ pub unsafe extern "C" fn hg_service_look(
     let work = || {
         let service = SERVICES.get(service.handle)?;
         let found = service.statistics(engine as usize)?;
-        let told = hg_service_statistics {
+        let totals = hg_service_statistics {
             created: found.created,
             fired: found.fired,
             overruns: found.overruns,
@@ -243,7 +243,7 @@ pub unsafe extern "C" fn hg_service_look(
             precise: service.resolution(engine as usize)? == Resolution::High,
             reserved: [0; 7],
         };
-        Ok(told)
+        Ok(totals)
     };
     // SAFETY: as the header says of `statistics` and `error`.
     unsafe { give(statistics, "statistics", error, work) }
@@ -339,14 +339,14 @@ pub unsafe extern "C" fn hg_class_look(
 ) -> hg_status {
     let work = || {
         let found = CLASSES.get(class_.handle)?.statistics();
-        let told = hg_class_statistics {
+        let totals = hg_class_statistics {
             ran: found.ran,
             longest_ns: found.longest_ns,
             without_room: found.without_room,
             raised: found.raised,
             raise_refused: found.raise_refused,
         };
-        Ok(told)
+        Ok(totals)
     };
     // SAFETY: as the header says of `statistics` and `error`.
     unsafe { give(statistics, "statistics", error, work) }

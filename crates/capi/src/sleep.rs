@@ -1,4 +1,4 @@
-//! Sleeping by the thread's own sleeper; how sleeps are asked for and told of.
+//! Sleeps by the thread's own sleeper, their settings and their results.
 //!
 //! Must not: allocate in a sleep but a thread's first.
 
@@ -68,21 +68,21 @@ pub struct hg_sleep_settings {
     pub policy: u32,
     /// Ticks a second, for `HG_SLEEP_THESIS`.
     pub hz: u32,
-    /// What may be spun in a sleep, ns.
+    /// Longest spin in one sleep, ns.
     pub per_sleep_ns: u64,
-    /// And so much of the time slept, parts per million, to cover two of three wake-ups.
+    /// Longest spin as a share of the time slept, parts per million, to cover two of three wake-ups.
     pub share_ppm: u32,
     /// Which share of the wake-ups the margin covers, parts per million.
     pub quantile_ppm: u32,
-    /// And so much of what the kernel's wait takes of the CPU, parts per million.
+    /// Longest spin as a share of the CPU time of the kernel's wait, parts per million.
     pub of_wait_ppm: u32,
     /// 0.
     pub reserved: u32,
     /// The longest margin, ns.
     pub longest_margin_ns: u64,
-    /// What the kernel is thought to wake late by at first, ns.
+    /// First estimate of the kernel's wake-up latency, ns.
     pub seed_ns: u64,
-    /// Of so many sleeps that would be spun, one waits.
+    /// One of this number of sleeps that would spin waits in the kernel instead.
     pub sample_every: u32,
     /// `HG_ENDS_*`: which reading ends a sleep.
     pub ends_when: u32,
@@ -180,7 +180,7 @@ impl hg_sleep_settings {
     }
 }
 
-/// The settings of a sleep that nobody gave any.
+/// The default settings of a sleep.
 #[unsafe(no_mangle)]
 pub extern "C" fn hg_sleep_defaults() -> hg_sleep_settings {
     SleeperSettings::DEFAULT.into()
@@ -252,11 +252,14 @@ fn sleep_here(until: SleepDeadline, interrupt: &'static Interrupt) -> SleepOutco
     slept
 }
 
-/// Tells how a sleep went.
+/// Writes the outcome of a sleep. An interrupted sleep is an error.
 ///
 /// # Safety
 /// `slept` is NULL or room for one.
-pub(crate) unsafe fn told(found: SleepOutcome, slept: *mut hg_slept) -> Result<(), CapiError> {
+pub(crate) unsafe fn store_outcome(
+    found: SleepOutcome,
+    slept: *mut hg_slept,
+) -> Result<(), CapiError> {
     // SAFETY: as the caller promises.
     unsafe { offer(slept, hg_slept::from(found)) };
     if found.interrupted { Err(CapiError::new(HG_INTERRUPTED, "")) } else { Ok(()) }
@@ -278,7 +281,7 @@ unsafe fn own_sleep(
             unsafe { interrupt_at(interrupt) }?
         };
         // SAFETY: as the caller promises.
-        unsafe { told(sleep_here(until, interrupt), slept) }
+        unsafe { store_outcome(sleep_here(until, interrupt), slept) }
     };
     // SAFETY: as the caller promises.
     unsafe { guard(error, work) }
@@ -296,7 +299,7 @@ pub unsafe extern "C" fn hg_sleep_until(
     unsafe { own_sleep(SleepDeadline::Time(deadline_ns), interrupt, slept, error) }
 }
 
-/// Sleeps so long.
+/// Sleeps for a length of time, ns.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_sleep_for(
     length_ns: u64,
@@ -308,7 +311,7 @@ pub unsafe extern "C" fn hg_sleep_for(
     unsafe { own_sleep(SleepDeadline::Passed(length_ns), interrupt, slept, error) }
 }
 
-/// Sleeps for so many ticks of the counter.
+/// Sleeps for a number of ticks of the counter.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_sleep_ticks(
     count: u64,

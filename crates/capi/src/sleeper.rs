@@ -8,7 +8,7 @@ use hourglass_timer::sleep::{Interrupter, SleeperSettings};
 
 use crate::error::{CapiError, HG_BUSY, HG_OK, HG_PANIC, answer, guard, hg_error, hg_status};
 use crate::pointers::give;
-use crate::sleep::{SleepDeadline, hg_sleep_settings, hg_slept, settings_or, sleep, told};
+use crate::sleep::{SleepDeadline, hg_sleep_settings, hg_slept, settings_or, sleep, store_outcome};
 use crate::table::{HandleTable, handles};
 use crate::threads::thread_number;
 
@@ -22,8 +22,8 @@ const NOBODY: u64 = 0;
 struct SleeperHandle {
     sleeper: Mutex<Sleeper>,
     interrupter: Interrupter,
-    /// The thread that slept by it last: only that one asks it for anything else, so that nobody is
-    /// ever in that thread's way.
+    /// The thread that slept last. Only this thread may use the sleeper otherwise, so that it never waits
+    /// for the lock.
     owner: AtomicU64,
 }
 
@@ -46,7 +46,7 @@ impl SleeperHandle {
         Ok(sleeper)
     }
 
-    /// For the thread that slept by it last; nobody else touches it.
+    /// The sleeper, for the thread that slept last; `None` for every other thread.
     fn for_owner(&self) -> Option<MutexGuard<'_, Sleeper>> {
         let own = self.owner.load(Ordering::Relaxed) == thread_number();
         if own { self.lock() } else { None }
@@ -90,7 +90,7 @@ unsafe fn kept_sleep(
         let kept = SLEEPERS.get(sleeper.handle)?;
         let found = sleep(&mut *kept.for_sleep()?, until);
         // SAFETY: as the caller promises.
-        unsafe { told(found, slept) }
+        unsafe { store_outcome(found, slept) }
     };
     // SAFETY: as the caller promises.
     unsafe { guard(error, work) }
@@ -108,7 +108,7 @@ pub unsafe extern "C" fn hg_sleeper_until(
     unsafe { kept_sleep(sleeper, SleepDeadline::Time(deadline_ns), slept, error) }
 }
 
-/// Sleeps so long.
+/// Sleeps for a length of time, ns.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_sleeper_for(
     sleeper: hg_sleeper,
@@ -120,7 +120,7 @@ pub unsafe extern "C" fn hg_sleeper_for(
     unsafe { kept_sleep(sleeper, SleepDeadline::Passed(length_ns), slept, error) }
 }
 
-/// Sleeps for so many ticks of the counter.
+/// Sleeps for a number of ticks of the counter.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_sleeper_ticks(
     sleeper: hg_sleeper,

@@ -1,4 +1,4 @@
-//! Handles: numbers for things, so that one that was freed is told from one that is there.
+//! Handles: numbers for objects, so that a handle of a freed object is recognised.
 //!
 //! Owns: a table for each kind of thing, generations, the rule that nothing is freed while it is in
 //! use. Must not: lock, or free anything within a look-up, which a signal handler may make.
@@ -22,7 +22,7 @@ macro_rules! handles {
         #[repr(C)]
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct $name {
-            /// 0 is none.
+            /// Number of the object; 0 for no object.
             pub handle: u64,
         }
     )*};
@@ -75,7 +75,7 @@ impl<T> Deref for HandleRef<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: the place is `LIVE` and has this look-up counted, so nobody writes it meanwhile.
+        // SAFETY: the place is `LIVE` and has this look-up counted, so no thread writes it meanwhile.
         let value = unsafe { &*self.slot.value.get() };
         match value {
             Some(value) => value,
@@ -206,7 +206,7 @@ impl<T: Send + Sync> HandleTable<T> {
         }
     }
 
-    /// A place that nobody else gets, with its generation.
+    /// Reserves a place for the caller alone, with its generation.
     fn reserve(&'static self) -> Result<(usize, &'static Slot<T>, u64), CapiError> {
         for (number, chunk) in self.chunks.iter().enumerate() {
             let slots = chunk.get_or_init(|| chunk_of(number));
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_freed_handle_is_told_also_when_its_place_is_used_again() {
+    fn a_freed_handle_is_recognised_after_its_place_is_used_again() {
         static TABLE: HandleTable<String> = HandleTable::new(1, "thing");
         let first = TABLE.insert("first".to_owned()).unwrap();
         assert_eq!(*TABLE.get(first).unwrap(), "first");
@@ -298,7 +298,7 @@ mod tests {
         assert_eq!(TABLE.remove(handle).unwrap(), 7);
     }
 
-    /// Threads that free, make and look up: whoever frees is one, and nobody sees another's thing.
+    /// Threads that free, make and look up: one thread frees each object, and no look-up finds another object.
     #[test]
     fn threads_meet() {
         static TABLE: HandleTable<u64> = HandleTable::new(3, "thing");

@@ -1,4 +1,4 @@
-//! Threads of the program: which one calls, and those that wait until somebody wakes them.
+//! Threads of the program: the number of the caller, and threads that wait until they are woken.
 //!
 //! Must not: wait by the standard library's `park`, whose one token any call of this library may take.
 

@@ -71,7 +71,7 @@ pub struct hg_timer_settings {
 pub struct hg_arm {
     /// A time of the timer's clock, ns; or with `relative` a length.
     pub expiry_ns: i64,
-    /// Again so long after each scheduled expiry, ns; 0 for once.
+    /// Time from each scheduled expiry to the next, ns; 0 for one expiry.
     pub period_ns: i64,
     /// How much later it may expire, ns.
     pub slack_ns: i64,
@@ -131,9 +131,9 @@ impl ActionArgs {
         let function = || {
             action.call.ok_or_else(|| CapiError::null("call")).map(|call| {
                 move |expiration: &Expiration| {
-                    let told = hg_expiration::from(*expiration);
+                    let event = hg_expiration::from(*expiration);
                     // SAFETY: the header asks that it may be called so, on the thread it names.
-                    unsafe { call(&raw const told, user.data()) };
+                    unsafe { call(&raw const event, user.data()) };
                 }
             })
         };
@@ -269,7 +269,7 @@ pub unsafe extern "C" fn hg_timer_sleep_until(
     unsafe { guard(error, || Ok(TIMERS.get(timer.handle)?.sleep_until(at_ns)?)) }
 }
 
-/// Sleeps on it so long.
+/// Sleeps on the timer for a length of time, ns.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_timer_sleep_for(
     timer: hg_timer,
@@ -290,7 +290,7 @@ pub unsafe extern "C" fn hg_timer_look(
 ) -> hg_status {
     let work = || {
         let found = TIMERS.get(timer.handle)?.status()?;
-        let told = hg_timer_status {
+        let status = hg_timer_status {
             next_ns: found.next_ns.unwrap_or(0),
             fired: found.fired,
             overruns: found.overruns,
@@ -299,7 +299,7 @@ pub unsafe extern "C" fn hg_timer_look(
             terminated: found.terminated,
             reserved: [0; 5],
         };
-        Ok(told)
+        Ok(status)
     };
     // SAFETY: as the header says of `status` and `error`.
     unsafe { give(status, "status", error, work) }

@@ -39,7 +39,7 @@ pub struct hg_watch_state {
     pub deadline_ns: u64,
     /// Deadlines passed.
     pub faults: u64,
-    /// Of those, how many no handler was told of.
+    /// Passed deadlines that no handler received.
     pub untold: u64,
     /// How often the thread went on without an answer.
     pub overstayed: u64,
@@ -217,7 +217,7 @@ pub unsafe extern "C" fn hg_watch_end_job(
 ) -> hg_status {
     let work = || {
         let found = with(DeadlineWatch::end_job)?;
-        let told = found.map_or(hg_ending::default(), |found: EndedJob| hg_ending {
+        let report = found.map_or(hg_ending::default(), |found: EndedJob| hg_ending {
             number: found.number,
             deadline_ns: found.deadline_ns,
             finished_ns: found.finished_ns,
@@ -227,7 +227,7 @@ pub unsafe extern "C" fn hg_watch_end_job(
             reserved: [0; 6],
         });
         // SAFETY: as the header says of `ending`.
-        unsafe { offer(ending, told) };
+        unsafe { offer(ending, report) };
         Ok(())
     };
     // SAFETY: as the header says of `error`.
