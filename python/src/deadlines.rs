@@ -87,7 +87,7 @@ impl PyDone {
     }
 }
 
-/// What is called, as long as its watch lives.
+/// A handler's function, which is called while its watch lives.
 struct CallbackEntry {
     call: Mutex<Option<Py<PyAny>>>,
     raised: AtomicU64,
@@ -98,7 +98,7 @@ impl CallbackEntry {
         self.call.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// On the handler's thread. Whatever goes wrong resumes the thread, which never stood.
+    /// Runs on the handler's thread. After an error the watched thread goes on, since it was never stopped.
     fn call(self: Arc<CallbackEntry>, fault: &Fault) -> FaultVerdict {
         let event = PyFault::from(fault);
         let asked = Python::try_attach(|py| {
@@ -120,7 +120,7 @@ impl CallbackEntry {
     }
 }
 
-/// What a handler's function answered.
+/// Converts the result of a handler's function.
 fn verdict(answer: &Bound<'_, PyAny>) -> PyResult<FaultVerdict> {
     if answer.is_none() {
         return Ok(FaultVerdict::Resume);
@@ -263,26 +263,26 @@ impl PyWatch {
         Ok(self.live.set(ThreadOwned::for_this_thread(live)).map_err(|_| begun())?)
     }
 
-    /// A piece of work begins, whose deadline is so far from now, or at a time of `clock.now_ns()`'s scale.
+    /// Begins a piece of work with a deadline `length` from now, or at a time of `clock.now_ns()`'s scale.
     #[pyo3(signature = (length = None, *, at_ns = None))]
     fn begin(&self, length: Option<DurationArg>, at_ns: Option<TimeArg>) -> PyResult<()> {
         let deadline = deadline(length, at_ns)?;
         self.with(|watch| watch.begin_job(deadline))
     }
 
-    /// The work is over; None if none was begun.
+    /// Ends the piece of work; None without one.
     fn end(&self) -> PyResult<Option<PyDone>> {
         Ok(self.with(DeadlineWatch::end_job)?.map(PyDone::from))
     }
 
-    /// Takes a deadline without a piece of work, instead of the one in force.
+    /// Arms a deadline without a piece of work; replaces the one in force.
     #[pyo3(signature = (length = None, *, at_ns = None))]
     fn arm(&self, length: Option<DurationArg>, at_ns: Option<TimeArg>) -> PyResult<()> {
         let deadline = deadline(length, at_ns)?;
         self.with(|watch| watch.arm(deadline))
     }
 
-    /// Gives the deadline up; whether it was still ahead.
+    /// Disarms the deadline. Returns whether it was still ahead.
     fn disarm(&self) -> PyResult<bool> {
         self.with(|watch| Ok(watch.disarm()?))
     }
@@ -292,7 +292,7 @@ impl PyWatch {
         self.with(|watch| watch.arm_budget(budget.0))
     }
 
-    /// Gives the budget up.
+    /// Disarms the budget.
     fn disarm_budget(&self) -> PyResult<()> {
         self.with(|watch| {
             watch.disarm_budget();
@@ -300,7 +300,7 @@ impl PyWatch {
         })
     }
 
-    /// Where the work may be ended: raises `EndedError` if the handler has answered "end".
+    /// Raises `EndedError` if the handler has answered "end".
     fn check(&self) -> PyResult<()> {
         self.with(|watch| Ok(watch.safepoint()?))
     }

@@ -100,7 +100,7 @@ impl PyTick {
 
 #[pymethods]
 impl PyTick {
-    /// How late the job began, ns.
+    /// Latency of the job's start, ns.
     #[getter]
     fn lateness_ns(&self) -> u64 {
         self.started_ns.saturating_sub(self.expiry_ns)
@@ -123,7 +123,7 @@ impl PyTick {
     }
 }
 
-/// What a loop did so far.
+/// Counts of a loop so far.
 #[pyclass(frozen, get_all, name = "Totals", module = "hourglass.loops")]
 struct PyTotals {
     ticks: u64,
@@ -179,7 +179,7 @@ impl ActiveLoop {
         self.previous.map_or(0, |job| job.number + 1)
     }
 
-    /// The body of the last tick is over.
+    /// Ends the job of the last tick.
     fn complete(&mut self) {
         if let Some(job) = self.job.take() {
             self.previous = Some(self.task.complete(job));
@@ -371,7 +371,7 @@ impl PyPeriodic {
         Ok(false)
     }
 
-    /// What it did so far; may be read by any thread, and when it is over.
+    /// Counts of the loop so far; any thread may read them, also after its end.
     #[getter]
     fn totals(&self, py: Python<'_>) -> PyResult<PyTotals> {
         let counts = self.statistics.get().map(TaskStatistics::read).unwrap_or_default();

@@ -23,7 +23,7 @@ use crate::values::repr;
 /// works within 30 ms, where 50 are promised; these wake-ups cost some 0.05 % of a CPU.
 const SLICE_NS: u64 = 15_000_000;
 
-/// How a sleep went.
+/// Result of a sleep.
 #[pyclass(frozen, get_all, eq, hash, name = "Slept", module = "hourglass.sleep")]
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct PySlept {
@@ -60,7 +60,7 @@ impl From<SleepOutcome> for PySlept {
 
 #[pymethods]
 impl PySlept {
-    /// How long after its deadline the sleep ended, ns; 0 if an interrupt ended it before.
+    /// Latency of the sleep's end after its deadline, ns; 0 if an interrupt ended it before.
     #[getter]
     fn miss_ns(&self) -> u64 {
         self.woke_ns.saturating_sub(self.deadline_ns)
@@ -96,7 +96,7 @@ impl PyInterrupt {
         self.0.interrupt();
     }
 
-    /// Lets sleeps last again; tells whether it was set.
+    /// Clears the interrupt. Returns whether it was set.
     fn clear(&self) -> bool {
         self.0.clear()
     }
@@ -107,7 +107,7 @@ impl PyInterrupt {
     }
 }
 
-/// How a sleeper is to sleep, by its words.
+/// Settings of a sleeper, from its keyword arguments.
 pub(crate) fn settings_of(policy: &str, hz: Option<u32>) -> Result<SleeperSettings, PyFailure> {
     match (policy, hz) {
         ("learned", None) => Ok(SleeperSettings::DEFAULT),
@@ -231,7 +231,7 @@ impl PySleeper {
         self.interrupter.interrupt();
     }
 
-    /// Lets them last again; tells whether there was an interrupt.
+    /// Clears a pending interrupt of the sleeper. Returns whether one was pending.
     fn clear(&self) -> bool {
         self.interrupter.clear()
     }
@@ -248,7 +248,7 @@ fn hears_signals(py: Python<'_>) -> PyResult<bool> {
 /// that has no signals to hear.
 ///
 /// # Errors
-/// What a signal's handler raised.
+/// The exception of a signal's handler.
 pub(crate) fn come_near(py: Python<'_>, sleeper: &mut Sleeper, deadline_ns: u64) -> PyResult<u64> {
     let begun_ns = sleeper.now_ns();
     if deadline_ns.saturating_sub(begun_ns) <= 2 * SLICE_NS || !hears_signals(py)? {
@@ -264,7 +264,7 @@ pub(crate) fn come_near(py: Python<'_>, sleeper: &mut Sleeper, deadline_ns: u64)
     near.map(|()| sleeper.now_ns().saturating_sub(begun_ns))
 }
 
-/// What is left of a sleep by the counter.
+/// The remaining part of a sleep by the counter.
 enum RemainingSleep {
     /// Remaining ticks.
     Ticks(u64),

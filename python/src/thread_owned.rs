@@ -32,7 +32,7 @@ impl<T> ThreadOwned<T> {
         ThreadOwned { owner: thread::current().id(), process: process::id(), thing }
     }
 
-    /// That this is no forked child, for what has memory or threads that those do not get.
+    /// Checks that this is no forked child, for values with memory or threads that a child lacks.
     ///
     /// # Errors
     /// `Forked`.
@@ -84,7 +84,7 @@ impl<T> ThreadOwned<T> {
         })
     }
 
-    /// Takes it, once.
+    /// Takes the value, once.
     ///
     /// # Errors
     /// `WrongThread`, `Busy`.

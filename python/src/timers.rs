@@ -74,7 +74,7 @@ fn timer(
     owner.timer_with(TimerSettings { base, on_set, action, engine: None })
 }
 
-/// What is called, as long as its timer lives.
+/// A timer's function, which is called while the timer lives.
 struct Callback {
     call: Mutex<Option<Py<PyAny>>>,
     raised: AtomicU64,
@@ -133,7 +133,7 @@ impl PyExpiration {
     }
 }
 
-/// What a timer is doing.
+/// State of a timer.
 #[pyclass(frozen, get_all, eq, hash, name = "TimerStatus", module = "hourglass.timers")]
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct PyStatus {
@@ -260,7 +260,7 @@ impl PyTimer {
         self.arm(TimerSpec::at(expiry_ns), every, slack)
     }
 
-    /// Cancels it; tells whether there was something to cancel. With `next_only` a periodic timer stays armed
+    /// Cancels the timer. Returns whether there was an expiry to cancel. With `next_only` a periodic timer stays armed
     /// for the expiry after the next one.
     #[pyo3(signature = (*, next_only = false))]
     fn cancel(&self, next_only: bool) -> PyResult<bool> {
@@ -268,7 +268,7 @@ impl PyTimer {
         Ok(self.timer()?.cancel(which).map_err(failure)?)
     }
 
-    /// What it is doing.
+    /// State of the timer.
     fn status(&self) -> PyResult<PyStatus> {
         let found = self.timer()?.status().map_err(failure)?;
         Ok(PyStatus {

@@ -1,4 +1,4 @@
-//! Facts about the processor and its counters: what the thesis' `AccessTimeHardware` tells.
+//! Facts about the processor and its counters, as of the thesis' `AccessTimeHardware`.
 
 use std::ffi::c_char;
 use std::fs;
@@ -15,7 +15,7 @@ use crate::pointers::give;
 /// Bytes of a processor's name with its end.
 const BRAND: usize = 64;
 
-/// What is known of processor and counters.
+/// Facts about the processor and its counters.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct hg_hardware {
@@ -23,7 +23,7 @@ pub struct hg_hardware {
     pub rdtscp: bool,
     /// Whether its TSC keeps its rate when the frequency changes.
     pub constant_tsc: bool,
-    /// Whether it keeps it in all power states.
+    /// Whether its TSC keeps its rate in all power states.
     pub invariant_tsc: bool,
     /// Whether a hypervisor runs below.
     pub hypervisor: bool,
@@ -31,7 +31,7 @@ pub struct hg_hardware {
     pub hpet: u32,
     /// The processor's name; terminated.
     pub brand: [c_char; BRAND],
-    /// Why the HPET cannot be used, and what would mend it; terminated.
+    /// Why the HPET cannot be used, with a remedy; terminated by 0.
     pub hpet_reason: [c_char; TEXT],
 }
 

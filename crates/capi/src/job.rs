@@ -1,4 +1,4 @@
-//! Jobs of periodic threads: what their call-backs are given, and what a body asks of its job.
+//! Jobs of periodic threads: the data of their call-backs, and calls from within a body.
 //!
 //! Owns: which periodic thread the code at hand belongs to ([`CallbackData`]).
 
@@ -18,13 +18,13 @@ use crate::sleep::{hg_slept, store_outcome};
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct hg_completed {
-    /// How many jobs there were before.
+    /// Number of the job, from 0.
     pub number: u64,
     /// When it was released, ns.
     pub release_ns: u64,
     /// When its body was entered, ns.
     pub started_ns: u64,
-    /// By when it was to be complete, ns.
+    /// Its deadline, ns.
     pub deadline_ns: u64,
     /// When it was complete, ns.
     pub completed_ns: u64,
@@ -32,7 +32,7 @@ pub struct hg_completed {
     pub cost_ns: u64,
     /// Releases that were lost by it.
     pub lost: u64,
-    /// By how much the grid moved, ns.
+    /// Shift of the grid of releases, ns.
     pub moved_ns: u64,
     /// Whether its release had passed when the job before was complete.
     pub late: bool,
@@ -42,36 +42,36 @@ pub struct hg_completed {
     pub missed: bool,
     /// Whether it took more CPU time than its budget.
     pub cost_overrun: bool,
-    /// 0.
+    /// Reserved: 0.
     pub reserved: [u8; 4],
 }
 
 /// A job that runs.
 #[repr(C)]
 pub struct hg_job {
-    /// How many jobs there were before.
+    /// Number of the job, from 0.
     pub number: u64,
     /// When it was released, ns.
     pub release_ns: u64,
     /// When its body was entered, ns.
     pub started_ns: u64,
-    /// By when it is to be complete, ns.
+    /// Its deadline, ns.
     pub deadline_ns: u64,
     /// Releases that were lost before it.
     pub lost_before: u64,
     /// Whether its release had passed when the job before was complete.
     pub late: bool,
-    /// Whether `previous` is one.
+    /// Whether `previous` holds a job.
     pub has_previous: bool,
-    /// 0.
+    /// Reserved: 0.
     pub reserved: [u8; 6],
-    /// The job before.
+    /// The job before this one.
     pub previous: hg_completed,
-    /// The library's.
+    /// Private to the library.
     pub inner: *mut c_void,
 }
 
-/// How a job stands.
+/// Remaining time of a job.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct hg_standing {
@@ -106,13 +106,13 @@ impl From<&CompletedJob> for hg_completed {
     }
 }
 
-/// A periodic thread's own mark: two are the same if they lie at the same place.
+/// Identifies a periodic thread: marks are equal if they have one address.
 #[derive(Clone, Default)]
 pub(crate) struct Mark(Arc<u8>);
 
 impl Mark {
-    /// Whether the code at hand is the thread's: its body, one of its call-backs, or the release of what
-    /// these are given.
+    /// Whether the caller runs code of that thread: its body, one of its call-backs, or the release of their
+    /// data.
     pub(crate) fn is_here(&self) -> bool {
         HERE.get() == Arc::as_ptr(&self.0)
     }
@@ -127,10 +127,10 @@ impl Mark {
     }
 }
 
-/// What the call-backs of a periodic thread are given, and whose it is. The last of these releases it.
+/// Data of the call-backs of a periodic thread, and its mark. The last call-back releases the data.
 #[derive(Clone)]
 pub(crate) struct CallbackData {
-    /// Always there, but while it is dropped.
+    /// `None` only while it is dropped.
     user: Option<Arc<User>>,
     mark: Mark,
 }
@@ -220,7 +220,7 @@ unsafe fn job_of<'a>(job: *const hg_job) -> Result<&'a mut RunningJob<'static>, 
     Ok(unsafe { &mut *(*job).inner.cast::<RunningJob<'static>>() })
 }
 
-/// How a job stands.
+/// Reads the remaining time of a job.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_job_check(
     job: *const hg_job,

@@ -22,7 +22,7 @@ pub struct hg_scheduling {
     pub period_ns: u64,
     /// Whether it may use unreserved bandwidth (`SCHED_FLAG_RECLAIM`).
     pub reclaim: bool,
-    /// 0.
+    /// Reserved: 0.
     pub reserved: [u8; 7],
 }
 

@@ -14,27 +14,27 @@ use crate::error::{CapiError, HG_INTERRUPTED, guard, hg_error, hg_status};
 use crate::interrupt::{NEVER, hg_interrupt, interrupt_at};
 use crate::pointers::{offer, read, unused};
 
-/// What happened in a sleep.
+/// Result of a sleep.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct hg_slept {
     /// The deadline, ns on `CLOCK_MONOTONIC`.
     pub deadline_ns: u64,
-    /// The reading that ended the sleep, ns.
+    /// The sample of the clock that ended the sleep, ns.
     pub woke_ns: u64,
-    /// Time in the kernel, ns.
+    /// Time waited in the kernel, ns.
     pub kernel_ns: u64,
-    /// Time spinning, ns.
+    /// Time spent spinning, ns.
     pub spin_ns: u64,
-    /// How long before the deadline the kernel was to wake, ns.
+    /// Time before the deadline at which the kernel was to wake the thread, ns.
     pub margin_ns: u64,
-    /// The longest time between two looks at the clock in the spin, ns.
+    /// The longest time between two samples of the clock in the spin, ns.
     pub longest_step_ns: u64,
     /// `HG_DELAY_*`: why it ended after its deadline.
     pub delay: u32,
     /// Whether an interrupt ended it.
     pub interrupted: bool,
-    /// 0.
+    /// Reserved: 0.
     pub reserved: [u8; 3],
 }
 
@@ -60,7 +60,7 @@ impl From<SleepOutcome> for hg_slept {
     }
 }
 
-/// How a sleeper is to sleep.
+/// Settings of a sleeper.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct hg_sleep_settings {
@@ -72,11 +72,11 @@ pub struct hg_sleep_settings {
     pub per_sleep_ns: u64,
     /// Longest spin as a share of the time slept, parts per million, to cover two of three wake-ups.
     pub share_ppm: u32,
-    /// Which share of the wake-ups the margin covers, parts per million.
+    /// Share of the wake-ups that the margin covers, parts per million.
     pub quantile_ppm: u32,
     /// Longest spin as a share of the CPU time of the kernel's wait, parts per million.
     pub of_wait_ppm: u32,
-    /// 0.
+    /// Reserved: 0.
     pub reserved: u32,
     /// The longest margin, ns.
     pub longest_margin_ns: u64,
@@ -113,7 +113,7 @@ impl From<SleeperSettings> for hg_sleep_settings {
 }
 
 impl hg_sleep_settings {
-    /// What a program gives that forgot to begin with the defaults.
+    /// Settings of a program that did not begin with the defaults.
     const ALL_ZERO: hg_sleep_settings = hg_sleep_settings {
         policy: 0,
         hz: 0,
@@ -128,7 +128,7 @@ impl hg_sleep_settings {
         ends_when: 0,
     };
 
-    /// As the sleeper knows them.
+    /// Converts them to settings of the sleeper.
     pub(crate) fn settings(&self) -> Result<SleeperSettings, CapiError> {
         /// All of the wake-ups, parts per million.
         const ALL_PPM: u32 = 1_000_000;
@@ -186,13 +186,13 @@ pub extern "C" fn hg_sleep_defaults() -> hg_sleep_settings {
     SleeperSettings::DEFAULT.into()
 }
 
-/// As little CPU time as a precise sleep takes.
+/// Settings for the least CPU time of a precise sleep.
 #[unsafe(no_mangle)]
 pub extern "C" fn hg_sleep_frugal() -> hg_sleep_settings {
     SleeperSettings::FRUGAL.into()
 }
 
-/// As precise as sleeps get, whatever that costs.
+/// Settings for the most precise sleep, at any cost of CPU time.
 #[unsafe(no_mangle)]
 pub extern "C" fn hg_sleep_precise() -> hg_sleep_settings {
     SleeperSettings::PRECISE.into()
@@ -243,7 +243,7 @@ fn sleep_here(until: SleepDeadline, interrupt: &'static Interrupt) -> SleepOutco
     let own = OWN.try_with(|own| own.try_borrow_mut().ok()?.take()).ok().flatten();
     let mut sleeper = own.unwrap_or_default().interrupted_by(interrupt);
     let slept = sleep(&mut sleeper, until);
-    // Where the thread ends there is nowhere to put it.
+    // While the thread ends its own sleeper is gone.
     let _ = OWN.try_with(|own| {
         if let Ok(mut own) = own.try_borrow_mut() {
             *own = Some(sleeper.interrupted_by(&NEVER));
@@ -255,7 +255,7 @@ fn sleep_here(until: SleepDeadline, interrupt: &'static Interrupt) -> SleepOutco
 /// Writes the outcome of a sleep. An interrupted sleep is an error.
 ///
 /// # Safety
-/// `slept` is NULL or room for one.
+/// `slept` is NULL or the address of room for an `hg_slept`.
 pub(crate) unsafe fn store_outcome(
     found: SleepOutcome,
     slept: *mut hg_slept,

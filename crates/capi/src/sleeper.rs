@@ -1,4 +1,4 @@
-//! Sleepers that are kept: with settings of their own, interrupted by their handles.
+//! Sleepers with a handle: they have settings of their own and are interrupted by the handle.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
@@ -13,11 +13,11 @@ use crate::table::{HandleTable, handles};
 use crate::threads::thread_number;
 
 handles! {
-    hg_sleeper, "A sleeper that is kept.";
+    hg_sleeper, "A sleeper with a handle.";
 }
 
-/// No thread has slept by it.
-const NOBODY: u64 = 0;
+/// Owner of a sleeper by which no thread has slept.
+const NO_THREAD: u64 = 0;
 
 struct SleeperHandle {
     sleeper: Mutex<Sleeper>,
@@ -36,7 +36,7 @@ impl SleeperHandle {
         }
     }
 
-    /// For the one thread that sleeps by it.
+    /// The sleeper, for the one thread that sleeps.
     fn for_sleep(&self) -> Result<MutexGuard<'_, Sleeper>, CapiError> {
         let sleeper = self.lock().ok_or_else(|| {
             let text = "another thread sleeps by this sleeper: make one for each thread";
@@ -70,7 +70,7 @@ pub unsafe extern "C" fn hg_sleeper_new(
         let handle = SLEEPERS.insert(SleeperHandle {
             sleeper: Mutex::new(made),
             interrupter,
-            owner: AtomicU64::new(NOBODY),
+            owner: AtomicU64::new(NO_THREAD),
         })?;
         Ok(hg_sleeper { handle })
     };
@@ -132,7 +132,7 @@ pub unsafe extern "C" fn hg_sleeper_ticks(
     unsafe { kept_sleep(sleeper, SleepDeadline::Ticks(count), slept, error) }
 }
 
-/// Takes the calling thread's timer slack for good.
+/// Sets the calling thread's timer slack to the minimum, for the rest of its life.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_sleeper_take_slack(
     sleeper: hg_sleeper,
@@ -146,7 +146,7 @@ pub unsafe extern "C" fn hg_sleeper_take_slack(
     unsafe { guard(error, work) }
 }
 
-/// Keeps CPUs out of deep idle states while it lives.
+/// Keeps CPUs out of deep idle states until the sleeper is freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_sleeper_hold_idle_latency(
     sleeper: hg_sleeper,
@@ -173,14 +173,14 @@ pub extern "C" fn hg_sleeper_interrupt(sleeper: hg_sleeper) -> hg_status {
     })
 }
 
-/// Lets them last again; whether there was an interrupt.
+/// Clears a pending interrupt of the sleeper. Returns whether one was pending.
 #[unsafe(no_mangle)]
 pub extern "C" fn hg_sleeper_clear(sleeper: hg_sleeper) -> bool {
     answer(false, || SLEEPERS.find(sleeper.handle).is_ok_and(|kept| kept.interrupter.clear()))
 }
 
-/// The margin that a sleep of this length would have; 0 if nothing was learnt, and in other threads than
-/// the one that slept by it last.
+/// The margin that a sleep of this length would have; 0 if no margin was learnt, and in other threads than
+/// the one that slept last.
 #[unsafe(no_mangle)]
 pub extern "C" fn hg_sleeper_margin(sleeper: hg_sleeper, length_ns: u64) -> u64 {
     answer(0, || {
