@@ -1,4 +1,4 @@
-"""Deadlines that are told of when they pass, and not when the work is over.
+"""Deadlines whose passing is reported at once, and not when the work is over.
 
 A `Watch` watches the thread that begins it. If a piece of work is not over by its deadline, a function is called on a
 thread of its own while the work still runs:
@@ -95,7 +95,7 @@ class Watch(_Watch):
         return self
 
     def job(self, length: Optional[SpanLike] = None, *, at_ns: Optional[int] = None) -> Job:
-        """A with statement around a piece of work that is to be over so long from its beginning.
+        """A with statement around a piece of work that is to be over `length` after its start.
 
         `at_ns` is a time of `clock.now_ns()`'s scale instead, such as a tick's `deadline_ns`. A deadline that has passed
         is a fault at once.

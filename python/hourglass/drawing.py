@@ -47,7 +47,7 @@ CAUSES = {
 UNITS = ((1, "ns"), (1_000, "µs"), (1_000_000, "ms"), (1_000_000_000, "s"))
 
 MOST_RECTANGLES = 20_000
-"""More are slow to draw and cannot be told apart."""
+"""More are slow to draw and cannot be distinguished."""
 
 US = 1_000
 
@@ -61,7 +61,7 @@ def new_axes(ax: Optional[Axes], width: float = 9.0, height: float = 4.5) -> Axe
 
 
 def unit_for(largest_ns: float, least: float = 2.0) -> tuple[int, str]:
-    """The largest unit in which the value is at least so much."""
+    """The largest unit in which the value is at least `least`."""
     fitting = [unit for unit in UNITS if largest_ns >= least * unit[0]]
     return fitting[-1] if fitting else UNITS[0]
 

@@ -1,9 +1,9 @@
 """A process that is started, waited for and ended, whatever signal comes meanwhile. For `hourglass.reserved`.
 
 A signal's handler may raise between any two steps of the main thread: also within `subprocess.Popen`, when the
-process is there and nobody has it yet, or just before a wait, which would then go on. So a thread of its
-own, in which no handler ever runs, starts the process and waits for its end; whoever called looks at short
-intervals whether it has ended, and an exception finds a process that somebody has.
+process exists without an owner, or just before a wait, which would then go on. So a thread of its own, in
+which no handler ever runs, starts the process and waits for its end; the caller checks at short intervals
+whether it has ended, and after an exception the process still has an owner.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import subprocess
 import threading
 from typing import Any, Callable, Optional
 
-# For so long nobody looks whether a signal came, s: 50 ms are promised.
+# Time between two checks for signals, s: 50 ms are promised.
 _SLICE = 0.02
 
 # What the process passes on to its command. Until it reads them, they are kept for it: Ctrl-C at a terminal, which

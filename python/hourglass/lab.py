@@ -235,7 +235,7 @@ class _places:
         if found is None or not self._given:
             return False
         assert isinstance(raised, Error)
-        # Of two workloads nobody says which; then only the thread's number is told where both are alike.
+        # The error does not say which of two workloads; only the thread's number is given where both are alike.
         places = {_place(given, int(found[1])) for given in self._given}
         place = places.pop() if len(places) == 1 else "the workload"
         raise type(raised)(f"{place}: {raised.text[found.end():]}", raised.errno, raised.remedy) from None

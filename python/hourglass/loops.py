@@ -56,7 +56,7 @@ def periodic(
 
     The first tick comes at once, or with `epoch_ns` (a time of `clock.now_ns()`'s scale) and `phase` at the next point of
     that grid. `budget` is CPU time that a job may take: what takes more is counted. `count` ends the
-    loop after so many ticks; without it, it goes on until `stop()`, `close()` or `break`. `on_start` is called
+    loop after that number of ticks; without it, it goes on until `stop()`, `close()` or `break`. `on_start` is called
     once in the loop's thread, when that has `policy` and `cpus` and before the first tick is due; what it
     raises comes out of the first tick (or of `with`), and policy and CPUs are given back.
 

@@ -189,7 +189,7 @@ def gap_causes(run: Run, *, ax: Optional[Axes] = None) -> Axes:
 
 
 _TOLD_APART = 1_000
-"""Intervals that can be told apart in the width of a figure."""
+"""Intervals that can be distinguished in the width of a figure."""
 
 
 def timeline(
@@ -203,8 +203,8 @@ def timeline(
     """Who ran when: a row for each thread, its intervals as rectangles, its gaps in the colours of their causes.
 
     Threads that measured latency store no intervals and have no row, unless `threads` names them.
-    Shows the run from `start_ns` to `end_ns`, ns from the run's start; without an end as much as can be told
-    apart (1 000 intervals), which the axis then says.
+    Shows the run from `start_ns` to `end_ns`, ns from the run's start; without an end as much as can be
+    distinguished (1 000 intervals), which the axis then says.
 
     Raises `hourglass.errors.InvalidError` if nothing ran in this time.
     """

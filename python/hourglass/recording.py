@@ -56,8 +56,8 @@ class Recorder(_Recorder):
     """Measures a loop of the program's own, in the thread that starts it.
 
     `period` and `deadline` (the period unless given) say when a period is hit, missed or lost. Two marks further apart than
-    `gap` are a gap; without it gaps are what kernel and CPU clock say. `records` is how many intervals there is room
-    for, `ring` keeps the newest of them, `jobs` so many periods one by one. `folder` must not exist.
+    `gap` are a gap; without it gaps are what kernel and CPU clock say. `records` is the number of intervals that fit,
+    `ring` keeps the newest of them, `jobs` is the number of periods that are stored one by one. `folder` must not exist.
 
     Raises `InvalidError` for what cannot be meant and for a folder that cannot be made.
     """

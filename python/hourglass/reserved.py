@@ -37,7 +37,7 @@ class Refused(SystemRefusedError):
 
 
 # Loads the extension module alone, by its path: nothing that it imports may start a thread. Question and
-# answer go through a file in memory that nobody else has. Python ignores two signals that the command must not.
+# answer go through a file in memory that no other process has. Python ignores two signals that the command must not.
 _CHILD = """
 import importlib.machinery, importlib.util, json, os, signal, sys
 for ignored in (signal.SIGPIPE, signal.SIGXFSZ):
@@ -173,10 +173,10 @@ def _arguments(talk: int) -> list[str]:
     ]
 
 
-def _understood(told: str, code: int) -> dict[str, Any]:
-    """What the process between told; if it was ended, what it was asked or half an answer."""
+def _understood(text: str, code: int) -> dict[str, Any]:
+    """The answer of the process between; if it was ended, its request or half an answer."""
     try:
-        answer = json.loads(told)
+        answer = json.loads(text)
     except ValueError:
         answer = None
     if not isinstance(answer, list):

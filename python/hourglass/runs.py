@@ -157,7 +157,7 @@ class Run:
 
     @cached_property
     def kernel_events(self) -> Frame:
-        """What the kernel told by its trace events, in order of time; empty if it was not traced.
+        """The kernel's trace events, in order of time; empty if it was not traced.
 
         What `a`, `b` and `value` mean depends on `kind`; the chapter on Python has the table.
         """

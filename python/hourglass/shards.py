@@ -155,7 +155,7 @@ class _Parts:
         future.add_done_callback(self._ended.put)
 
     def _renew(self, index: int, error: BaseException, losses: dict[int, list[str]], retries: int) -> None:
-        """Another pool in the place of a broken one, if there is somebody who makes it."""
+        """Another pool in the place of a broken one, if the caller can make one."""
         if isinstance(self._home, Executor):
             raise LostError(
                 f"part {index} of {self.of}: the executor is broken ({_sentence(error)}); {self._kept()}"

@@ -14,7 +14,7 @@ rest in `overruns`. What it raises goes to `sys.unraisablehook`, is counted in `
 Of expiries that wait for their functions there is room for 16,384, one a timer: what finds none calls nothing and is
 counted in `status().overruns`.
 
-A timer that nobody refers to any more is closed. All timers are closed when the interpreter ends.
+A timer without a reference is closed. All timers are closed when the interpreter ends.
 """
 
 from __future__ import annotations

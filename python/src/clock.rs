@@ -1,4 +1,4 @@
-//! The clock of the process, for Python. `hourglass/clock.py` tells what each is for.
+//! The clock of the process, for Python. `hourglass/clock.py` explains each function.
 
 use std::fs::File;
 use std::os::fd::{BorrowedFd, IntoRawFd, RawFd};
@@ -14,7 +14,7 @@ use pyo3::types::PyDict;
 use crate::errors::{ErrorKind, PyFailure};
 use crate::values::repr;
 
-/// What a bound rests on, as Python reads it.
+/// Name of a status for Python.
 fn status_word(status: Status) -> &'static str {
     match status {
         Status::OsClock => "os_clock",
@@ -49,7 +49,7 @@ fn event_word(kind: EventKind) -> &'static str {
     at.map_or("other", |at| EVENTS[at])
 }
 
-/// A moment between two others.
+/// Bounds of a time.
 #[pyclass(frozen, get_all, eq, hash, name = "Bounds", module = "hourglass.clock")]
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct PyBounds {
@@ -148,7 +148,7 @@ impl Reading {
     }
 }
 
-/// Something that happened to the clock.
+/// An event of the clock, such as a change of source.
 #[pyclass(frozen, get_all, eq, hash, module = "hourglass.clock")]
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Event {
@@ -164,7 +164,7 @@ impl Event {
     }
 }
 
-/// One thing that was found about a source.
+/// One piece of evidence about a source.
 #[pyclass(frozen, get_all, eq, hash, module = "hourglass.clock")]
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Evidence {
@@ -180,7 +180,7 @@ impl Evidence {
     }
 }
 
-/// Whether the source that serves can be relied on.
+/// Whether the source in use can be trusted.
 #[pyclass(frozen, get_all, eq, module = "hourglass.clock")]
 #[derive(Clone, PartialEq, Eq)]
 struct Trust {
@@ -223,7 +223,7 @@ fn now_ordered_ns() -> u64 {
     clock().now_ordered()
 }
 
-/// Between which two times it is, for certain, also while a daemon slews the kernel's clock; some
+/// Certain bounds of the time, also while a daemon slews the kernel's clock; some
 /// nanoseconds more than `now_ns`.
 #[pyfunction]
 #[pyo3(signature = (*, ordered = true))]
@@ -232,7 +232,7 @@ fn now_bounded(ordered: bool) -> PyBounds {
     found.into()
 }
 
-/// A reading of the counter that serves.
+/// A sample of the counter in use.
 #[pyfunction]
 fn ticks() -> PyTicks {
     let Ticks { count, epoch } = clock().ticks();
@@ -269,7 +269,7 @@ fn now_on(scale: &str) -> PyResult<Reading> {
     Ok(Reading { ns: found.ns, error_ns: Some(found.error_ns), status })
 }
 
-/// Wall-clock time, ns since 1970, with its error against UTC where somebody vouches for it.
+/// Wall-clock time, ns since 1970, with its error against UTC where that is known.
 #[pyfunction]
 fn wall() -> Reading {
     let found = clock().wall();
@@ -288,19 +288,19 @@ fn set_wall(monotonic_ns: u64, wall_ns: i64, error_ns: u64) {
     clock().set_wall(WallReference { monotonic_ns, wall_ns, error_ns });
 }
 
-/// Steers wall-clock time of this process' clock towards what a reference says.
+/// Steers wall-clock time of this process' clock towards a sample of a reference.
 #[pyfunction]
 fn steer_wall(monotonic_ns: u64, wall_ns: i64, error_ns: u64) {
     clock().steer_wall(WallReference { monotonic_ns, wall_ns, error_ns });
 }
 
-/// Lets the kernel say again what wall-clock time is.
+/// Takes wall-clock time from the kernel again.
 #[pyfunction]
 fn release_wall() {
     clock().release_wall();
 }
 
-/// The name of the source that serves: `"tsc"`, `"cntvct"`, `"hpet"` or `"monotonic"`.
+/// The name of the source in use: `"tsc"`, `"cntvct"`, `"hpet"` or `"monotonic"`.
 #[pyfunction]
 fn source() -> &'static str {
     clock().source().name()
@@ -320,36 +320,36 @@ fn set_source(py: Python<'_>, name: &str) -> PyResult<()> {
     Ok(set.map_err(|error| PyFailure::new(ErrorKind::Unsupported, error))?)
 }
 
-/// Does what is due: calibrates, judges; when to call again, ns from now. Readings do it themselves now and then.
+/// Does the maintenance that is due; returns when to call again, ns from now. Reads of the clock do it when needed.
 #[pyfunction]
 fn maintain(py: Python<'_>) -> u64 {
     py.detach(|| clock().maintain()).next_ns
 }
 
-/// Whether the source that serves can be relied on, and why.
+/// Whether the source in use can be trusted, and why.
 #[pyfunction]
 fn trust(py: Python<'_>) -> Trust {
     py.detach(|| clock().trust()).into()
 }
 
-/// The same after the whole evidence was gathered, offsets between CPUs included; about 0.1 s.
+/// Like `trust`, after an examination with all evidence, offsets between CPUs included; takes about 0.1 s.
 #[pyfunction]
 fn examine(py: Python<'_>) -> Trust {
     py.detach(|| clock().examine()).into()
 }
 
-/// The latest things that happened to the clock, oldest first.
+/// The latest events of the clock, oldest first.
 #[pyfunction]
 fn events() -> Vec<Event> {
-    let told = clock().events().into_iter().map(|event| Event {
+    let events = clock().events().into_iter().map(|event| Event {
         at_ns: event.at_ns,
         kind: event_word(event.what.kind()),
         text: event.what.to_string(),
     });
-    told.collect()
+    events.collect()
 }
 
-/// How often each kind of thing happened to the clock.
+/// Number of events of the clock by kind.
 #[pyfunction]
 fn counts(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let counted = PyDict::new(py);
@@ -359,7 +359,7 @@ fn counts(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(counted)
 }
 
-/// A descriptor of the clock's page, for `Page` in another process; whoever gets it closes it.
+/// A descriptor of the clock's page, for `Page` in another process; the caller closes it.
 #[pyfunction]
 fn share() -> PyResult<RawFd> {
     let descriptor = clock().share();
@@ -411,7 +411,7 @@ impl PyPage {
         self.0.writer().heartbeat_ns
     }
 
-    /// Whether the page is past its validity; it then tells the operating system's clock.
+    /// Whether the page is past its validity; it then gives the operating system's clock.
     #[getter]
     fn expired(&self) -> bool {
         self.0.writer().expired
@@ -427,8 +427,7 @@ fn file_of(fd: RawFd) -> PyResult<File> {
     if fd < 0 {
         return Err(PyFailure::argument("fd", format_args!("{fd} is not a file descriptor")).into());
     }
-    // SAFETY: not -1; one that is not open is told by the kernel when it is duplicated, and nothing
-    // else is done with it.
+    // SAFETY: not -1; the descriptor is only duplicated, which fails with an error if it is not open.
     let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
     let own = borrowed.try_clone_to_owned();
     Ok(File::from(own.map_err(|error| PyFailure::os(format_args!("descriptor {fd}"), &error))?))

@@ -19,7 +19,7 @@ use crate::runs::json;
 use crate::spans::DurationArg;
 
 given! {
-    /// A reservation as it is asked for; what is `None` is as the command has it.
+    /// Options of a reservation; `None` stands for the command's default.
     struct ReserveOptions {
         command: Vec<OsString>,
         budget: DurationArg,
@@ -107,7 +107,7 @@ fn kind(failure: &NoReservation) -> ErrorKind {
     }
 }
 
-/// That the words of a request make sense.
+/// Checks the words of a request.
 #[pyfunction]
 fn reserve_words(asked: &Bound<'_, PyDict>) -> PyResult<()> {
     Ok(ReserveOptions::of(asked)?.request().map(drop)?)

@@ -1,4 +1,4 @@
-//! Deadlines whose passing is told when it happens, for Python.
+//! Watched deadlines for Python: a handler is called when one passes.
 //!
 //! The thread that is late runs on: one that stood or was demoted might hold the interpreter, for which its
 //! handler would wait. What the handler's function raises goes to `sys.unraisablehook`, as with timers.
@@ -87,7 +87,7 @@ impl PyDone {
     }
 }
 
-/// What is called, as long as its watch lives.
+/// A handler's function, which is called while its watch lives.
 struct CallbackEntry {
     call: Mutex<Option<Py<PyAny>>>,
     raised: AtomicU64,
@@ -98,12 +98,12 @@ impl CallbackEntry {
         self.call.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// On the handler's thread. Whatever goes wrong resumes the thread, which never stood.
+    /// Runs on the handler's thread. After an error the watched thread goes on, since it was never stopped.
     fn call(self: Arc<CallbackEntry>, fault: &Fault) -> FaultVerdict {
-        let told = PyFault::from(fault);
+        let event = PyFault::from(fault);
         let asked = Python::try_attach(|py| {
             let call = self.cell().as_ref().map(|call| call.clone_ref(py))?;
-            let answer = call.call1(py, (told,));
+            let answer = call.call1(py, (event,));
             let verdict = answer.and_then(|answer| verdict(answer.bind(py)));
             let verdict = verdict.unwrap_or_else(|error| {
                 error.write_unraisable(py, Some(call.bind(py)));
@@ -120,7 +120,7 @@ impl CallbackEntry {
     }
 }
 
-/// What a handler's function answered.
+/// Converts the result of a handler's function.
 fn verdict(answer: &Bound<'_, PyAny>) -> PyResult<FaultVerdict> {
     if answer.is_none() {
         return Ok(FaultVerdict::Resume);
@@ -146,7 +146,7 @@ fn verdict(answer: &Bound<'_, PyAny>) -> PyResult<FaultVerdict> {
 
 /// A watch and its handler, in the thread that is watched.
 struct ActiveWatch {
-    /// First, since it is told of what the watch does.
+    /// The first field, so that it is dropped first: the watch reports to it.
     _handler: Option<DeadlineHandler>,
     watch: DeadlineWatch,
 }
@@ -263,36 +263,36 @@ impl PyWatch {
         Ok(self.live.set(ThreadOwned::for_this_thread(live)).map_err(|_| begun())?)
     }
 
-    /// A piece of work begins, whose deadline is so far from now, or at a time of `clock.now_ns()`'s scale.
+    /// Begins a piece of work with a deadline `length` from now, or at a time of `clock.now_ns()`'s scale.
     #[pyo3(signature = (length = None, *, at_ns = None))]
     fn begin(&self, length: Option<DurationArg>, at_ns: Option<TimeArg>) -> PyResult<()> {
         let deadline = deadline(length, at_ns)?;
         self.with(|watch| watch.begin_job(deadline))
     }
 
-    /// The work is over; None if none was begun.
+    /// Ends the piece of work; None without one.
     fn end(&self) -> PyResult<Option<PyDone>> {
         Ok(self.with(DeadlineWatch::end_job)?.map(PyDone::from))
     }
 
-    /// Takes a deadline without a piece of work, instead of the one in force.
+    /// Arms a deadline without a piece of work; replaces the one in force.
     #[pyo3(signature = (length = None, *, at_ns = None))]
     fn arm(&self, length: Option<DurationArg>, at_ns: Option<TimeArg>) -> PyResult<()> {
         let deadline = deadline(length, at_ns)?;
         self.with(|watch| watch.arm(deadline))
     }
 
-    /// Gives the deadline up; whether it was still ahead.
+    /// Disarms the deadline. Returns whether it was still ahead.
     fn disarm(&self) -> PyResult<bool> {
         self.with(|watch| Ok(watch.disarm()?))
     }
 
-    /// Has a fault made when the thread has used so much CPU time from now on, late by up to one tick of the kernel.
+    /// Raises a fault when the thread has used `budget` of CPU time from now on, late by up to one tick of the kernel.
     fn arm_budget(&self, budget: DurationArg) -> PyResult<()> {
         self.with(|watch| watch.arm_budget(budget.0))
     }
 
-    /// Gives the budget up.
+    /// Disarms the budget.
     fn disarm_budget(&self) -> PyResult<()> {
         self.with(|watch| {
             watch.disarm_budget();
@@ -300,7 +300,7 @@ impl PyWatch {
         })
     }
 
-    /// Where the work may be ended: raises `EndedError` if the handler has answered "end".
+    /// Raises `EndedError` if the handler has answered "end".
     fn check(&self) -> PyResult<()> {
         self.with(|watch| Ok(watch.safepoint()?))
     }
@@ -311,7 +311,7 @@ impl PyWatch {
         self.watched.get().map_or(0, WatchedHandle::faults)
     }
 
-    /// Of those, how many the handler was not told of: it was busy with others, or there is none.
+    /// Number of faults that the handler did not receive: it was busy, or there is no handler.
     #[getter]
     fn untold(&self) -> u64 {
         self.watched.get().map_or(0, WatchedHandle::undelivered)
@@ -339,7 +339,7 @@ impl PyWatch {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // Whoever has the lock makes a reference; nothing is lost if this round does not see it.
+        // The holder of the lock makes a reference; nothing is lost if this round does not see it.
         let Some(call) = self.entry.as_ref().and_then(|entry| entry.call.try_lock().ok()) else {
             return Ok(());
         };

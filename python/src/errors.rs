@@ -14,11 +14,11 @@ use pyo3::sync::PyOnceLock;
 /// What kind a failure is; `hourglass/errors.py` has an exception for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ErrorKind {
-    /// Something was given that cannot be meant: another value helps.
+    /// A value is invalid: another value helps.
     Invalid,
-    /// A handle that was closed, a thing that has ended.
+    /// A handle that was closed, or an object that has ended.
     Closed,
-    /// Somebody else uses it now.
+    /// Another call uses it now.
     Busy,
     /// It belongs to another thread.
     WrongThread,
@@ -28,7 +28,7 @@ pub(crate) enum ErrorKind {
     Exhausted,
     /// This machine cannot.
     Unsupported,
-    /// The operating system said no otherwise.
+    /// The operating system refused for another reason.
     Os,
     /// A file or folder does not hold what it should.
     Data,
@@ -41,7 +41,7 @@ pub(crate) enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// Its word, as `Error.kind` tells it.
+    /// Its name, the value of `Error.kind`.
     pub(crate) fn word(self) -> &'static str {
         match self {
             ErrorKind::Invalid => "invalid",
@@ -82,34 +82,34 @@ pub(crate) struct PyFailure {
 }
 
 impl PyFailure {
-    /// Of a kind, with a sentence that names culprit and remedy.
+    /// A failure of a kind, with a sentence that names cause and remedy.
     pub(crate) fn new(kind: ErrorKind, text: impl fmt::Display) -> PyFailure {
         PyFailure { kind, errno: None, text: text.to_string(), remedy: None }
     }
 
-    /// Something was given that cannot be meant.
+    /// A value is invalid.
     pub(crate) fn invalid(text: impl fmt::Display) -> PyFailure {
         PyFailure::new(ErrorKind::Invalid, text)
     }
 
-    /// What was given under this name cannot be meant.
+    /// The argument of this name is invalid.
     pub(crate) fn argument(name: &str, why: impl fmt::Display) -> PyFailure {
         PyFailure::invalid(format_args!("{name}: {why}"))
     }
 
-    /// The operating system said no.
+    /// The operating system refused.
     pub(crate) fn os(what: impl fmt::Display, error: &io::Error) -> PyFailure {
         let errno = error.raw_os_error();
         let kind = errno.map_or(ErrorKind::Os, ErrorKind::of_errno);
         PyFailure { errno, ..PyFailure::new(kind, format_args!("{what}: {error}")) }
     }
 
-    /// The same with the operating system's number (`errno(3)`).
+    /// Adds the operating system's number (`errno(3)`).
     pub(crate) fn with_errno(self, errno: i32) -> PyFailure {
         PyFailure { errno: (errno != 0).then_some(errno), ..self }
     }
 
-    /// The same with the line that mends it, where that is not in the sentence already.
+    /// Adds the remedy, unless the sentence already has it.
     pub(crate) fn with_remedy(self, remedy: impl fmt::Display) -> PyFailure {
         PyFailure { remedy: Some(remedy.to_string()), ..self }
     }

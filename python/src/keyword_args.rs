@@ -1,4 +1,4 @@
-//! What was given by name, in a dictionary that the package's own modules make.
+//! Keyword arguments, in a dictionary that the package's own modules make.
 //!
 //! Owns: taking values out ([`given!`]), and naming one that is of a wrong type or out of range. Must not: have defaults.
 
@@ -16,7 +16,7 @@ impl<'py> KeywordArgs<'_, 'py> {
     /// The value of this name.
     ///
     /// # Errors
-    /// `TypeError` that names it, or what its type says.
+    /// `TypeError` with its name, or the error of its type.
     pub(crate) fn take<T: FromPyObjectOwned<'py>>(&self, name: &str) -> PyResult<T> {
         let value = self.0.get_item(name)?;
         let value = value.ok_or_else(|| PyKeyError::new_err(name.to_owned()))?;

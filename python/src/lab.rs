@@ -23,7 +23,7 @@ use crate::keyword_args::given;
 use crate::runs::{RunData, json};
 use crate::spans::DurationArg;
 
-/// Nobody looks while a run goes on: that would take time from what is measured.
+/// Ignores the progress of a run: to follow it would take time from what is measured.
 pub(crate) struct NullObserver;
 
 impl ExperimentObserver for NullObserver {
@@ -40,7 +40,7 @@ impl RoundsWatch for NullObserver {
 }
 
 given! {
-    /// What a run is asked beside its workload; what is `None` is as the workload has it.
+    /// Options of a run; `None` stands for the value of the workload.
     struct Options {
         duration: Option<DurationArg>,
         warm_up: Option<DurationArg>,
@@ -132,7 +132,7 @@ pub(crate) fn refused(failure: NoRun) -> PyFailure {
     }
 }
 
-/// Measures. The second is why the run could not be kept where it should have been.
+/// Measures. The second value says why the run could not be stored.
 #[pyfunction]
 fn run(
     py: Python<'_>,

@@ -100,7 +100,7 @@ impl PyTick {
 
 #[pymethods]
 impl PyTick {
-    /// How late the job began, ns.
+    /// Latency of the job's start, ns.
     #[getter]
     fn lateness_ns(&self) -> u64 {
         self.started_ns.saturating_sub(self.expiry_ns)
@@ -123,7 +123,7 @@ impl PyTick {
     }
 }
 
-/// What a loop did so far.
+/// Counts of a loop so far.
 #[pyclass(frozen, get_all, name = "Totals", module = "hourglass.loops")]
 struct PyTotals {
     ticks: u64,
@@ -141,20 +141,20 @@ struct PyTotals {
 }
 
 impl PyTotals {
-    fn of(py: Python<'_>, told: Snapshot) -> PyResult<PyTotals> {
+    fn of(py: Python<'_>, counts: Snapshot) -> PyResult<PyTotals> {
         Ok(PyTotals {
-            ticks: told.releases,
-            completed: told.jobs,
-            hit: told.jobs - told.misses,
-            missed: told.misses,
-            lost: told.lost,
-            overruns: told.overruns,
-            late: told.late,
-            drift_ns: told.drift_ns,
-            cost_overruns: told.cost_overruns,
-            cpu_ns: told.cpu_ns,
-            latency: Py::new(py, PyDistribution(told.latency))?,
-            response: Py::new(py, PyDistribution(told.response))?,
+            ticks: counts.releases,
+            completed: counts.jobs,
+            hit: counts.jobs - counts.misses,
+            missed: counts.misses,
+            lost: counts.lost,
+            overruns: counts.overruns,
+            late: counts.late,
+            drift_ns: counts.drift_ns,
+            cost_overruns: counts.cost_overruns,
+            cpu_ns: counts.cpu_ns,
+            latency: Py::new(py, PyDistribution(counts.latency))?,
+            response: Py::new(py, PyDistribution(counts.response))?,
         })
     }
 }
@@ -179,7 +179,7 @@ impl ActiveLoop {
         self.previous.map_or(0, |job| job.number + 1)
     }
 
-    /// The body of the last tick is over.
+    /// Ends the job of the last tick.
     fn complete(&mut self) {
         if let Some(job) = self.job.take() {
             self.previous = Some(self.task.complete(job));
@@ -354,7 +354,7 @@ impl PyPeriodic {
 
     /// Ends the loop and puts back policy and CPUs, in its own thread. What it counted stays.
     fn close(&self) -> PyResult<()> {
-        // A signal's handler cannot close what it interrupted, and is told so: it is not closed then.
+        // A signal's handler cannot close what it interrupted: it gets an error, and the task stays open.
         self.end()?;
         self.closed.store(true, Ordering::Relaxed);
         Ok(())
@@ -371,29 +371,32 @@ impl PyPeriodic {
         Ok(false)
     }
 
-    /// What it did so far; may be read by any thread, and when it is over.
+    /// Counts of the loop so far; any thread may read them, also after its end.
     #[getter]
     fn totals(&self, py: Python<'_>) -> PyResult<PyTotals> {
-        let told = self.statistics.get().map(TaskStatistics::read).unwrap_or_default();
-        PyTotals::of(py, told)
+        let counts = self.statistics.get().map(TaskStatistics::read).unwrap_or_default();
+        PyTotals::of(py, counts)
     }
 
     /// Jobs that were complete in time.
     #[getter]
     fn hit(&self) -> u64 {
-        self.statistics.get().map(TaskStatistics::read).map_or(0, |told| told.jobs - told.misses)
+        self.statistics
+            .get()
+            .map(TaskStatistics::read)
+            .map_or(0, |counts| counts.jobs - counts.misses)
     }
 
     /// Jobs that were complete after their deadline.
     #[getter]
     fn missed(&self) -> u64 {
-        self.statistics.get().map(TaskStatistics::read).map_or(0, |told| told.misses)
+        self.statistics.get().map(TaskStatistics::read).map_or(0, |counts| counts.misses)
     }
 
     /// Periods that had no job, since an earlier one was still running.
     #[getter]
     fn lost(&self) -> u64 {
-        self.statistics.get().map(TaskStatistics::read).map_or(0, |told| told.lost)
+        self.statistics.get().map(TaskStatistics::read).map_or(0, |counts| counts.lost)
     }
 }
 

@@ -14,7 +14,7 @@ use crate::spans::{DurationArg, TimeArg};
 use crate::thread_owned::{ThreadBound, ThreadOwned};
 use crate::values::repr;
 
-/// The most that may be recorded: 24 bytes each.
+/// Maximum number of records, 24 bytes each.
 const MOST_RECORDS: u64 = 1 << 32;
 
 const LOOP: &str = "recorder";
@@ -36,7 +36,7 @@ impl PyDeadlines {
     }
 }
 
-/// What was found: the document of a run, and where it was kept.
+/// The document of a run, and its folder if it was stored.
 struct RunOutput {
     document: String,
     folder: Option<PathBuf>,
@@ -171,7 +171,7 @@ impl PyRecorder {
             Some(Err(error)) => (None, Some(error)),
             None => (None, None),
         };
-        // It was taken above, so that nobody was here before.
+        // The recorder was taken above, so the cell is still empty.
         let _ = self.found.set(RunOutput { document, folder });
         match refused {
             Some(error) => Err(PyFailure::new(ErrorKind::Os, error))?,
@@ -185,7 +185,7 @@ impl PyRecorder {
         self.found.get().map(|found| found.document.as_str())
     }
 
-    /// Where the run was kept; None before the end, or if it was not.
+    /// Folder of the run; None before the end, or if the run was not stored.
     #[getter]
     fn kept(&self) -> Option<&PathBuf> {
         self.found.get()?.folder.as_ref()

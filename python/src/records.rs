@@ -1,6 +1,6 @@
-//! What the records of a run are called as columns.
+//! The columns of a run's records.
 //!
-//! Owns: names and order of the columns, and -1 for what is not known. Must not: read a folder.
+//! Owns: names and order of the columns, and -1 for an unknown value. Must not: read a folder.
 
 use hourglass_lab::infer::cause::{AttributedGap, CauseBasis, GapBreakdown, Successor};
 use hourglass_lab::model::{
@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use crate::tables::Cell::{Count, Real, Whole};
 use crate::tables::Layout;
 
-/// Stands for what is not known, where a value is never negative.
+/// Stands for an unknown value in columns without negative values.
 const NOT_KNOWN: i64 = -1;
 
 fn or_not_known(value: Option<impl Into<i64>>) -> i64 {
@@ -68,7 +68,7 @@ fn code_of(cause: Cause) -> i64 {
     (0..).zip(Cause::ALL).find(|(_, of)| *of == cause).map_or(NOT_KNOWN, |(code, _)| code)
 }
 
-/// Who had the CPU: a thread of the run, or another one by the kernel's number.
+/// The occupant of the CPU: a thread of the run, or another one by the kernel's number.
 fn successor(of: &AttributedGap, by_kernel: bool) -> i64 {
     match of.to_thread {
         Some(Successor::OfRun(thread)) if !by_kernel => thread.into(),

@@ -17,7 +17,7 @@ use crate::errors::{ErrorKind, PyFailure};
 use crate::spans::{DurationArg, TimeArg};
 use crate::values::repr;
 
-/// What a reservation delivered.
+/// Processor time that a reservation delivered.
 #[pyclass(frozen, get_all, eq, hash, name = "Supply", module = "hourglass.reserve")]
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct PySupply {
@@ -36,7 +36,7 @@ impl PySupply {
     }
 }
 
-/// What stands in the way, as a kind.
+/// The exception for a refusal.
 fn refused(refusal: &Refusal) -> PyFailure {
     let kind = match refusal.id {
         Obstacle::Capability | Obstacle::Owner | Obstacle::GroupBudget => ErrorKind::Permission,
@@ -64,7 +64,7 @@ fn number(thread: Option<u32>) -> Result<u32, PyFailure> {
 /// Processor time for a thread: a budget in every period, by the kernel's deadline class.
 ///
 /// A context manager that puts the calling thread (or the one of that number, `threading.get_native_id()`) under
-/// the reservation and takes it out again. `soft` lets it use what nobody reserved, too. Threads that it
+/// the reservation and takes it out again. `soft` lets it use unreserved time, too. Threads that it
 /// starts meanwhile are not under it. Threads of other users' processes only root may name.
 #[pyclass(frozen, name = "Reservation", module = "hourglass.reserve")]
 struct PyReservation {
@@ -101,7 +101,7 @@ impl PyReservation {
         Ok(PyReservation { request, thread, reserved: Mutex::new(None) })
     }
 
-    /// That it would be taken; raises what stands in the way. Changes nothing.
+    /// Raises an exception if the kernel would refuse the reservation. Changes nothing.
     fn check(&self) -> PyResult<()> {
         let thread = number(self.thread)?;
         admission::ownership(hourglass_lab::reservations::backend::BackendKind::Deadline, thread)
@@ -127,7 +127,7 @@ impl PyReservation {
         Ok(())
     }
 
-    /// What it delivered until now.
+    /// Processor time that it delivered until now.
     fn supply(&self) -> PyResult<PySupply> {
         let mut reserved = self.reserved();
         let text = "the reservation is not in force: begin it first";
@@ -162,7 +162,7 @@ impl PyReservation {
     }
 }
 
-/// Tells a monitor (`hourglass reserve --smt`) how far a job is, by two stores to shared memory.
+/// Reports the progress of a job to a monitor (`hourglass reserve --smt`), by two stores to shared memory.
 #[pyclass(frozen, name = "Progress", module = "hourglass.reserve")]
 struct PyProgress(Mutex<Option<Progress>>);
 
@@ -206,7 +206,7 @@ impl PyProgress {
         self.with(|progress| progress.job())
     }
 
-    /// When the first period after `now_ns` begins on the monitor's grid; None where it told none.
+    /// Start of the first period after `now_ns` on the monitor's grid; None if the monitor gave no grid.
     fn next_release_ns(&self, now_ns: TimeArg) -> PyResult<Option<u64>> {
         self.with(|progress| progress.next_release_ns(now_ns.0))
     }
@@ -230,7 +230,7 @@ impl PyProgress {
 /// The page of the process, opened by the first report.
 static OWN: Mutex<Option<Progress>> = Mutex::new(None);
 
-/// `done` of `total` is done: tells the monitor how far the program's job is, by the page of the process.
+/// `done` of `total` is done: reports it to the monitor by the page of the process.
 #[pyfunction]
 fn progress(done: u64, total: u64) -> PyResult<()> {
     let mut own = OWN.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! Runs: what was measured, from memory or from a run folder.
+//! Runs and their records, from memory or from a run folder.
 //!
 //! Owns: the border over which a run's document and records go. Must not: read files itself, compute.
 
@@ -28,11 +28,11 @@ pub(crate) struct RunData {
 enum Records {
     /// In a folder, read as they are asked for.
     Kept(Box<OpenRun>, PathBuf),
-    /// Here.
+    /// In memory.
     Held(Box<InMemoryRun>),
 }
 
-/// The records of a run that was not kept.
+/// The records of a run that was not stored.
 struct InMemoryRun {
     intervals: Vec<Interval>,
     gaps: Vec<AttributedGap>,
@@ -40,7 +40,7 @@ struct InMemoryRun {
     wake_ups: Vec<WakeUp>,
 }
 
-/// What the folder's reader says.
+/// The exception for an error of the folder's reader.
 fn damaged(error: impl std::fmt::Display) -> PyFailure {
     PyFailure::new(ErrorKind::Data, error)
 }
@@ -155,7 +155,7 @@ impl RunData {
         py.detach(|| self.read_gaps())?.into_python(py)
     }
 
-    /// What the kernel told, in order of time.
+    /// The kernel's trace events, in order of time.
     fn kernel_events<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         py.detach(|| self.read_kernel_events())?.into_python(py)
     }

@@ -76,7 +76,7 @@ pub(crate) fn policy(text: &str) -> Result<Scheduling, PyFailure> {
     }
 }
 
-/// What the kernel refused, as an exception.
+/// The exception for a refusal of the kernel.
 pub(crate) fn failure(error: TakeError) -> PyFailure {
     match &error {
         TakeError::Refused(refusal) => {
@@ -90,7 +90,7 @@ pub(crate) fn failure(error: TakeError) -> PyFailure {
     }
 }
 
-/// What a thread was given until it is put back; at the latest when this is dropped, by whatever thread.
+/// Guard of a thread's policy and CPUs; restores them when it is dropped, in any thread.
 #[derive(Default)]
 pub(crate) struct SchedulingGuard(Mutex<Option<SchedulingChange>>);
 
@@ -99,10 +99,10 @@ impl SchedulingGuard {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives the calling thread a policy and CPUs, if any are asked for.
+    /// Sets the policy and CPUs of the calling thread, if given.
     ///
     /// # Errors
-    /// `Busy` if a thread has them by this already; what the kernel refuses.
+    /// `Busy` if this guard already serves a thread; a refusal of the kernel.
     pub(crate) fn take(
         &self,
         scheduling: Scheduling,
@@ -124,7 +124,7 @@ impl SchedulingGuard {
         Ok(())
     }
 
-    /// Puts back what was.
+    /// Restores the former policy and CPUs.
     pub(crate) fn restore(&self) -> Result<(), PyFailure> {
         let given = self.cell().take().map_or(Ok(()), SchedulingChange::restore);
         given.map_err(|error| PyFailure::os("the thread keeps its policy", &error))
@@ -133,7 +133,7 @@ impl SchedulingGuard {
 
 impl Drop for SchedulingGuard {
     fn drop(&mut self) {
-        // Nobody hears of a refusal here; `close` and the end of a `with` tell it.
+        // A drop cannot report a refusal; `close` and the end of a `with` raise it.
         let _ = self.restore();
     }
 }

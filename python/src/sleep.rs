@@ -19,11 +19,11 @@ use crate::errors::{ErrorKind, PyFailure};
 use crate::spans::{DurationArg, TimeArg};
 use crate::values::repr;
 
-/// For so long nobody looks whether a signal came, ns. The last part of a sleep is of up to two, so that
-/// Ctrl-C is heard within 30 ms, where 50 are promised; a wake-up so often costs some 0.05 % of a CPU.
+/// Time between two checks for signals, ns. The last part of a sleep takes up to two of these, so that Ctrl-C
+/// works within 30 ms, where 50 are promised; these wake-ups cost some 0.05 % of a CPU.
 const SLICE_NS: u64 = 15_000_000;
 
-/// How a sleep went.
+/// Result of a sleep.
 #[pyclass(frozen, get_all, eq, hash, name = "Slept", module = "hourglass.sleep")]
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct PySlept {
@@ -60,7 +60,7 @@ impl From<SleepOutcome> for PySlept {
 
 #[pymethods]
 impl PySlept {
-    /// How long after its deadline the sleep ended, ns; 0 if an interrupt ended it before.
+    /// Latency of the sleep's end after its deadline, ns; 0 if an interrupt ended it before.
     #[getter]
     fn miss_ns(&self) -> u64 {
         self.woke_ns.saturating_sub(self.deadline_ns)
@@ -96,7 +96,7 @@ impl PyInterrupt {
         self.0.interrupt();
     }
 
-    /// Lets sleeps last again; tells whether it was set.
+    /// Clears the interrupt. Returns whether it was set.
     fn clear(&self) -> bool {
         self.0.clear()
     }
@@ -107,7 +107,7 @@ impl PyInterrupt {
     }
 }
 
-/// How a sleeper is to sleep, by its words.
+/// Settings of a sleeper, from its keyword arguments.
 pub(crate) fn settings_of(policy: &str, hz: Option<u32>) -> Result<SleeperSettings, PyFailure> {
     match (policy, hz) {
         ("learned", None) => Ok(SleeperSettings::DEFAULT),
@@ -196,14 +196,14 @@ impl PySleeper {
         sleep_until(py, &mut sleeper, deadline_ns.0).map(PySlept::from)
     }
 
-    /// Sleeps so long from now.
+    /// Sleeps for `length` from now.
     fn sleep_for(&self, py: Python<'_>, length: DurationArg) -> PyResult<PySlept> {
         let length_ns = length.not_negative("length")?;
         let mut sleeper = self.sleeper()?;
         sleep_for(py, &mut sleeper, length_ns).map(PySlept::from)
     }
 
-    /// Sleeps until the clock's counter has counted so many ticks from now.
+    /// Sleeps until the clock's counter has counted `count` ticks from now.
     fn sleep_ticks(&self, py: Python<'_>, count: u64) -> PyResult<PySlept> {
         let mut sleeper = self.sleeper()?;
         let sleeper = &mut *sleeper;
@@ -231,7 +231,7 @@ impl PySleeper {
         self.interrupter.interrupt();
     }
 
-    /// Lets them last again; tells whether there was an interrupt.
+    /// Clears a pending interrupt of the sleeper. Returns whether one was pending.
     fn clear(&self) -> bool {
         self.interrupter.clear()
     }
@@ -248,7 +248,7 @@ fn hears_signals(py: Python<'_>) -> PyResult<bool> {
 /// that has no signals to hear.
 ///
 /// # Errors
-/// What a signal's handler raised.
+/// The exception of a signal's handler.
 pub(crate) fn come_near(py: Python<'_>, sleeper: &mut Sleeper, deadline_ns: u64) -> PyResult<u64> {
     let begun_ns = sleeper.now_ns();
     if deadline_ns.saturating_sub(begun_ns) <= 2 * SLICE_NS || !hears_signals(py)? {
@@ -264,20 +264,20 @@ pub(crate) fn come_near(py: Python<'_>, sleeper: &mut Sleeper, deadline_ns: u64)
     near.map(|()| sleeper.now_ns().saturating_sub(begun_ns))
 }
 
-/// What is left of a sleep by the counter.
+/// The remaining part of a sleep by the counter.
 enum RemainingSleep {
-    /// So many ticks.
+    /// Remaining ticks.
     Ticks(u64),
     /// The clock has left its counter: the rest goes by time.
     Until(u64),
 }
 
-/// The same for so many ticks of the clock's counter from now.
+/// Sleeps until shortly before the clock's counter has counted `count` ticks from now.
 fn come_near_ticks(py: Python<'_>, sleeper: &mut Sleeper, count: u64) -> PyResult<RemainingSleep> {
     /// Counter and clock differ by less in their rates: what a part of is left for the next round.
     const PART: u64 = 1_000;
     let begun = clock().ticks();
-    // Longer differences than 2^63 are told as negative ones.
+    // A difference above 2^63 would read as a negative one.
     let end = |ticks: u64| Ticks { count: begun.count.wrapping_add(ticks), epoch: begun.epoch };
     let end = end(count.min(u64::MAX / 2));
     let mut deadline_ns = None;
@@ -367,7 +367,7 @@ fn own_sleep_until(
     own_sleep(interrupt, |sleeper| sleep_until(py, sleeper, deadline_ns.0))
 }
 
-/// Sleeps so long from now: whole nanoseconds, a text such as `"1.5ms"`, or a timedelta.
+/// Sleeps for `length` from now: whole nanoseconds, a text such as `"1.5ms"`, or a timedelta.
 #[pyfunction(name = "sleep_for")]
 #[pyo3(signature = (length, *, interrupt = None))]
 fn own_sleep_for(
@@ -379,7 +379,7 @@ fn own_sleep_for(
     own_sleep(interrupt, |sleeper| sleep_for(py, sleeper, length_ns))
 }
 
-/// Sleeps so many nanoseconds from now.
+/// Sleeps for `length_ns` nanoseconds from now.
 #[pyfunction]
 #[pyo3(signature = (length_ns, *, interrupt = None))]
 fn sleep_ns(

@@ -1,7 +1,7 @@
 //! Lengths of time as Python writes them.
 //!
 //! Owns: the one way to read them: `1_000_000` (ns), `"1ms"` (the command's own words), a
-//! `datetime.timedelta`. Must not: take a `float`, of which nobody knows the unit.
+//! `datetime.timedelta`. Must not: take a `float`, whose unit is unknown.
 
 use hourglass_time::Span;
 use pyo3::Borrowed;
@@ -97,7 +97,7 @@ fn whole_ns(given: &Bound<'_, PyAny>) -> PyResult<i64> {
     })
 }
 
-/// Of a `datetime.timedelta`, which counts in whole microseconds; `None` if it is none.
+/// Converts a `datetime.timedelta`, which counts in whole microseconds, to ns; `None` for another type.
 fn timedelta_ns(given: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
     let part = |name: &str| -> PyResult<i64> { given.getattr(name)?.extract() };
     if class_of(given)? != "timedelta" {

@@ -5,7 +5,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-/// How a column is taken from a row. Each value takes eight bytes, as the machine has them.
+/// Takes the value of a column from a row: eight bytes in the machine's order.
 pub(crate) enum Cell<T> {
     /// A whole number.
     Whole(fn(&T) -> i64),

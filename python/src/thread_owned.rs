@@ -1,7 +1,7 @@
-//! What belongs to one thread though Python may hand it to any.
+//! Values that belong to one thread, although Python may hand them to any thread.
 //!
-//! Owns: the test which thread calls, and that nobody is in the middle of it (a signal's handler runs
-//! within a wait). Must not: hand out what is within to another thread than the owner.
+//! Owns: the check that the owner calls, and that no call of it is in progress (a signal's handler runs
+//! within a wait). Must not: hand out the value to another thread than the owner.
 
 use std::cell::{RefCell, RefMut};
 use std::process;
@@ -32,7 +32,7 @@ impl<T> ThreadOwned<T> {
         ThreadOwned { owner: thread::current().id(), process: process::id(), thing }
     }
 
-    /// That this is no forked child, for what has memory or threads that those do not get.
+    /// Checks that this is no forked child, for values with memory or threads that a child lacks.
     ///
     /// # Errors
     /// `Forked`.
@@ -84,7 +84,7 @@ impl<T> ThreadOwned<T> {
         })
     }
 
-    /// Takes it, once.
+    /// Takes the value, once.
     ///
     /// # Errors
     /// `WrongThread`, `Busy`.

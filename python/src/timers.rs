@@ -1,9 +1,9 @@
 //! Timers with call-backs, for Python.
 //!
 //! Call-backs are deferred actions: they run one after the other on a thread of the service that takes the
-//! interpreter for each. What one raises goes to `sys.unraisablehook`, since nobody waits for it. A
-//! timer holds its call-back, and the service only a weak handle on that, so that a timer which nobody
-//! has any more is terminated, also where it and its call-back hold each other.
+//! interpreter for each. What one raises goes to `sys.unraisablehook`, since no caller waits for it. A
+//! timer holds its call-back, and the service only a weak handle on that, so that a timer without a
+//! reference is terminated, also where it and its call-back hold each other.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -27,12 +27,12 @@ struct ProcessTimers {
     process: u32,
     class: ActionClass,
     owner: Owner,
-    /// Last, since it ends when nobody has it any more.
+    /// The last field, so that it is dropped last: without a handle the service ends.
     _service: TimerService,
 }
 
-/// So many timers may wait for their functions at one moment, some 60 bytes each. The interpreter is slow
-/// against an engine, so that they pile up where timers are many.
+/// Number of timers that may wait for their functions at one moment, some 60 bytes each. They queue up with
+/// many timers, since the interpreter is slower than an engine.
 const ROOM: usize = 16_384;
 
 static SERVICE: Mutex<Option<ProcessTimers>> = Mutex::new(None);
@@ -74,7 +74,7 @@ fn timer(
     owner.timer_with(TimerSettings { base, on_set, action, engine: None })
 }
 
-/// What is called, as long as its timer lives.
+/// A timer's function, which is called while the timer lives.
 struct Callback {
     call: Mutex<Option<Py<PyAny>>>,
     raised: AtomicU64,
@@ -87,11 +87,11 @@ impl Callback {
 
     /// On the service's thread; not at all if the interpreter is about to end.
     fn call(self: Arc<Callback>, expiration: &Expiration) {
-        let told = PyExpiration::from(*expiration);
+        let event = PyExpiration::from(*expiration);
         Python::try_attach(|py| {
             let call = self.cell().as_ref().map(|call| call.clone_ref(py));
             let Some(call) = call else { return };
-            if let Err(error) = call.call1(py, (told,)) {
+            if let Err(error) = call.call1(py, (event,)) {
                 error.write_unraisable(py, Some(call.bind(py)));
                 // The hook is Python code, in which another thread may have its turn: an exception is counted after the hook had it.
                 self.raised.fetch_add(1, Ordering::Relaxed);
@@ -133,7 +133,7 @@ impl PyExpiration {
     }
 }
 
-/// What a timer is doing.
+/// State of a timer.
 #[pyclass(frozen, get_all, eq, hash, name = "TimerStatus", module = "hourglass.timers")]
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct PyStatus {
@@ -174,8 +174,8 @@ fn failure(error: ServiceError) -> PyFailure {
 /// `clock` is `"monotonic"`, `"boottime"`, `"realtime"` or `"tai"`; with `expire_on_set` it expires at once
 /// when that clock is set. The function is called with an `Expiration`, on a thread of the timer service,
 /// which takes the interpreter for it; functions of all timers run one after the other. What it raises goes to
-/// `sys.unraisablehook`, is counted in `status().raised`, and ends nothing. A timer that nobody refers to any
-/// more is closed.
+/// `sys.unraisablehook`, is counted in `status().raised`, and ends nothing. A timer without a reference
+/// is closed.
 #[pyclass(frozen, weakref, name = "Timer", module = "hourglass.timers")]
 struct PyTimer {
     timer: Mutex<Option<Timer>>,
@@ -235,7 +235,7 @@ impl PyTimer {
         Ok(PyTimer { timer: Mutex::new(Some(made)), callback })
     }
 
-    /// Expires so long from now, and then `every` so often.
+    /// Expires `length` from now, and then once in every `every`.
     #[pyo3(signature = (length, *, every = None, slack = None))]
     fn after(
         &self,
@@ -260,7 +260,7 @@ impl PyTimer {
         self.arm(TimerSpec::at(expiry_ns), every, slack)
     }
 
-    /// Cancels it; tells whether there was something to cancel. With `next_only` a periodic timer stays armed
+    /// Cancels the timer. Returns whether there was an expiry to cancel. With `next_only` a periodic timer stays armed
     /// for the expiry after the next one.
     #[pyo3(signature = (*, next_only = false))]
     fn cancel(&self, next_only: bool) -> PyResult<bool> {
@@ -268,7 +268,7 @@ impl PyTimer {
         Ok(self.timer()?.cancel(which).map_err(failure)?)
     }
 
-    /// What it is doing.
+    /// State of the timer.
     fn status(&self) -> PyResult<PyStatus> {
         let found = self.timer()?.status().map_err(failure)?;
         Ok(PyStatus {
@@ -308,7 +308,7 @@ impl PyTimer {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // Whoever has the lock makes a reference; nothing is lost if this round does not see it.
+        // The holder of the lock makes a reference; nothing is lost if this round does not see it.
         match self.callback.call.try_lock() {
             Ok(call) => call.as_ref().map_or(Ok(()), |call| visit.call(call)),
             Err(_) => Ok(()),

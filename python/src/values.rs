@@ -1,4 +1,4 @@
-//! What values of Python have in common, those that Rust makes and those that it is given.
+//! Common functions for values of Python, made by Rust or given to it.
 //!
 //! Owns: their texts. Python looks for signals where it makes one, and `Display` of PyO3 drops what a
 //! handler raises there: Ctrl-C would be lost, and the text another one. So nothing here uses that.
@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 /// A value as text, as `str` has it.
 ///
 /// # Errors
-/// What its `__str__` or a signal's handler raised.
+/// The exception of its `__str__`, or of a signal's handler.
 pub(crate) fn shown(value: &Bound<'_, PyAny>) -> PyResult<String> {
     Ok(value.str()?.to_string_lossy().into_owned())
 }
@@ -29,7 +29,7 @@ pub(crate) fn is_overflow(py: Python<'_>, error: &PyErr) -> bool {
     error.is_instance_of::<PyOverflowError>(py)
 }
 
-/// How a value shows itself: its class and the attributes of these names.
+/// The text of a value: its class and the attributes of these names.
 pub(crate) fn repr(value: &Bound<'_, PyAny>, names: &[&str]) -> PyResult<String> {
     let mut shown = class_of(value)? + "(";
     for (at, name) in names.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What the scheduler took from a span of a program, for Python.
+//! Spans of a program and their losses, for Python.
 //!
 //! Owns: spans as Python holds them, which any thread may hold and only their own may end.
 //! Must not: let the interpreter go: a span is about the thread that runs the program.
@@ -15,7 +15,7 @@ use crate::values::repr;
 
 const SPAN: &str = "span";
 
-/// What the scheduler took from a span.
+/// The loss of a span.
 #[pyclass(frozen, get_all, name = "Loss", module = "hourglass.witness")]
 pub(crate) struct PyLoss {
     length_ns: u64,
@@ -129,7 +129,7 @@ impl PySpan {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The open span, taken out: it is over, or another one takes its place.
+    /// Takes the open span out, to end it or to replace it.
     fn take(state: &mut State) -> Result<OpenSpan, PyFailure> {
         let State::Open(open) = state else {
             let text = "the span does not go on: resume it before";
@@ -170,7 +170,7 @@ impl PySpan {
         Ok(())
     }
 
-    /// The span's task waits, or moves to another thread. What happens meanwhile is not the span's.
+    /// Pauses the span while its task waits or moves to another thread. It loses nothing meanwhile.
     fn pause(&self) -> PyResult<()> {
         let mut state = self.state();
         let open = PySpan::take(&mut state)?;
@@ -182,7 +182,7 @@ impl PySpan {
     fn end(&self) -> PyResult<Option<PyLoss>> {
         let mut state = self.state();
         if let State::Paused(travelling) = *state {
-            // What it lost is told by a span that goes on for no time.
+            // A paused span is attached for an instant, so that its end returns the loss.
             *state = State::Open(ThreadOwned::for_this_thread(witness()?.attach(travelling)));
         }
         let open = PySpan::take(&mut state)?;

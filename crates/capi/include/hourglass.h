@@ -36,8 +36,8 @@
  *              function but those that would wait for them. `user` is handed to them as it is, and `release`,
  *              if not NULL, is called with it exactly once, on any thread, when no call-back will be called
  *              with it any more; also if the function that was given it fails.
- *   fork       a child must not use what its parent made, but for reading the clock; where that can be
- *              told the answer is HG_FORKED.
+ *   fork       a child must not use what its parent made, but for reading the clock; where that is
+ *              recognised the answer is HG_FORKED.
  */
 #ifndef HOURGLASS_H
 #define HOURGLASS_H
@@ -82,7 +82,7 @@ enum {
     HG_NULL = 10,          /* an address or a handle is null */
     HG_STALE = 11,         /* a handle was freed, or never was made */
     HG_INVALID = 12,       /* a value cannot be meant */
-    HG_BUSY = 13,          /* somebody uses it now */
+    HG_BUSY = 13,          /* another call uses it now */
     HG_WRONG_THREAD = 14,  /* it belongs to another thread */
     HG_OTHER_VERSION = 15, /* header and library, or page and library, do not fit */
     /* What the machine refuses. */
@@ -158,8 +158,8 @@ typedef struct hg_bounds {
 } hg_bounds;
 
 /* The calibration page of this process' clock: 64 words that a thread of the process writes, with a
- * sequence lock. Its layout is version 1, which the symbol's name says; nobody reads it but the functions
- * below. */
+ * sequence lock. Its layout is version 1, which the symbol's name says; only the functions below
+ * read it. */
 extern const uint64_t *const hg_clock_page_v1;
 
 /* The same reads by a call: what the inline ones fall back to.
@@ -422,7 +422,7 @@ typedef struct hg_elapsed {
  * Threads: any. Signals: safe. Errors: none. Free: nothing. */
 hg_ticks hg_clock_ticks(void);
 
-/* The time between two readings at the rate of CLOCK_MONOTONIC_RAW, which nobody slews.
+/* The time between two readings at the rate of CLOCK_MONOTONIC_RAW, which is never slewed.
  * Threads: any. Signals: no. Errors: HG_NULL, HG_MIXED_TICKS. Free: nothing. */
 hg_status hg_clock_elapsed(hg_ticks first, hg_ticks second, hg_elapsed *elapsed, hg_error *error);
 
@@ -448,7 +448,7 @@ hg_status hg_now_on(int32_t scale, hg_scale_time *time, hg_error *error);
 
 /* Who vouches for wall-clock time. */
 enum {
-    HG_WALL_UNKNOWN = 0,      /* nobody */
+    HG_WALL_UNKNOWN = 0,      /* no source */
     HG_WALL_SYNCHRONISED = 1, /* the kernel's synchroniser, at this read */
     HG_WALL_BY_HAND = 2,      /* it was set by hg_wall_set */
     HG_WALL_STEERED = 3       /* it is steered by hg_wall_steer */
@@ -456,7 +456,7 @@ enum {
 
 typedef struct hg_wall_time {
     int64_t ns;        /* since 1970 */
-    uint64_t error_ns; /* bound on the error against UTC; UINT64_MAX if nobody vouches for it */
+    uint64_t error_ns; /* bound on the error against UTC; UINT64_MAX if it is unknown */
     uint32_t status;   /* HG_WALL_* */
     uint32_t reserved;
 } hg_wall_time;
@@ -709,7 +709,7 @@ enum {
     HG_DELAY_NONE = 0,         /* it did not, by more than 1 us */
     HG_DELAY_ALREADY_PAST = 1, /* the deadline had passed when it was asked for */
     HG_DELAY_WOKEN_LATE = 2,   /* the kernel woke the thread late, or it was stopped (SIGSTOP), which looks the same */
-    HG_DELAY_PREEMPTED = 3,    /* the CPU was given to somebody else */
+    HG_DELAY_PREEMPTED = 3,    /* another thread got the CPU */
     HG_DELAY_STALLED = 4       /* an interrupt, the firmware, a hypervisor, or a stop */
 };
 
@@ -718,8 +718,8 @@ typedef struct hg_slept {
     uint64_t woke_ns; /* the reading that ended it; never before the deadline unless interrupted */
     uint64_t kernel_ns;       /* time in the kernel */
     uint64_t spin_ns;         /* time spinning */
-    uint64_t margin_ns;       /* so long before the deadline the kernel was to wake it */
-    uint64_t longest_step_ns; /* the longest time between two looks at the clock in the spin */
+    uint64_t margin_ns;       /* time before the deadline at which the kernel was to wake it */
+    uint64_t longest_step_ns; /* the longest time between two samples of the clock in the spin */
     uint32_t delay;           /* HG_DELAY_*: why it ended late */
     bool interrupted;
     uint8_t reserved[3];
@@ -733,12 +733,12 @@ typedef struct hg_slept {
 hg_status hg_sleep_until(uint64_t deadline_ns, hg_interrupt *interrupt, hg_slept *slept,
                          hg_error *error);
 
-/* Sleeps so long from now; the rest as hg_sleep_until.
+/* Sleeps for a length of time from now; the rest as hg_sleep_until.
  * Threads: any, each for itself. Signals: no. Errors: HG_INTERRUPTED, HG_INVALID, as there. Free: nothing. */
 hg_status hg_sleep_for(uint64_t length_ns, hg_interrupt *interrupt, hg_slept *slept,
                        hg_error *error);
 
-/* Sleeps until the clock's counter has counted so many ticks from now; the rest as hg_sleep_until.
+/* Sleeps until the clock's counter has counted `count` ticks from now; the rest as hg_sleep_until.
  * Threads: any, each for itself. Signals: no. Errors: HG_INTERRUPTED, HG_INVALID, as there. Free: nothing. */
 hg_status hg_sleep_ticks(uint64_t count, hg_interrupt *interrupt, hg_slept *slept,
                          hg_error *error);
@@ -769,7 +769,7 @@ typedef struct hg_sleep_settings {
     uint32_t reserved;          /* 0 */
     uint64_t longest_margin_ns; /* at most 500,000 are ever learnt */
     uint64_t seed_ns;           /* what the kernel is thought to be late by at first */
-    uint32_t sample_every;      /* of so many sleeps that would be spun, one waits */
+    uint32_t sample_every;      /* of this number of sleeps that would spin, one waits */
     uint32_t ends_when;         /* HG_ENDS_* */
 } hg_sleep_settings;
 
@@ -823,8 +823,8 @@ hg_status hg_sleeper_interrupt(hg_sleeper sleeper);
  * Threads: any. Signals: safe. Errors: none. Free: nothing. */
 bool hg_sleeper_clear(hg_sleeper sleeper);
 
-/* The margin that a sleep of that length would have here and now. 0 if none was learnt, and in any other
- * thread than the one that slept by it last: a margin is that thread's, and nobody is in its way.
+/* The margin that a sleep of that length would have here and now. 0 if no margin was learnt, and in any other
+ * thread than the one that slept by it last: a margin is that thread's, which never waits for others.
  * Threads: the one that slept by it last. Signals: no. Errors: none. Free: nothing. */
 uint64_t hg_sleeper_margin(hg_sleeper sleeper, uint64_t length_ns);
 
@@ -936,7 +936,7 @@ typedef struct hg_scheduling {
     uint64_t runtime_ns;
     uint64_t deadline_ns;
     uint64_t period_ns;
-    bool reclaim; /* may use bandwidth that nobody reserved */
+    bool reclaim; /* may use unreserved bandwidth */
     uint8_t reserved[7];
 } hg_scheduling;
 
@@ -951,7 +951,7 @@ typedef void (*hg_release_fn)(void *user);
  * verdict was to end the thread: it releases what it holds and returns from its function. */
 
 enum {
-    HG_STRENGTH_NOTIFY = 0, /* its handler is told; the thread runs on */
+    HG_STRENGTH_NOTIFY = 0, /* its handler is called; the thread runs on */
     HG_STRENGTH_DEMOTE = 1, /* and it gets other scheduling before that */
     HG_STRENGTH_SUSPEND = 2 /* it stands where it is until the verdict, whatever it holds; one that does not get
                                to run, once it runs */
@@ -977,7 +977,7 @@ typedef struct hg_ending {
 typedef struct hg_watch_state {
     uint64_t deadline_ns; /* UINT64_MAX without one */
     uint64_t faults;      /* deadlines passed */
-    uint64_t untold;      /* of those, how many no handler was told of */
+    uint64_t untold;      /* of those, the ones that no handler received */
     uint64_t overstayed;  /* how often the thread went on without an answer */
 } hg_watch_state;
 
@@ -1019,7 +1019,7 @@ hg_status hg_watch_arm_in(uint64_t length_ns, hg_error *error);
  * Threads: own. Signals: no. Errors: HG_ENDED, HG_INVALID. Free: nothing. */
 hg_status hg_watch_disarm(bool *ahead, hg_error *error);
 
-/* Has a fault made when the thread has used so much CPU time from now on; late by up to one tick of the
+/* Raises a fault when the thread has used `budget_ns` of CPU time from now on; late by up to one tick of the
  * kernel.
  * Threads: own. Signals: no. Errors: HG_INVALID, also for 0; HG_EXHAUSTED; HG_FORKED. Free: nothing. */
 hg_status hg_watch_arm_budget(uint64_t budget_ns, hg_error *error);
@@ -1062,7 +1062,7 @@ hg_status hg_defer_leave(hg_error *error);
 
 typedef struct hg_fault {
     uint64_t count;       /* deadlines that the thread has passed, with this one */
-    uint64_t untold;      /* of those, how many no handler was told of */
+    uint64_t untold;      /* of those, the ones that no handler received */
     uint64_t deadline_ns; /* UINT64_MAX for a budget */
     uint64_t stopped_ns;  /* when it was stopped, or with HG_STRENGTH_NOTIFY interrupted */
     uint64_t handled_ns;  /* when the handler ran */
@@ -1132,12 +1132,12 @@ hg_status hg_handler_look(hg_handler handler, hg_handled *handled, hg_error *err
  * nothing. */
 hg_status hg_handler_free(hg_handler handler, hg_error *error);
 
-/* Faults a thread now, as if it had passed a deadline of its own. `told`, which may be NULL, is whether it
+/* Faults a thread now, as if it had passed a deadline of its own. `notified`, which may be NULL, is whether it
  * is still watched.
  * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE. Free: nothing. */
-hg_status hg_watched_fault(hg_watched watched, uint64_t deadline_ns, bool *told, hg_error *error);
+hg_status hg_watched_fault(hg_watched watched, uint64_t deadline_ns, bool *notified, hg_error *error);
 
-/* Deadlines that it has passed, and how many no handler was told of; either may be NULL.
+/* Deadlines that it has passed, and those that no handler received; either may be NULL.
  * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE. Free: nothing. */
 hg_status hg_watched_faults(hg_watched watched, uint64_t *faults, uint64_t *untold, hg_error *error);
 
@@ -1196,7 +1196,7 @@ typedef struct hg_service_statistics {
     uint64_t overruns;          /* expiries without an action of their own */
     uint64_t lost_races;        /* expiries found cancelled, replaced or terminated */
     uint64_t long_actions;      /* immediate actions above 100 us */
-    uint64_t longest_action_ns; /* so long one held up every other timer of the engine */
+    uint64_t longest_action_ns; /* the longest time for which one delayed all other timers of the engine */
     uint64_t latest_ns;         /* the most that the engine looked after a timer's time */
     uint64_t turns;             /* times that it was woken, or looked by itself */
     uint64_t ticks_skipped;     /* ticks at which nothing was due, so that it slept on */
@@ -1212,7 +1212,7 @@ typedef struct hg_service_statistics {
 hg_status hg_service_start(const hg_service_settings *settings, hg_service *service, hg_error *error);
 
 /* What engine number `engine`, from 0, did so far.
- * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE, HG_INVALID if there is none. Free: nothing. */
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE, HG_INVALID without such an engine. Free: nothing. */
 hg_status hg_service_look(hg_service service, uint32_t engine, hg_service_statistics *statistics,
                           hg_error *error);
 
@@ -1290,14 +1290,14 @@ typedef struct hg_message {
     hg_expiration expiration;
 } hg_message;
 
-/* Makes a port with room for so many messages: 1 to 16,777,216 (2^24), rounded up to a power of two, 2 at
+/* Makes a port with room for `room` messages: 1 to 16,777,216 (2^24), rounded up to a power of two, 2 at
  * least; 48 bytes each. Full, it counts what it loses. Timers that send to it keep it for themselves.
  * Threads: any. Signals: no. Errors: HG_NULL; HG_INVALID for other room; HG_EXHAUSTED if there is no memory
  * for it, or no descriptor left (ulimit -n). Free: the port, with hg_port_free. */
 hg_status hg_port_new(uint32_t room, hg_port *port, hg_error *error);
 
 /* Its descriptor for poll and epoll, readable while there are messages: read them with hg_port_try_receive
- * until there is none. Not to be closed or read. -1 for no port.
+ * until it is empty. Not to be closed or read. -1 for no port.
  * Threads: any. Signals: no. Errors: none. Free: nothing. */
 int32_t hg_port_fd(hg_port port);
 
@@ -1306,14 +1306,14 @@ int32_t hg_port_fd(hg_port port);
 uint64_t hg_port_lost(hg_port port);
 
 /* The oldest message.
- * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE; HG_EMPTY if there is none. Free: nothing. */
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE; HG_EMPTY without a message. Free: nothing. */
 hg_status hg_port_try_receive(hg_port port, hg_message *message, hg_error *error);
 
 /* The oldest message; waits for one, `limit_ns` at most, UINT64_MAX for ever. Signals do not end it.
  * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE; HG_TIMEOUT; HG_OS. Free: nothing. */
 hg_status hg_port_receive(hg_port port, uint64_t limit_ns, hg_message *message, hg_error *error);
 
-/* Frees it; timers that send to it send on, to nobody.
+/* Frees it; timers that send to it send on, and their messages are lost.
  * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE, HG_BUSY while a thread waits for a message. Free:
  * nothing. */
 hg_status hg_port_free(hg_port port, hg_error *error);
@@ -1323,7 +1323,7 @@ hg_status hg_port_free(hg_port port, hg_error *error);
  * handle, with hg_thread_free. */
 hg_status hg_thread_current(hg_thread *thread, hg_error *error);
 
-/* Waits until somebody wakes the calling thread by such a handle, `limit_ns` at most, UINT64_MAX for ever.
+/* Waits until the calling thread is woken by such a handle, `limit_ns` at most, UINT64_MAX for ever.
  * Returns at once if that happened since the last time: nothing else takes a waking away, and several
  * before it are one. May return without a reason.
  * Threads: own. Signals: no. Errors: none. Free: nothing. */
@@ -1379,7 +1379,7 @@ typedef struct hg_timer_settings {
 /* When a timer expires. */
 typedef struct hg_arm {
     int64_t expiry_ns; /* a time of the timer's clock; with `relative` a length from now */
-    int64_t period_ns; /* again so long after each scheduled expiry; 0 for once. Below 100 us expiries are
+    int64_t period_ns; /* time from each scheduled expiry to the next; 0 for once. Below 100 us expiries are
                           served one by one only as long as the engine keeps up; else they are overruns */
     int64_t slack_ns;  /* how much later it may expire, to share a wake-up with others */
     bool relative;
@@ -1397,7 +1397,7 @@ static inline hg_arm hg_arm_at(int64_t ns)
     return arm;
 }
 
-/* Once, so long from now.
+/* Once, at this distance from now.
  * Threads: any. Signals: safe. Errors: none. Free: nothing. */
 static inline hg_arm hg_arm_after(int64_t length_ns)
 {
@@ -1451,7 +1451,7 @@ enum {
  * nothing. */
 hg_status hg_timer_cancel(hg_timer timer, uint32_t which, bool *cancelled, hg_error *error);
 
-/* Sleeps on it: it is armed for that, and whoever cancels, arms or terminates it ends the sleep.
+/* Sleeps on it: it is armed for that, and to cancel, arm or terminate it ends the sleep.
  * Threads: any, one at a time. Signals: no. Errors: HG_NULL, HG_STALE, HG_CANCELLED, HG_TERMINATED,
  * HG_CLOCK_SET, HG_INVALID, HG_FORKED; HG_BUSY if another thread sleeps on it. Free: nothing. */
 hg_status hg_timer_sleep_until(hg_timer timer, int64_t at_ns, hg_error *error);
@@ -1523,7 +1523,7 @@ typedef struct hg_job {
 /* Runs once a period, on the periodic thread. Whether there is to be another job. */
 typedef bool (*hg_body_fn)(hg_job *job, void *user);
 
-/* Is told of a job, on the periodic thread, after it: must not block. */
+/* Receives a job, on the periodic thread, after it: must not block. */
 typedef void (*hg_completed_fn)(const hg_completed *job, void *user);
 
 /* All zero but the period is usual. What it points to is copied, but for `stop_on`. Times and lengths are at
@@ -1665,8 +1665,8 @@ typedef struct hg_loop_spec {
     uint64_t period_ns;
     uint64_t deadline_ns; /* after the time at which a period was due; 0 for the period */
     uint64_t gap_ns;      /* two marks further apart are a gap; 0 leaves that to what the kernel says */
-    uint64_t records;     /* room for so many intervals, 24 bytes each; 0 for a run's default */
-    uint64_t jobs;        /* periods that are kept one by one, 32 bytes each */
+    uint64_t records;     /* room for intervals, 24 bytes each; 0 for a run's default */
+    uint64_t jobs;        /* periods that are stored one by one, 32 bytes each */
     bool ring;            /* a full buffer keeps the newest */
     uint8_t reserved[7];
     const char *folder; /* that keeps the run, for `hourglass show`, `report`, `diff`; it must not exist
@@ -1768,12 +1768,12 @@ hg_status hg_recording_free(hg_recording recording, hg_error *error);
 
 /* ---- Reservations -------------------------------------------------------------------------- */
 
-/* Processor time that is asked for: so much in every period. */
+/* A request for processor time: a budget in every period. */
 typedef struct hg_request {
     uint64_t budget_ns; /* above 0, and not above the deadline */
     uint64_t period_ns;
     uint64_t deadline_ns; /* from the begin of the period, not above it; 0 for the period */
-    bool soft;            /* what nobody reserved may be used too; else the budget is also the limit */
+    bool soft;            /* unreserved time may be used too; else the budget is also the limit */
     bool pinned;          /* the work is to stay on `cpu` */
     uint8_t reserved[2];
     uint32_t cpu;
@@ -1823,7 +1823,7 @@ hg_status hg_reserve_release(hg_reservation reservation, hg_error *error);
 /* ---- Progress ------------------------------------------------------------------------------ */
 
 /* Tells how far a program is with its reserved work: `hourglass reserve --smt monitor` lets those who share
- * its core run on as long as the work cannot be late. Where nobody watches, telling changes nothing. One
+ * its core run on as long as the work cannot be late. Without a monitor a report changes nothing. One
  * thread at a time tells by one of these; it is not to be copied, or touched by anything but the functions
  * below. */
 typedef struct hg_progress_page {
@@ -1855,7 +1855,7 @@ enum {
     HG_PROGRESS_BEGUN_ = 11
 };
 
-/* A job begins: nothing of it is done. The job before is over, whatever was told of it. Reads the clock:
+/* A job begins: nothing of it is done. The job before is over, whatever it reported. Reads the clock:
  * periods that were begun at a guess are then begun with the jobs.
  * Threads: one at a time. Signals: no. Errors: none. Free: nothing. */
 static inline void hg_progress_begin(hg_progress_page *page)
@@ -1872,7 +1872,7 @@ static inline void hg_progress_begin(hg_progress_page *page)
 }
 
 /* `done` of `total` is done, in any unit in which equal steps take equal times; `total` itself means that
- * the job is done, and is to be told of every job, or the next one by hg_progress_begin. `done` must not
+ * the job is done, and is to be reported of every job, or the next one by hg_progress_begin. `done` must not
  * fall within a job. After the end the next call begins a job. A `total` of 0 says nothing, and changes
  * nothing. Two stores, no system call. Threads: one at a time. Signals: no. Errors: none. Free: nothing. */
 static inline void hg_progress(hg_progress_page *page, uint64_t done, uint64_t total)
@@ -1890,7 +1890,7 @@ static inline void hg_progress(hg_progress_page *page, uint64_t done, uint64_t t
     }
 }
 
-/* When the first period after `now` begins, on the grid that is watched; 0 where none was told.
+/* When the first period after `now` begins, on the grid that is watched; 0 without a grid.
  * Threads: any. Signals: safe. Errors: none. Free: nothing. */
 static inline uint64_t hg_progress_next_release(const hg_progress_page *page, uint64_t now)
 {

@@ -562,7 +562,7 @@ hg_slept sleep_until(const std::chrono::time_point<Clock, Duration> &time, const
     return detail::until_it_says(time, [&](const auto &length) { return sleep_for(length, by); });
 }
 
-/// Until the counter has counted so many ticks from now; hg_sleep_ticks.
+/// Sleeps until the counter has counted `count` ticks from now; hg_sleep_ticks.
 inline hg_slept sleep_ticks(std::uint64_t count)
 {
     return detail::slept(
@@ -715,15 +715,15 @@ public:
     /// Whether it is still watched.
     bool fault(steady_clock::time_point deadline) const
     {
-        bool told = false;
+        bool notified = false;
         detail::check([&](hg_error *e) {
-            return hg_watched_fault(handle_, steady_clock::ns(deadline), &told, e);
+            return hg_watched_fault(handle_, steady_clock::ns(deadline), &notified, e);
         });
-        return told;
+        return notified;
     }
     /// Deadlines that it has passed.
     std::uint64_t faults() const { return counted().first; }
-    /// Of those, how many no handler was told of.
+    /// Passed deadlines that no handler received.
     std::uint64_t untold() const { return counted().second; }
 
 private:
@@ -771,7 +771,7 @@ public:
             return hg_watch_arm_in(detail::length(deadline), e);
         });
     }
-    /// Has a fault made when the thread has used so much CPU time from now on.
+    /// Raises a fault when the thread has used this CPU time from now on.
     bool arm_budget(std::chrono::nanoseconds budget)
     {
         return detail::check_or(HG_ENDED, [&](hg_error *e) {
@@ -932,9 +932,9 @@ public:
     }
 };
 
-/// Waits until somebody wakes the calling thread; may return without a reason. hg_park.
+/// Waits until the calling thread is woken; may return without a reason. hg_park.
 inline void park() noexcept { hg_park(UINT64_MAX); }
-/// Likewise, so long at most.
+/// Like park(), for `limit` at most.
 inline void park_for(std::chrono::nanoseconds limit) noexcept { hg_park(detail::length(limit)); }
 
 /// Reads the calling thread's real-time priority anew, for timers that it arms; hg_refresh_priority.
@@ -1393,7 +1393,7 @@ public:
     progress &operator=(const progress &) = delete;
     void begin() noexcept { hg_progress_begin(&page_); }
     void report(std::uint64_t done, std::uint64_t total) noexcept { hg_progress(&page_, done, total); }
-    /// Nothing where no grid was told.
+    /// No value without a grid.
     std::optional<steady_clock::time_point> next_release() const noexcept
     {
         const std::uint64_t next = hg_progress_next_release(&page_, hg_now_ordered());

@@ -93,7 +93,7 @@ inline std::int64_t narrow(wide result)
     }
     return static_cast<std::int64_t>(result);
 }
-/// So many units of `each` nanoseconds; no two numbers of 64 bits make one that 128 do not hold.
+/// `count` units of `each` nanoseconds; no two numbers of 64 bits make one that 128 do not hold.
 constexpr wide units(std::uint64_t count, std::int64_t each) noexcept
 {
     return static_cast<wide>(count) * each;
@@ -198,7 +198,7 @@ public:
         tics_ = detail::joined(magnitude(seconds), magnitude(nanoseconds),
                                sign || seconds < 0 || nanoseconds < 0);
     }
-    /// So many ticks; with `shift` counted from the clock's own zero rather than from 1970.
+    /// A number of ticks; with `shift` counted from the clock's own zero rather than from 1970.
     HighPerTimer(std::int64_t tics) : tics_(detail::narrow(detail::wide(tics) + detail::shift())) {}
     /// (Of two numbers the second one are nanoseconds: only a bool is one.)
     template <typename Bool,
@@ -273,7 +273,7 @@ public:
     HighPerTimer &NSecSub(const std::uint64_t nanoseconds) { return add(-detail::units(nanoseconds, 1)); }
     HighPerTimer &TicSub(const std::uint64_t tics) { return add(-detail::units(tics, 1)); }
 
-    /// Sleeps so long from now.
+    /// Sleeps for this time from now.
     void USecSleep(const std::uint64_t microseconds) const noexcept
     {
         std::uint64_t ns;

@@ -1,7 +1,7 @@
 //! The clock of the process.
 //!
-//! Owns: the page's address, which the header reads by itself, and the calls for everything that it does
-//! not simply tell.
+//! Owns: the address of the page, from which the header reads the time inline, and the calls for all other
+//! requests.
 
 use std::ffi::c_char;
 
@@ -14,7 +14,7 @@ use hourglass_clock::timekeeping::{
 use crate::error::{CapiError, TEXT, answer, guard, hg_error, hg_status, put_text, reading};
 use crate::pointers::{give, read};
 
-/// Where the clock's page is: what `hourglass.h` reads.
+/// Address of the calibration page, which `hourglass.h` reads.
 #[repr(transparent)]
 pub struct PageAddress(*const u64);
 
@@ -36,7 +36,7 @@ pub struct hg_bounds {
     pub latest_ns: u64,
     /// `HG_CLOCK_*`: what the bound rests on.
     pub status: u32,
-    /// 0.
+    /// Reserved: 0.
     pub reserved: u32,
 }
 
@@ -64,7 +64,7 @@ pub struct hg_ticks {
     pub count: u64,
     /// Counts changes of source.
     pub epoch: u32,
-    /// 0.
+    /// Reserved: 0.
     pub reserved: u32,
 }
 
@@ -88,7 +88,7 @@ pub struct hg_scale_time {
     pub error_ns: u64,
     /// `HG_CLOCK_*`.
     pub status: u32,
-    /// 0.
+    /// Reserved: 0.
     pub reserved: u32,
 }
 
@@ -98,15 +98,15 @@ pub struct hg_scale_time {
 pub struct hg_wall_time {
     /// ns since 1970.
     pub ns: i64,
-    /// Bound on the error against UTC, ns; `UINT64_MAX` if nobody vouches for it.
+    /// Bound on the error against UTC, ns; `UINT64_MAX` if the bound is unknown.
     pub error_ns: u64,
     /// `HG_WALL_*`.
     pub status: u32,
-    /// 0.
+    /// Reserved: 0.
     pub reserved: u32,
 }
 
-/// What an external reference says.
+/// A sample of an external reference.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct hg_wall_reference {
@@ -118,41 +118,41 @@ pub struct hg_wall_reference {
     pub error_ns: u64,
 }
 
-/// What maintaining did.
+/// Result of maintaining the clock.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct hg_maintained {
     /// When to call again, ns from now.
     pub next_ns: u64,
-    /// Whether the clock was calibrated.
+    /// Whether a new clock line was computed.
     pub drawn: bool,
-    /// 0.
+    /// Reserved: 0.
     pub reserved: [u8; 7],
 }
 
-/// Whether a source can be relied on.
+/// Whether a clock source can be trusted.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct hg_trust {
-    /// Whether it can.
+    /// Whether the source can be trusted.
     pub trusted: bool,
-    /// 0.
+    /// Reserved: 0.
     pub reserved: [u8; 7],
-    /// Why, or why not; terminated.
+    /// The reason, a text terminated by 0.
     pub reason: [c_char; TEXT],
 }
 
-/// Something that happened to the clock.
+/// An event of the clock, such as a change of source.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct hg_clock_event {
-    /// When it was found, ns on `CLOCK_MONOTONIC`.
+    /// When it was detected, ns on `CLOCK_MONOTONIC`.
     pub at_ns: u64,
     /// `HG_EVENT_*`.
     pub kind: u32,
-    /// 0.
+    /// Reserved: 0.
     pub reserved: u32,
-    /// What was found; terminated.
+    /// Description, a text terminated by 0.
     pub text: [c_char; TEXT],
 }
 
@@ -180,7 +180,7 @@ pub extern "C" fn hg_now_bounded_ordered_call() -> hg_bounds {
     reading(hg_bounds::default(), || clock().now_bounded_ordered().into())
 }
 
-/// The counter that serves.
+/// Reads the counter in use.
 #[unsafe(no_mangle)]
 pub extern "C" fn hg_clock_ticks() -> hg_ticks {
     reading(hg_ticks::default(), || {
@@ -250,7 +250,7 @@ pub extern "C" fn hg_wall() -> hg_wall_time {
     })
 }
 
-/// Tells the clock what a reference says.
+/// Passes a sample of a reference to the clock.
 ///
 /// # Safety
 /// As the header says of the two addresses.
@@ -290,13 +290,13 @@ pub unsafe extern "C" fn hg_wall_steer(
     unsafe { refer(reference, error, |said| clock().steer_wall(said)) }
 }
 
-/// Lets the kernel say again what wall-clock time is.
+/// Takes wall-clock time from the kernel again.
 #[unsafe(no_mangle)]
 pub extern "C" fn hg_wall_release() {
     answer((), || clock().release_wall());
 }
 
-/// The source that serves.
+/// The clock source in use.
 #[unsafe(no_mangle)]
 pub extern "C" fn hg_clock_source() -> i32 {
     answer(0, || i32::from(clock().source().0))
@@ -317,7 +317,7 @@ pub unsafe extern "C" fn hg_clock_set_source(source: i32, error: *mut hg_error) 
     unsafe { guard(error, work) }
 }
 
-/// A source's name, as a text that lives for ever.
+/// Name of a source, a text that is never freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn hg_source_name(source: i32) -> *const c_char {
     let name = match source {
@@ -331,7 +331,7 @@ pub extern "C" fn hg_source_name(source: i32) -> *const c_char {
     name.as_ptr()
 }
 
-/// Does what is due.
+/// Does the maintenance that is due.
 #[unsafe(no_mangle)]
 pub extern "C" fn hg_clock_maintain() -> hg_maintained {
     answer(hg_maintained::default(), || {
@@ -340,14 +340,14 @@ pub extern "C" fn hg_clock_maintain() -> hg_maintained {
     })
 }
 
-/// Gathers the whole evidence about the source.
+/// Examines the source with all available evidence.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_clock_examine(trust: *mut hg_trust, error: *mut hg_error) -> hg_status {
     let work = || {
         let found = clock().examine();
-        let mut told = hg_trust { trusted: found.trusted, reserved: [0; 7], reason: [0; TEXT] };
-        put_text(&mut told.reason, &found.reason);
-        Ok(told)
+        let mut trust = hg_trust { trusted: found.trusted, reserved: [0; 7], reason: [0; TEXT] };
+        put_text(&mut trust.reason, &found.reason);
+        Ok(trust)
     };
     // SAFETY: as the header says of `trust` and `error`.
     unsafe { give(trust, "trust", error, work) }
@@ -375,7 +375,7 @@ fn event_number(what: &ClockEventKind) -> u32 {
     }
 }
 
-/// How often something happened.
+/// Number of events of a kind.
 #[unsafe(no_mangle)]
 pub extern "C" fn hg_clock_count(kind: u32) -> u64 {
     answer(0, || {
@@ -394,15 +394,14 @@ pub unsafe extern "C" fn hg_clock_events(
 ) -> hg_status {
     let work = || {
         let latest = clock().events();
-        let told = latest.iter().map(|event| {
+        let written = latest.iter().map(|event| {
             let kind = event_number(&event.what);
-            let mut told =
-                hg_clock_event { at_ns: event.at_ns, kind, reserved: 0, text: [0; TEXT] };
-            put_text(&mut told.text, &event.what.to_string());
-            told
+            let mut out = hg_clock_event { at_ns: event.at_ns, kind, reserved: 0, text: [0; TEXT] };
+            put_text(&mut out.text, &event.what.to_string());
+            out
         });
         // SAFETY: as the header says of `events`, `room` and `count`.
-        unsafe { crate::pointers::write_all(events, room, count, told) }
+        unsafe { crate::pointers::write_all(events, room, count, written) }
     };
     // SAFETY: as the header says of `error`.
     unsafe { guard(error, work) }

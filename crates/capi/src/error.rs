@@ -339,10 +339,10 @@ pub(crate) fn put_text<const N: usize>(into: &mut [c_char; N], text: &str) {
     into.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from as c_char);
 }
 
-/// Where a failure is told, if anywhere.
+/// Writes a failure to `error`, unless that is NULL.
 ///
 /// # Safety
-/// `error` is NULL or the address of an `hg_error` that nobody else uses meanwhile.
+/// `error` is NULL or the address of an `hg_error` that no other thread uses meanwhile.
 unsafe fn tell(error: *mut hg_error, failure: &CapiError) {
     if error.is_null() {
         return;
@@ -360,7 +360,7 @@ unsafe fn tell(error: *mut hg_error, failure: &CapiError) {
 /// not cancelled in here: a forced unwind would abort the process.
 ///
 /// # Safety
-/// `error` is NULL or the address of an `hg_error` that nobody else uses meanwhile.
+/// `error` is NULL or the address of an `hg_error` that no other thread uses meanwhile.
 pub(crate) unsafe fn guard(
     error: *mut hg_error,
     work: impl FnOnce() -> Result<(), CapiError>,
@@ -424,7 +424,7 @@ mod tests {
         let hook = std::panic::take_hook();
         std::panic::set_hook(Box::new(|_| ()));
         let mut error = empty();
-        // SAFETY: the address of a local that nobody else has.
+        // SAFETY: the address of a local that has no other reference.
         let status = unsafe { guard(&raw mut error, || panic!("in the {}", "test")) };
         let answered = answer(7, || panic!("again"));
         std::panic::set_hook(hook);
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_told_or_not() {
+    fn a_failure_is_reported_or_not() {
         let fail = || Err(CapiError::os(&std::io::Error::from_raw_os_error(1)));
         let mut error = empty();
         // SAFETY: as above.

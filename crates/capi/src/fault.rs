@@ -1,4 +1,4 @@
-//! Deadline handlers and the other threads' side of timing faults.
+//! Deadline handlers, and timing faults that other threads read and raise.
 
 use std::ffi::c_void;
 
@@ -27,7 +27,7 @@ pub struct hg_watch_settings {
     pub strength: u32,
     /// The signal of its timer; 0 for the fifth real-time one.
     pub signal: i32,
-    /// How long it stands at most, ns; 0 without a limit.
+    /// The longest stop of the thread, ns; 0 without a limit.
     pub longest_stop_ns: u64,
 }
 
@@ -35,15 +35,15 @@ pub struct hg_watch_settings {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct hg_handler_settings {
-    /// Its policy.
+    /// Policy of the handler's thread.
     pub scheduling: hg_scheduling,
-    /// What a thread with `HG_STRENGTH_DEMOTE` is given.
+    /// Policy for a thread with `HG_STRENGTH_DEMOTE`.
     pub demoted: hg_scheduling,
-    /// Whether it runs on `cpu` only.
+    /// Whether the handler's thread runs on `cpu` only.
     pub pinned: bool,
-    /// 0.
+    /// Reserved: 0.
     pub reserved: [u8; 3],
-    /// That CPU.
+    /// CPU of the handler's thread, with `pinned`.
     pub cpu: u32,
 }
 
@@ -51,9 +51,9 @@ pub struct hg_handler_settings {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct hg_fault {
-    /// How many deadlines the thread has passed.
+    /// Deadlines that the thread has passed.
     pub count: u64,
-    /// Of those, how many no handler was told of.
+    /// Passed deadlines that no handler received.
     pub untold: u64,
     /// The deadline, ns; `UINT64_MAX` for a budget.
     pub deadline_ns: u64,
@@ -65,15 +65,15 @@ pub struct hg_fault {
     pub thread: u32,
     /// `HG_STRENGTH_*`.
     pub strength: u32,
-    /// Whether a region put it off.
+    /// Whether a region deferred the fault.
     pub deferred: bool,
-    /// Whether it is a budget that was used up.
+    /// Whether the fault is a budget overrun.
     pub over_budget: bool,
-    /// 0.
+    /// Reserved: 0.
     pub reserved: [u8; 6],
 }
 
-/// What is to become of the thread; all zero resumes it.
+/// How the thread goes on; all zero resumes it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct hg_verdict {
@@ -87,20 +87,20 @@ pub struct hg_verdict {
     pub deadline_ns: u64,
     /// With `HG_CHANGE_CPU`.
     pub cpu: u32,
-    /// 0.
+    /// Reserved: 0.
     pub reserved: u32,
 }
 
 /// A handler's function.
 pub type hg_fault_fn = Option<unsafe extern "C" fn(*const hg_fault, *mut c_void) -> hg_verdict>;
 
-/// What a handler did.
+/// Counts of a handler.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct hg_handled {
-    /// How often its function was called.
+    /// Calls of its function.
     pub faults: u64,
-    /// What the kernel refused, or deadlines out of range.
+    /// Changes that the kernel refused, and deadlines out of range.
     pub refused: u64,
 }
 
@@ -173,7 +173,7 @@ impl hg_verdict {
         (self.changes & CHANGE_DEADLINE_IN != 0).then_some(Deadline::In(Span::from_nanos(length)))
     }
 
-    /// What cannot be meant resumes the thread: somebody has to.
+    /// An unknown kind resumes the thread, since a stopped thread would stay stopped.
     fn verdict(&self) -> FaultVerdict {
         match self.kind {
             1 => FaultVerdict::KeepDemoted,
@@ -191,18 +191,18 @@ impl hg_verdict {
     }
 }
 
-/// Asks a handler's function what is to become of a thread.
+/// Calls a handler's function for its verdict on a thread.
 pub(crate) fn call_handler(
     call: unsafe extern "C" fn(*const hg_fault, *mut c_void) -> hg_verdict,
     fault: &Fault,
     user: *mut c_void,
 ) -> FaultVerdict {
-    let told = hg_fault::from(fault);
+    let event = hg_fault::from(fault);
     // SAFETY: the header asks that it may be called so, on the handler's thread.
-    unsafe { call(&raw const told, user) }.verdict()
+    unsafe { call(&raw const event, user) }.verdict()
 }
 
-/// A handler's function with what it is given.
+/// Wraps a handler's function and its data.
 ///
 /// # Errors
 /// `HG_NULL`; `user` is released then.
@@ -229,13 +229,13 @@ pub(crate) fn watched(thread: WatchedHandle) -> Result<hg_watched, CapiError> {
 pub unsafe extern "C" fn hg_watched_fault(
     watched: hg_watched,
     deadline_ns: u64,
-    told: *mut bool,
+    notified: *mut bool,
     error: *mut hg_error,
 ) -> hg_status {
     let work = || {
         let found = WATCHED.get(watched.handle)?.fault(deadline_ns);
-        // SAFETY: as the header says of `told`.
-        unsafe { offer(told, found) };
+        // SAFETY: as the header says of `notified`.
+        unsafe { offer(notified, found) };
         Ok(())
     };
     // SAFETY: as the header says of `error`.
@@ -295,7 +295,7 @@ pub unsafe extern "C" fn hg_handler_install(
     unsafe { give(handler, "handler", error, work) }
 }
 
-/// What a handler did so far.
+/// Reads the counts of a handler.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_handler_look(
     handler: hg_handler,
@@ -304,14 +304,14 @@ pub unsafe extern "C" fn hg_handler_look(
 ) -> hg_status {
     let work = || {
         let found = HANDLERS.get(handler.handle)?.handled();
-        let told = hg_handled { faults: found.faults, refused: found.refused };
-        Ok(told)
+        let handled = hg_handled { faults: found.faults, refused: found.refused };
+        Ok(handled)
     };
     // SAFETY: as the header says of `handled` and `error`.
     unsafe { give(handled, "handled", error, work) }
 }
 
-/// Takes a handler away.
+/// Removes a handler.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_handler_free(handler: hg_handler, error: *mut hg_error) -> hg_status {
     // SAFETY: as the header says of `error`.

@@ -1,4 +1,4 @@
-//! Facts about the processor and its counters: what the thesis' `AccessTimeHardware` tells.
+//! Facts about the processor and its counters, as of the thesis' `AccessTimeHardware`.
 
 use std::ffi::c_char;
 use std::fs;
@@ -15,7 +15,7 @@ use crate::pointers::give;
 /// Bytes of a processor's name with its end.
 const BRAND: usize = 64;
 
-/// What is known of processor and counters.
+/// Facts about the processor and its counters.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct hg_hardware {
@@ -23,7 +23,7 @@ pub struct hg_hardware {
     pub rdtscp: bool,
     /// Whether its TSC keeps its rate when the frequency changes.
     pub constant_tsc: bool,
-    /// Whether it keeps it in all power states.
+    /// Whether its TSC keeps its rate in all power states.
     pub invariant_tsc: bool,
     /// Whether a hypervisor runs below.
     pub hypervisor: bool,
@@ -31,7 +31,7 @@ pub struct hg_hardware {
     pub hpet: u32,
     /// The processor's name; terminated.
     pub brand: [c_char; BRAND],
-    /// Why the HPET cannot be used, and what would mend it; terminated.
+    /// Why the HPET cannot be used, with a remedy; terminated by 0.
     pub hpet_reason: [c_char; TEXT],
 }
 
@@ -65,7 +65,7 @@ pub unsafe extern "C" fn hg_hardware_look(
     let work = || {
         let cpuid = Cpuid::of_this_processor();
         let says = |fact: fn(&Cpuid) -> bool| cpuid.as_ref().is_some_and(fact);
-        let mut told = hg_hardware {
+        let mut hardware = hg_hardware {
             rdtscp: says(|cpuid| cpuid.rdtscp),
             constant_tsc: says(has_constant_tsc),
             invariant_tsc: says(|cpuid| cpuid.invariant_tsc),
@@ -74,12 +74,15 @@ pub unsafe extern "C" fn hg_hardware_look(
             brand: [0; BRAND],
             hpet_reason: [0; TEXT],
         };
-        put_text(&mut told.brand, brand(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default()));
+        put_text(
+            &mut hardware.brand,
+            brand(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default()),
+        );
         if let Err(why) = HpetSource::open(Path::new(DEVICE), Counter32Policy::Refuse) {
-            told.hpet = number(&why);
-            put_text(&mut told.hpet_reason, &format!("{why}: {}", why.remedy()));
+            hardware.hpet = number(&why);
+            put_text(&mut hardware.hpet_reason, &format!("{why}: {}", why.remedy()));
         }
-        Ok(told)
+        Ok(hardware)
     };
     // SAFETY: as the header says of `hardware` and `error`.
     unsafe { give(hardware, "hardware", error, work) }

@@ -1,6 +1,6 @@
-//! What interrupts sleeps: a word in the caller's memory.
+//! Interrupts of sleeps: a word in the caller's memory.
 //!
-//! Must not: keep a reference to it but where the header says so, or allocate where a signal handler may be.
+//! Must not: keep a reference to it except where the header says so, or allocate where a signal handler may be.
 
 use hourglass_timer::sleep::Interrupt;
 
@@ -8,10 +8,10 @@ use crate::error::{
     CapiError, HG_INVALID, HG_NULL, HG_OK, HG_PANIC, answer, guard, hg_error, hg_status,
 };
 
-/// What interrupts sleeps: in the caller's memory, all zero at first.
+/// Interrupts sleeps. Lies in the caller's memory, all zero at first.
 #[repr(C, align(64))]
 pub struct hg_interrupt {
-    /// Nobody's but the library's.
+    /// Private to the library.
     pub word: [u32; 16],
 }
 
@@ -21,7 +21,7 @@ const _: () = assert!(align_of::<hg_interrupt>() == align_of::<Interrupt>());
 /// The caller's word.
 ///
 /// # Errors
-/// `HG_NULL`; `HG_INVALID` if it does not lie as it has to.
+/// `HG_NULL`; `HG_INVALID` if it is not aligned.
 ///
 /// # Safety
 /// `word` is NULL or the address of an `hg_interrupt`, all zero or used only by this library, that stays
@@ -38,7 +38,7 @@ unsafe fn find_interrupt(word: *const hg_interrupt) -> Result<&'static Interrupt
     Ok(unsafe { &*word.cast::<Interrupt>() })
 }
 
-/// The same with a sentence where it fails, which is not for signal handlers.
+/// Like [`find_interrupt`], with a text in the error; not for signal handlers.
 ///
 /// # Errors
 /// As [`find_interrupt`].
@@ -61,7 +61,7 @@ pub(crate) unsafe fn interrupt_at(
 /// Never set: for sleeps that nothing interrupts.
 pub(crate) static NEVER: Interrupt = Interrupt::new();
 
-/// Ends the sleeps.
+/// Ends the sleeps that use it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_interrupt_set(interrupt: *mut hg_interrupt) -> hg_status {
     answer(HG_PANIC, || {
@@ -76,7 +76,7 @@ pub unsafe extern "C" fn hg_interrupt_set(interrupt: *mut hg_interrupt) -> hg_st
     })
 }
 
-/// Lets sleeps last again; whether it was set.
+/// Clears the interrupt. Returns whether it was set.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_interrupt_clear(interrupt: *mut hg_interrupt) -> bool {
     // SAFETY: as the header says; nothing keeps the reference.
@@ -90,7 +90,7 @@ pub unsafe extern "C" fn hg_interrupt_is_set(interrupt: *const hg_interrupt) -> 
     answer(false, || unsafe { find_interrupt(interrupt) }.is_ok_and(Interrupt::is_set))
 }
 
-/// Lets a signal set it.
+/// Makes a signal set it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_interrupt_on_signal(
     interrupt: *mut hg_interrupt,

@@ -1,4 +1,4 @@
-//! Jobs of periodic threads: what their call-backs are given, and what a body asks of its job.
+//! Jobs of periodic threads: the data of their call-backs, and calls from within a body.
 //!
 //! Owns: which periodic thread the code at hand belongs to ([`CallbackData`]).
 
@@ -12,19 +12,19 @@ use hourglass_timer::periodic::{CompletedJob, RunningJob};
 
 use crate::error::{CapiError, HG_STALE, answer, guard, hg_error, hg_status};
 use crate::pointers::{User, give, is_there};
-use crate::sleep::{hg_slept, told};
+use crate::sleep::{hg_slept, store_outcome};
 
 /// A job that is complete.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct hg_completed {
-    /// How many jobs there were before.
+    /// Number of the job, from 0.
     pub number: u64,
     /// When it was released, ns.
     pub release_ns: u64,
     /// When its body was entered, ns.
     pub started_ns: u64,
-    /// By when it was to be complete, ns.
+    /// Its deadline, ns.
     pub deadline_ns: u64,
     /// When it was complete, ns.
     pub completed_ns: u64,
@@ -32,7 +32,7 @@ pub struct hg_completed {
     pub cost_ns: u64,
     /// Releases that were lost by it.
     pub lost: u64,
-    /// By how much the grid moved, ns.
+    /// Shift of the grid of releases, ns.
     pub moved_ns: u64,
     /// Whether its release had passed when the job before was complete.
     pub late: bool,
@@ -42,36 +42,36 @@ pub struct hg_completed {
     pub missed: bool,
     /// Whether it took more CPU time than its budget.
     pub cost_overrun: bool,
-    /// 0.
+    /// Reserved: 0.
     pub reserved: [u8; 4],
 }
 
 /// A job that runs.
 #[repr(C)]
 pub struct hg_job {
-    /// How many jobs there were before.
+    /// Number of the job, from 0.
     pub number: u64,
     /// When it was released, ns.
     pub release_ns: u64,
     /// When its body was entered, ns.
     pub started_ns: u64,
-    /// By when it is to be complete, ns.
+    /// Its deadline, ns.
     pub deadline_ns: u64,
     /// Releases that were lost before it.
     pub lost_before: u64,
     /// Whether its release had passed when the job before was complete.
     pub late: bool,
-    /// Whether `previous` is one.
+    /// Whether `previous` holds a job.
     pub has_previous: bool,
-    /// 0.
+    /// Reserved: 0.
     pub reserved: [u8; 6],
-    /// The job before.
+    /// The job before this one.
     pub previous: hg_completed,
-    /// The library's.
+    /// Private to the library.
     pub inner: *mut c_void,
 }
 
-/// How a job stands.
+/// Remaining time of a job.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct hg_standing {
@@ -81,9 +81,9 @@ pub struct hg_standing {
     pub budget_left_ns: i64,
 }
 
-/// A body; whether there is to be another job.
+/// Body of a job; returns whether another job follows.
 pub type hg_body_fn = Option<unsafe extern "C" fn(*mut hg_job, *mut c_void) -> bool>;
-/// Is told of a job that did something wrong.
+/// Receives a job that missed its deadline or overran its cost.
 pub type hg_completed_fn = Option<unsafe extern "C" fn(*const hg_completed, *mut c_void)>;
 
 impl From<&CompletedJob> for hg_completed {
@@ -106,13 +106,13 @@ impl From<&CompletedJob> for hg_completed {
     }
 }
 
-/// A periodic thread's own mark: two are the same if they lie at the same place.
+/// Identifies a periodic thread: marks are equal if they have one address.
 #[derive(Clone, Default)]
 pub(crate) struct Mark(Arc<u8>);
 
 impl Mark {
-    /// Whether the code at hand is the thread's: its body, one of its call-backs, or the release of what
-    /// these are given.
+    /// Whether the caller runs code of that thread: its body, one of its call-backs, or the release of their
+    /// data.
     pub(crate) fn is_here(&self) -> bool {
         HERE.get() == Arc::as_ptr(&self.0)
     }
@@ -127,10 +127,10 @@ impl Mark {
     }
 }
 
-/// What the call-backs of a periodic thread are given, and whose it is. The last of these releases it.
+/// Data of the call-backs of a periodic thread, and its mark. The last call-back releases the data.
 #[derive(Clone)]
 pub(crate) struct CallbackData {
-    /// Always there, but while it is dropped.
+    /// `None` only while it is dropped.
     user: Option<Arc<User>>,
     mark: Mark,
 }
@@ -163,16 +163,16 @@ thread_local! {
     static JOB: Cell<*const hg_job> = const { Cell::new(std::ptr::null()) };
 }
 
-/// A function to be told of completed jobs.
+/// Wraps a C call-back that receives completed jobs.
 pub(crate) fn tells(
     call: hg_completed_fn,
     user: &CallbackData,
 ) -> Option<impl FnMut(&CompletedJob) + Send + 'static> {
     let (call, user) = (call?, user.clone());
     Some(move |job: &CompletedJob| {
-        let told = hg_completed::from(job);
+        let completed = hg_completed::from(job);
         // SAFETY: the header asks that it may be called so, on the periodic thread.
-        user.with(|user| unsafe { call(&raw const told, user) });
+        user.with(|user| unsafe { call(&raw const completed, user) });
     })
 }
 
@@ -183,7 +183,7 @@ pub(crate) fn run(
     job: &mut RunningJob<'_>,
 ) -> ControlFlow<()> {
     let previous = job.previous().map(hg_completed::from);
-    let mut told = hg_job {
+    let mut handle = hg_job {
         number: job.number(),
         release_ns: job.release_ns(),
         started_ns: job.started_ns(),
@@ -195,17 +195,17 @@ pub(crate) fn run(
         previous: previous.unwrap_or_default(),
         inner: (&raw mut *job).cast(),
     };
-    JOB.set(&raw const told);
+    JOB.set(&raw const handle);
     // SAFETY: the header asks that it may be called so, on the periodic thread.
-    let goes_on = user.with(|user| unsafe { call(&raw mut told, user) });
+    let goes_on = user.with(|user| unsafe { call(&raw mut handle, user) });
     JOB.set(std::ptr::null());
     if goes_on { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
 }
 
-/// With the job that runs in this thread.
+/// Finds the job that runs in this thread.
 ///
 /// # Errors
-/// `HG_NULL`; `HG_STALE` if it is none.
+/// `HG_NULL`; `HG_STALE` if `job` does not run in this thread.
 ///
 /// # Safety
 /// Called from within the body that was given `job`, if that is the job of this thread.
@@ -215,12 +215,12 @@ unsafe fn job_of<'a>(job: *const hg_job) -> Result<&'a mut RunningJob<'static>, 
         let text = "no such job runs in this thread: a job ends when its body returns";
         return Err(CapiError::new(HG_STALE, text));
     }
-    // SAFETY: the body of this very job runs, whose caller lends it to nobody else meanwhile; what is
-    // behind `inner` was put there by `run` and C has no business there.
+    // SAFETY: the body of this very job runs, whose caller holds the only reference to it; `run` set
+    // `inner`, and C must not change it.
     Ok(unsafe { &mut *(*job).inner.cast::<RunningJob<'static>>() })
 }
 
-/// How a job stands.
+/// Reads the remaining time of a job.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_job_check(
     job: *const hg_job,
@@ -230,11 +230,11 @@ pub unsafe extern "C" fn hg_job_check(
     let work = || {
         // SAFETY: as the header says of `job`.
         let found = unsafe { job_of(job) }?.check();
-        let told = hg_standing {
+        let standing = hg_standing {
             until_deadline_ns: found.until_deadline.nanos(),
             budget_left_ns: found.budget_left.map_or(i64::MAX, Span::nanos),
         };
-        Ok(told)
+        Ok(standing)
     };
     // SAFETY: as the header says of `standing` and `error`.
     unsafe { give(standing, "standing", error, work) }
@@ -261,7 +261,7 @@ pub unsafe extern "C" fn hg_job_sleep_until(
         let deadline = i64::try_from(deadline_ns).unwrap_or(i64::MAX);
         let found = job.sleeper().sleep_until(Instant::<Monotonic>::from_nanos(deadline));
         // SAFETY: as the header says of `slept`.
-        unsafe { told(found, slept) }
+        unsafe { store_outcome(found, slept) }
     };
     // SAFETY: as the header says of `error`.
     unsafe { guard(error, work) }

@@ -1,4 +1,4 @@
-//! The page of a clock in shared memory: given away, and read.
+//! The page of a clock in shared memory: shared with other processes, and read.
 
 use std::fs::File;
 use std::os::fd::{BorrowedFd, IntoRawFd, RawFd};
@@ -20,13 +20,13 @@ pub struct hg_page {
     pub words: *const u64,
     /// The reader.
     pub handle: u64,
-    /// Which counter of this processor may be read for it; 0 for none.
+    /// Counter of this processor that may be read for it; 0 without a counter.
     pub counter: u32,
-    /// Which of [`hg_page_guards_v1`] is its; 0 for none.
+    /// Its place in [`hg_page_guards_v1`]; 0 without a guard.
     pub guard: u32,
 }
 
-/// How many pages may have a guard; number 0 is nobody's.
+/// Number of guards, one a page; guard 0 is never used.
 const GUARDS: usize = 64;
 /// No guard has it: an odd number.
 const UNGUARDED: u64 = 1;
@@ -35,10 +35,10 @@ const UNGUARDED: u64 = 1;
 #[unsafe(no_mangle)]
 pub static hg_page_guards_v1: [AtomicU64; GUARDS] = [const { AtomicU64::new(UNGUARDED) }; GUARDS];
 
-/// Which of them are taken: a bit each.
+/// Guards in use, one bit each.
 static TAKEN: AtomicU64 = AtomicU64::new(1);
 
-/// Takes one; 0 if none is free: then each bounded read is a call.
+/// Takes a guard; 0 if all are in use: each bounded read is then a call.
 fn take_guard() -> u32 {
     let taken = TAKEN.fetch_update(Ordering::AcqRel, Ordering::Acquire, |taken| {
         (taken != u64::MAX).then(|| taken | 1 << taken.trailing_ones())
@@ -53,14 +53,14 @@ fn give_guard_back(number: u32) {
     }
 }
 
-/// What a reader found goes to where the header looks.
+/// Stores the guard of a page for the header's inline reads.
 fn set_guard(number: u32, guard: u64) {
     if let (1.., Some(place)) = (number, hg_page_guards_v1.get(number as usize)) {
         place.store(guard, Ordering::Relaxed);
     }
 }
 
-/// What is known of a page's writer.
+/// Facts about the writer of a page.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct hg_page_writer {
@@ -72,7 +72,7 @@ pub struct hg_page_writer {
     pub events: u64,
     /// Whether its page is past its validity.
     pub expired: bool,
-    /// 0.
+    /// Reserved: 0.
     pub reserved: [u8; 7],
 }
 
@@ -94,8 +94,7 @@ fn file_of(fd: RawFd) -> Result<File, CapiError> {
     if fd < 0 {
         return Err(CapiError::invalid(format!("no file has the descriptor {fd}: open it first")));
     }
-    // SAFETY: not -1; one that is not open is told by the kernel when it is duplicated, and nothing
-    // else is done with it.
+    // SAFETY: not -1; the descriptor is only duplicated, which fails with an error if it is not open.
     let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
     borrowed.try_clone_to_owned().map(File::from).map_err(|error| CapiError::os(&error))
 }
@@ -163,7 +162,7 @@ pub unsafe extern "C" fn hg_page_now_bounded_call(page: *const hg_page) -> hg_bo
     })
 }
 
-/// What is known of the writer.
+/// Reads the facts about the writer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_page_writer_of(
     page: *const hg_page,
@@ -187,7 +186,7 @@ pub unsafe extern "C" fn hg_page_writer_of(
     unsafe { give(writer, "writer", error, work) }
 }
 
-/// Closes a page, and makes what `page` is the address of one that is closed.
+/// Closes a page, and marks `page` as closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_page_close(page: *mut hg_page, error: *mut hg_error) -> hg_status {
     let work = || {

@@ -1,4 +1,4 @@
-//! Periodic threads: how they are made, what they count, their end.
+//! Periodic threads: their settings, start, counts and end.
 
 use std::ffi::{c_char, c_void};
 use std::sync::{Mutex, PoisonError};
@@ -26,35 +26,35 @@ handles! {
     hg_periodic, "A periodic thread.";
 }
 
-/// A periodic thread to be; all zero but the period is usual.
+/// Settings of a periodic thread. All but the period may be zero.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct hg_periodic_settings {
     /// Its name; NULL for "periodic".
     pub name: *const c_char,
-    /// A release every so often, ns; or
+    /// Time between releases, ns; 0 with `hertz`.
     pub period_ns: u64,
-    /// So many releases a second.
+    /// Releases a second; 0 with `period_ns`.
     pub hertz: u32,
     /// `HG_OVERRUN_*`.
     pub on_overrun: u32,
-    /// By when a job is to be complete after its release, ns; 0 for the period.
+    /// Deadline of a job after its release, ns; 0 for the period.
     pub deadline_ns: u64,
-    /// How long after the epoch the first release is, ns.
+    /// Time from the epoch to the first release, ns.
     pub phase_ns: u64,
-    /// CPU time of a job, ns; 0 without.
+    /// CPU time of a job, ns; 0 without a budget.
     pub budget_ns: u64,
-    /// Where the grid begins, ns; 0 when it starts.
+    /// Start of the grid of releases, ns; 0 for the start of the thread.
     pub epoch_ns: u64,
-    /// Its policy.
+    /// Policy of the thread.
     pub scheduling: hg_scheduling,
     /// CPUs that it may use.
     pub cpus: *const u32,
-    /// How many; 0 for those of the starter.
+    /// Number of `cpus`; 0 for the CPUs of the caller.
     pub cpu_count: usize,
-    /// How it waits; NULL for in the kernel only.
+    /// How the thread waits; NULL for in the kernel only.
     pub waiting: *const hg_sleep_settings,
-    /// What stops it besides; NULL for nothing.
+    /// Interrupt that also stops the thread; NULL without one.
     pub stop_on: *mut hg_interrupt,
     /// Called after a job that missed its deadline.
     pub on_miss: hg_completed_fn,
@@ -62,13 +62,13 @@ pub struct hg_periodic_settings {
     pub on_cost_overrun: hg_completed_fn,
     /// Called when a deadline is passed, on a thread of its own.
     pub on_fault: hg_fault_fn,
-    /// How it is watched, with `on_fault`.
+    /// How the thread is watched, with `on_fault`.
     pub watch: hg_watch_settings,
-    /// How that thread runs.
+    /// How the thread of `on_fault` runs.
     pub handler: hg_handler_settings,
-    /// Whether it is called also when the budget is used up.
+    /// Whether `on_fault` is also called for a budget overrun.
     pub watch_budget: bool,
-    /// 0.
+    /// Reserved: 0.
     pub reserved: [u8; 7],
 }
 
@@ -76,23 +76,23 @@ pub struct hg_periodic_settings {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct hg_distribution {
-    /// How many.
+    /// Number of times.
     pub count: u64,
-    /// ns.
+    /// Minimum, ns.
     pub min_ns: u64,
-    /// ns.
+    /// Mean, ns.
     pub mean_ns: u64,
-    /// ns.
+    /// Median, ns.
     pub p50_ns: u64,
-    /// ns.
+    /// 99th percentile, ns.
     pub p99_ns: u64,
-    /// ns.
+    /// 99.9th percentile, ns.
     pub p999_ns: u64,
-    /// ns.
+    /// Maximum, ns.
     pub max_ns: u64,
 }
 
-/// What a periodic thread did.
+/// Counts of a periodic thread.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct hg_periodic_statistics {
@@ -100,15 +100,15 @@ pub struct hg_periodic_statistics {
     pub releases: u64,
     /// Jobs complete.
     pub jobs: u64,
-    /// Complete after their deadline.
+    /// Jobs that completed after their deadline.
     pub misses: u64,
-    /// Complete after the next release.
+    /// Jobs that completed after the next release.
     pub overruns: u64,
-    /// Begun late since the one before was.
+    /// Jobs that started late since the job before overran.
     pub late: u64,
     /// Periods without a job.
     pub lost: u64,
-    /// By how much the grid moved, ns.
+    /// Shift of the grid of releases, ns.
     pub drift_ns: u64,
     /// Jobs that took more CPU time than the budget.
     pub cost_overruns: u64,
@@ -135,19 +135,19 @@ impl From<&Distribution> for hg_distribution {
     }
 }
 
-/// What a handle stands for.
+/// A periodic thread and its counts, behind a handle.
 struct PeriodicHandle {
     thread: Mutex<Option<PeriodicThread>>,
     stop: Stop,
     statistics: TaskStatistics,
     tid: u32,
-    /// Tells its own code from others'.
+    /// Recognises calls from the thread's own code.
     mark: Mark,
 }
 
 static PERIODIC: HandleTable<PeriodicHandle> = HandleTable::new(11, "periodic thread");
 
-/// No more are looked at: Linux has as many.
+/// Maximum number of CPUs: that of Linux.
 const MOST_CPUS: usize = 8192;
 
 fn span(ns: u64, name: &str) -> Result<Span, CapiError> {
@@ -197,7 +197,7 @@ impl hg_periodic_settings {
                 let text = format!("{} CPUs: give at most {MOST_CPUS}", self.cpu_count);
                 return Err(CapiError::invalid(text));
             }
-            // SAFETY: not NULL, and the caller promises that there are so many.
+            // SAFETY: not NULL, and the caller promises `cpu_count` elements.
             let cpus = unsafe { std::slice::from_raw_parts(self.cpus, self.cpu_count) };
             builder = builder.cpus(cpus.iter().copied());
         }
@@ -208,11 +208,11 @@ impl hg_periodic_settings {
             // SAFETY: as the caller promises: it stays until the thread is freed.
             builder = builder.stopped_by(unsafe { interrupt_at(self.stop_on) }?);
         }
-        if let Some(told) = tells(self.on_miss, user) {
-            builder = builder.on_miss(told);
+        if let Some(notice) = tells(self.on_miss, user) {
+            builder = builder.on_miss(notice);
         }
-        if let Some(told) = tells(self.on_cost_overrun, user) {
-            builder = builder.on_cost_overrun(told);
+        if let Some(notice) = tells(self.on_cost_overrun, user) {
+            builder = builder.on_cost_overrun(notice);
         }
         Ok(builder)
     }
@@ -231,7 +231,7 @@ impl hg_periodic_settings {
     }
 }
 
-/// With what it does first.
+/// Adds the first function of the thread.
 fn hooked(builder: Builder, on_start: hg_start_fn, user: &CallbackData) -> Builder {
     let Some(call) = on_start else { return builder };
     let user = user.clone();
@@ -242,7 +242,7 @@ fn hooked(builder: Builder, on_start: hg_start_fn, user: &CallbackData) -> Build
     })
 }
 
-/// What a periodic thread does first; whether it is to go on.
+/// First function of a periodic thread; returns whether the thread goes on.
 pub type hg_start_fn = Option<unsafe extern "C" fn(*mut c_void) -> bool>;
 
 /// Starts a periodic thread.
@@ -305,7 +305,7 @@ unsafe fn launch(
     unsafe { give(periodic, "periodic", error, work) }
 }
 
-/// Asks it to stop.
+/// Asks the thread to stop.
 #[unsafe(no_mangle)]
 pub extern "C" fn hg_periodic_stop(periodic: hg_periodic) -> hg_status {
     answer(HG_PANIC, || match PERIODIC.find(periodic.handle) {
@@ -323,7 +323,7 @@ impl PeriodicHandle {
         self.thread.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// That another one's code asks: a thread that waited for its own end would do so for ever.
+    /// Checks that the caller is not this thread's own code, which would wait for its own end for ever.
     fn is_not_here(&self) -> Result<(), CapiError> {
         if !self.mark.is_here() {
             return Ok(());
@@ -334,7 +334,7 @@ impl PeriodicHandle {
     }
 }
 
-/// Waits for its end.
+/// Waits for the end of the thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_periodic_join(
     periodic: hg_periodic,
@@ -361,7 +361,7 @@ pub unsafe extern "C" fn hg_periodic_join(
     unsafe { guard(error, work) }
 }
 
-/// What it did so far.
+/// Reads the counts of a periodic thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_periodic_look(
     periodic: hg_periodic,
@@ -370,7 +370,7 @@ pub unsafe extern "C" fn hg_periodic_look(
 ) -> hg_status {
     let work = || {
         let found = PERIODIC.get(periodic.handle)?.statistics.read();
-        let told = hg_periodic_statistics {
+        let totals = hg_periodic_statistics {
             releases: found.releases,
             jobs: found.jobs,
             misses: found.misses,
@@ -383,13 +383,13 @@ pub unsafe extern "C" fn hg_periodic_look(
             latency: (&found.latency).into(),
             response: (&found.response).into(),
         };
-        Ok(told)
+        Ok(totals)
     };
     // SAFETY: as the header says of `statistics` and `error`.
     unsafe { give(statistics, "statistics", error, work) }
 }
 
-/// The kernel's number of it; 0 for none.
+/// The kernel's number of the thread; 0 without a thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn hg_periodic_id(periodic: hg_periodic) -> u32 {
     answer(0, || PERIODIC.get(periodic.handle).map_or(0, |kept| kept.tid))

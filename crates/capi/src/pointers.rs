@@ -1,4 +1,4 @@
-//! What C hands over: addresses that may be NULL, texts, lists.
+//! Conversion of arguments of C: addresses that may be NULL, texts, lists.
 
 use std::ffi::{CStr, OsStr, c_char, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crate::error::{CapiError, guard, hg_error, hg_status};
 
-/// A copy of what is there.
+/// Copies a value from an address.
 ///
 /// # Errors
 /// `HG_NULL`.
@@ -21,7 +21,7 @@ pub(crate) unsafe fn read<T: Copy>(from: *const T, name: &str) -> Result<T, Capi
     Ok(unsafe { from.read() })
 }
 
-/// A copy of what is there, or what is usual where nothing is.
+/// Copies a value from an address; the default for NULL.
 ///
 /// # Safety
 /// `from` is NULL or the address of a `T`.
@@ -30,7 +30,7 @@ pub(crate) unsafe fn read_or_default<T: Copy + Default>(from: *const T) -> T {
     if from.is_null() { T::default() } else { unsafe { from.read() } }
 }
 
-/// Puts something there.
+/// Writes a value to an address.
 ///
 /// # Errors
 /// `HG_NULL`.
@@ -46,8 +46,8 @@ pub(crate) unsafe fn write<T>(to: *mut T, value: T, name: &str) -> Result<(), Ca
     Ok(())
 }
 
-/// The border of calls that put one thing somewhere: does `make` if there is room for it. What `make` owns
-/// is dropped in any case.
+/// The border of calls that write one value: calls `make` if `to` is not NULL. Drops what `make` owns in
+/// any case.
 ///
 /// # Safety
 /// `to` is NULL or the address of room for a `T`; `error` as [`guard`] wants it.
@@ -67,7 +67,7 @@ pub(crate) unsafe fn give<T>(
     unsafe { guard(error, work) }
 }
 
-/// Puts something there if anybody wants it.
+/// Writes a value unless the address is NULL.
 ///
 /// # Safety
 /// `to` is NULL or the address of room for a `T`.
@@ -78,7 +78,7 @@ pub(crate) unsafe fn offer<T>(to: *mut T, value: T) {
     }
 }
 
-/// That an address is one, before anything is done that could not be told otherwise.
+/// Checks that an address is not NULL, before work whose result could not be returned.
 ///
 /// # Errors
 /// `HG_NULL`.
@@ -86,10 +86,10 @@ pub(crate) fn is_there<T>(to: *const T, name: &str) -> Result<(), CapiError> {
     if to.is_null() { Err(CapiError::null(name)) } else { Ok(()) }
 }
 
-/// Puts as many as there is room for, and tells how many there are.
+/// Writes as many values as fit, and stores their whole number in `count`.
 ///
 /// # Errors
-/// `HG_NULL` for a `count` that is, or for `to` if there is to be room.
+/// `HG_NULL` for a NULL `count`, or for a NULL `to` with `room` above 0.
 ///
 /// # Safety
 /// `to` is NULL or has room for `room` of them; `count` is NULL or room for a number.
@@ -116,7 +116,7 @@ pub(crate) unsafe fn write_all<T>(
     Ok(())
 }
 
-/// That what a later version may give a meaning has none yet.
+/// Checks that reserved fields are 0: a later version may give them a meaning.
 ///
 /// # Errors
 /// `HG_INVALID`.
@@ -127,7 +127,7 @@ pub(crate) fn unused<T: Default + PartialEq>(reserved: T, of: &str) -> Result<()
     Err(CapiError::invalid(format!("`reserved` of {of} is not 0: begin with all zero")))
 }
 
-/// A length of time or a time, ns, of which C may say twice as much as there is.
+/// A time or a length of time, ns. C can give values up to 2^64.
 ///
 /// # Errors
 /// `HG_INVALID` beyond 2^63 - 1 ns: a number that was computed and went wrong.
@@ -176,10 +176,10 @@ pub(crate) unsafe fn path(path: *const c_char, name: &str) -> Result<Option<Path
     Ok(Some(OsStr::from_bytes(bytes).into()))
 }
 
-/// Releases what a call-back was given.
+/// Releases the data of a call-back.
 pub(crate) type hg_release_fn = Option<unsafe extern "C" fn(*mut c_void)>;
 
-/// A caller's own data, with what releases it.
+/// Data of the caller, with the function that releases it.
 ///
 /// It is released once, when nothing calls with it any more.
 pub(crate) struct User {
@@ -187,14 +187,14 @@ pub(crate) struct User {
     release: hg_release_fn,
 }
 
-// SAFETY: the header asks of whoever gives data to a call-back that any thread may use it there.
+// SAFETY: the header requires that any thread may use the data of a call-back there.
 unsafe impl Send for User {}
 
 // SAFETY: as for `Send`; nothing of ours reads it.
 unsafe impl Sync for User {}
 
 impl User {
-    /// Takes it over.
+    /// Takes ownership of `data`.
     ///
     /// # Safety
     /// `release` may be called with `data`, once, on any thread.
@@ -210,7 +210,7 @@ impl User {
 impl Drop for User {
     fn drop(&mut self) {
         if let Some(release) = self.release {
-            // SAFETY: whoever made this promised that; it is dropped once.
+            // SAFETY: as its maker promised; it is dropped once.
             unsafe { release(self.data) };
         }
     }

@@ -1,4 +1,4 @@
-//! The page in which a program tells how far it is. The header writes it by itself.
+//! The page in which a program reports its progress. The header writes it inline.
 
 use std::sync::Mutex;
 
@@ -10,7 +10,7 @@ use crate::error::{
 use crate::pointers::{give, read, write};
 use crate::table::HandleTable;
 
-/// A page of progress: where its words are, the job, and the handle of what maps it.
+/// A page of progress: the address of its words, the job, and the handle of its mapping.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct hg_progress_page {
@@ -18,15 +18,15 @@ pub struct hg_progress_page {
     pub words: *mut u64,
     /// The job's number.
     pub job: u64,
-    /// What maps it.
+    /// Handle of the mapping.
     pub handle: u64,
     /// Whether the job is done, so that the next call begins another.
     pub over: bool,
-    /// 0.
+    /// Reserved: 0.
     pub reserved: [u8; 7],
 }
 
-/// The mutex is never locked: it lets the table have what only one thread may write with.
+/// The mutex is never locked: it makes the writer of one thread `Sync`, as the table requires.
 static PAGES: HandleTable<Mutex<Progress>> = HandleTable::new(14, "page of progress");
 
 fn failure(error: &PageError) -> CapiError {
@@ -48,8 +48,8 @@ pub unsafe extern "C" fn hg_progress_open(
         let progress = Progress::open().map_err(|error| failure(&error))?;
         let (words, job) = (progress.page().address().cast_mut().cast(), progress.job());
         let handle = PAGES.insert(Mutex::new(progress))?;
-        let told = hg_progress_page { words, job, handle, over: true, reserved: [0; 7] };
-        Ok(told)
+        let page = hg_progress_page { words, job, handle, over: true, reserved: [0; 7] };
+        Ok(page)
     };
     // SAFETY: as the header says of `page` and `error`.
     unsafe { give(page, "page", error, work) }

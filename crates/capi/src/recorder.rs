@@ -21,45 +21,45 @@ handles! {
     hg_recording, "What was measured of it.";
 }
 
-/// What is known of a loop; all zero but the period is usual.
+/// Settings of a measured loop. All but the period may be zero.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct hg_loop_spec {
-    /// What it is called; NULL for "loop".
+    /// Name of the loop; NULL for "loop".
     pub name: *const c_char,
-    /// From one period to the next, ns.
+    /// Period of the loop, ns.
     pub period_ns: u64,
-    /// From when a period was due to when it must be done, ns; 0 for the period.
+    /// Deadline after the release of a period, ns; 0 for the period.
     pub deadline_ns: u64,
-    /// Two marks further apart are a gap, ns; 0 leaves gaps to what kernel and CPU clock say.
+    /// Threshold of a gap between two marks, ns; 0 leaves gaps to the kernel's counts and the CPU clock.
     pub gap_ns: u64,
-    /// Room for so many intervals; 0 for a run's default.
+    /// Capacity in intervals; 0 for a run's default.
     pub records: u64,
-    /// How many periods are kept one by one.
+    /// Number of periods that are stored one by one.
     pub jobs: u64,
-    /// Whether a full buffer keeps the newest.
+    /// Whether a full buffer keeps the newest intervals.
     pub ring: bool,
-    /// 0.
+    /// Reserved: 0.
     pub reserved: [u8; 7],
-    /// The folder that keeps the run; NULL for none.
+    /// Folder for the run; NULL stores no run.
     pub folder: *const c_char,
 }
 
-/// Periods.
+/// Counts of periods.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct hg_deadlines {
-    /// Finished in time.
+    /// Periods that finished in time.
     pub hit: u64,
-    /// Started, not finished in time.
+    /// Periods that started and did not finish in time.
     pub missed: u64,
-    /// Never started, because an earlier one was still running.
+    /// Periods that never started, because an earlier one was still running.
     pub lost: u64,
-    /// Finished at all.
+    /// Periods that finished, in time or not.
     pub completed: u64,
 }
 
-/// A recording in numbers.
+/// Summary of a recording.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct hg_recording_summary {
@@ -69,25 +69,25 @@ pub struct hg_recording_summary {
     pub wall_ns: u64,
     /// The recording's zero, ns on `CLOCK_MONOTONIC`.
     pub epoch_ns: u64,
-    /// Intervals, all of them.
+    /// Number of intervals, stored or not.
     pub intervals: u64,
-    /// Of those, how many found no room.
+    /// Intervals that found no room.
     pub dropped: u64,
-    /// Gaps.
+    /// Number of gaps.
     pub gaps: u64,
-    /// Their sum, ns.
+    /// Sum of the lengths of gaps, ns.
     pub gap_total_ns: u64,
-    /// Half of them are not longer, ns.
+    /// Median length of gaps, ns.
     pub gap_p50_ns: u64,
-    /// ns.
+    /// 99th percentile, ns.
     pub gap_p99_ns: u64,
-    /// ns.
+    /// 99.9th percentile, ns.
     pub gap_p999_ns: u64,
-    /// The longest, ns.
+    /// The longest gap, ns.
     pub gap_max_ns: u64,
     /// How often two intervals in a row ran on different CPUs.
     pub migrations: u64,
-    /// Periods.
+    /// Counts of periods.
     pub deadlines: hg_deadlines,
     /// Bound on the relative error of all lengths, parts per billion.
     pub rate_error_ppb: u64,
@@ -101,16 +101,16 @@ pub struct hg_interval {
     pub start_ns: i64,
     /// ns from the recording's zero.
     pub end_ns: i64,
-    /// The CPU.
+    /// CPU on which it ran.
     pub cpu: u32,
     /// `HG_ONSET_*`: why the interval before ended.
     pub onset: u32,
 }
 
-/// A loop, and the thread of which process it belongs to.
+/// A loop, and the process whose thread it belongs to.
 struct RecorderHandle {
     owner: u64,
-    /// What [`fork::generation`] was.
+    /// Value of [`fork::generation`] at the start.
     generation: u32,
     own_loop: UnsafeCell<Option<MeasuredLoop>>,
 }
@@ -126,7 +126,7 @@ static LOOPS: HandleTable<RecorderHandle> = HandleTable::new(12, "loop");
 static RECORDINGS: HandleTable<RunMeasurement> = HandleTable::new(13, "recording");
 
 impl RecorderHandle {
-    /// The loop, in its own thread; elsewhere the reason. What it measures with, a child of its process lacks.
+    /// Calls `work` with the loop in its own thread; an error elsewhere. A forked child lacks its counters.
     fn with_loop<T>(
         &self,
         work: impl FnOnce(&mut Option<MeasuredLoop>) -> T,
@@ -156,7 +156,7 @@ fn with<T>(
     })
 }
 
-/// Marks; whatever comes of it, nothing is allocated.
+/// Records a mark. Allocates nothing, with or without an error.
 fn mark(own_loop: hg_loop, work: impl FnOnce(&mut MeasuredLoop)) -> hg_status {
     answer(HG_PANIC, || {
         let kept = match LOOPS.find(own_loop.handle) {
@@ -225,7 +225,7 @@ pub extern "C" fn hg_loop_begin_due(own_loop: hg_loop, due_ns: u64) -> hg_status
     mark(own_loop, |own_loop| own_loop.begin_period_due(due_ns))
 }
 
-/// Makes known that the thread runs.
+/// Records that the thread runs.
 #[unsafe(no_mangle)]
 pub extern "C" fn hg_loop_check(own_loop: hg_loop) -> hg_status {
     mark(own_loop, MeasuredLoop::check)
@@ -237,7 +237,7 @@ pub extern "C" fn hg_loop_end(own_loop: hg_loop) -> hg_status {
     mark(own_loop, MeasuredLoop::end_period)
 }
 
-/// What was counted so far.
+/// Reads the counts of periods.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_loop_deadlines(
     own_loop: hg_loop,
@@ -247,13 +247,13 @@ pub unsafe extern "C" fn hg_loop_deadlines(
     let work = || {
         let counted = with(own_loop, |kept| kept.as_ref().map(MeasuredLoop::deadlines))?;
         let counted = counted.ok_or_else(|| CapiError::new(HG_STALE, "the loop was finished"))?;
-        let told = hg_deadlines {
+        let deadlines = hg_deadlines {
             hit: counted.hit,
             missed: counted.missed,
             lost: counted.lost,
             completed: counted.completed,
         };
-        Ok(told)
+        Ok(deadlines)
     };
     // SAFETY: as the header says of `deadlines` and `error`.
     unsafe { give(deadlines, "deadlines", error, work) }
@@ -323,8 +323,8 @@ pub unsafe extern "C" fn hg_recording_look(
     error: *mut hg_error,
 ) -> hg_status {
     let work = || {
-        let told = summary(&*RECORDINGS.get(recording.handle)?);
-        Ok(told)
+        let found = summary(&*RECORDINGS.get(recording.handle)?);
+        Ok(found)
     };
     // SAFETY: as the header says of `found` and `error`.
     unsafe { give(found, "summary", error, work) }
@@ -343,7 +343,7 @@ pub unsafe extern "C" fn hg_recording_intervals(
     let work = || {
         let measured = RECORDINGS.get(recording.handle)?;
         let records = measured.threads.first().into_iter().flat_map(|t| t.recorded.trace.iter());
-        let told =
+        let written =
             records.skip(usize::try_from(first).unwrap_or(usize::MAX)).map(|record| hg_interval {
                 start_ns: measured.timeline.ns_at(record.start),
                 end_ns: measured.timeline.ns_at(record.end),
@@ -351,7 +351,7 @@ pub unsafe extern "C" fn hg_recording_intervals(
                 onset: u32::from(record.onset().code()),
             });
         // SAFETY: as the header says of `intervals`, `room` and `count`.
-        unsafe { write_all(intervals, room, count, told) }
+        unsafe { write_all(intervals, room, count, written) }
     };
     // SAFETY: as the header says of `error`.
     unsafe { guard(error, work) }

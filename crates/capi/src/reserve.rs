@@ -18,23 +18,23 @@ use crate::error::{
 use crate::pointers::{give, nanoseconds, read, unused};
 use crate::table::{HandleTable, handles};
 
-/// Processor time that is asked for.
+/// A request for processor time: a budget in every period.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct hg_request {
-    /// ns.
+    /// Processor time in each period, ns.
     pub budget_ns: u64,
-    /// ns.
+    /// Period, ns.
     pub period_ns: u64,
-    /// From the begin of the period, ns; 0 for the period.
+    /// Deadline from the start of the period, ns; 0 for the period.
     pub deadline_ns: u64,
-    /// Whether what nobody reserved may be used too.
+    /// Whether the work may also use unreserved time.
     pub soft: bool,
     /// Whether the work is to stay on `cpu`.
     pub pinned: bool,
-    /// 0.
+    /// Reserved: 0.
     pub reserved: [u8; 2],
-    /// That CPU.
+    /// CPU of the work, with `pinned`.
     pub cpu: u32,
 }
 
@@ -42,7 +42,7 @@ handles! {
     hg_reservation, "A reservation in force.";
 }
 
-/// What a reservation delivered.
+/// Processor time that a reservation delivered.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct hg_supply {
@@ -52,11 +52,11 @@ pub struct hg_supply {
     pub missed: u64,
     /// Periods in which more was wanted than the budget.
     pub overruns: u64,
-    /// The least of a period in which all was wanted, ns; 0 without any.
+    /// Minimum over the periods in which all of the budget was wanted, ns; 0 without such a period.
     pub delivered_min_ns: u64,
-    /// The median of those, ns.
+    /// Median over these periods, ns.
     pub delivered_p50_ns: u64,
-    /// How long the thread stood since its budget was used up, ns; 0 if not known.
+    /// Time for which the thread stood since its budget was used up, ns; 0 if unknown.
     pub throttled_ns: u64,
 }
 
@@ -84,7 +84,7 @@ impl hg_request {
     }
 }
 
-/// What stands in the way, as a kind.
+/// The kind of error for a refusal.
 fn failure(refusal: &Refusal) -> CapiError {
     let kind = match refusal.id {
         Obstacle::Capability | Obstacle::Owner | Obstacle::GroupBudget => HG_PERMISSION,
@@ -93,7 +93,7 @@ fn failure(refusal: &Refusal) -> CapiError {
         Obstacle::Gone => HG_STALE,
         Obstacle::Missing => HG_UNSUPPORTED,
     };
-    // The privilege is this program's to have, and not the command's.
+    // The remedy must give the privilege to this program, not to the command `hourglass`.
     let program = std::env::current_exe().ok();
     let program = program.map_or("PROGRAM".to_owned(), |path| path.display().to_string());
     let text = refusal.to_string().replace("$(command -v hourglass)", &program);
@@ -101,7 +101,7 @@ fn failure(refusal: &Refusal) -> CapiError {
     CapiError { kind, os_errno: refusal.errno.unwrap_or(0), text: text.into() }
 }
 
-/// That a thread is there, which nothing but the kernel knows.
+/// Checks with the kernel that a thread exists.
 fn is_there(
     thread: u32,
     request: &BackendRequest,
@@ -130,7 +130,7 @@ fn number(thread: u32) -> Result<u32, CapiError> {
     })
 }
 
-/// Whether it would be taken.
+/// Checks whether the kernel would accept a reservation.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_reserve_check(
     thread: u32,
@@ -183,7 +183,7 @@ fn supply_to_c(supply: &Supply) -> hg_supply {
     }
 }
 
-/// What it delivered until now.
+/// Reads the processor time that it delivered until now.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_reserve_look(
     reservation: hg_reservation,

@@ -20,9 +20,9 @@ pub struct hg_scheduling {
     pub deadline_ns: u64,
     /// Its period, ns.
     pub period_ns: u64,
-    /// Whether it may use bandwidth that nobody reserved.
+    /// Whether it may use unreserved bandwidth (`SCHED_FLAG_RECLAIM`).
     pub reclaim: bool,
-    /// 0.
+    /// Reserved: 0.
     pub reserved: [u8; 7],
 }
 

@@ -29,33 +29,33 @@ static OWNERS: HandleTable<Owner> = HandleTable::new(4, "owner");
 static CLASSES: HandleTable<ActionClass> = HandleTable::new(5, "class");
 static PORTS: HandleTable<Port> = HandleTable::new(6, "port");
 
-/// How a service works; all zero is one engine on any CPU, with the caller's policy.
+/// Settings of a service; all zero is one engine on any CPU, with the caller's policy.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct hg_service_settings {
-    /// Engines, each a thread; 0 is 1.
+    /// Number of engines, each a thread; 0 is 1.
     pub engines: u32,
     /// `HG_DEVICE_*`.
     pub device: u32,
-    /// Their policy.
+    /// Policy of the engines.
     pub scheduling: hg_scheduling,
     /// Whether they run on `cpu` only.
     pub pinned: bool,
-    /// 0.
+    /// Reserved: 0.
     pub reserved: [u8; 3],
     /// The CPU of the first engine; each further one has the next.
     pub cpu: u32,
-    /// Above 0: bound to ticks of this length.
+    /// Length of the ticks to which expiries are bound, ns; 0 without ticks.
     pub tick_ns: u64,
 }
 
-/// What an engine did.
+/// Counts of an engine.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct hg_service_statistics {
     /// Timers made.
     pub created: u64,
-    /// Expiries that did something.
+    /// Expiries that ran an action.
     pub fired: u64,
     /// Expiries without an action of their own.
     pub overruns: u64,
@@ -65,11 +65,11 @@ pub struct hg_service_statistics {
     pub long_actions: u64,
     /// The longest of them, ns.
     pub longest_action_ns: u64,
-    /// The most that the engine looked late, ns.
+    /// Greatest latency of a poll after a timer's expiry, ns.
     pub latest_ns: u64,
-    /// Times that it was woken.
+    /// Times that the engine woke.
     pub turns: u64,
-    /// Ticks that it was not woken at.
+    /// Ticks at which the engine did not wake.
     pub ticks_skipped: u64,
     /// Expiries for which a class had no room.
     pub without_room: u64,
@@ -77,55 +77,55 @@ pub struct hg_service_statistics {
     pub timers: u64,
     /// Whether this engine is precise.
     pub precise: bool,
-    /// 0.
+    /// Reserved: 0.
     pub reserved: [u8; 7],
 }
 
-/// What a class did.
+/// Counts of a class.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct hg_class_statistics {
     /// Actions that ran.
     pub ran: u64,
-    /// The longest, ns.
+    /// The longest action, ns.
     pub longest_ns: u64,
     /// Expiries that found no room.
     pub without_room: u64,
-    /// Times that its thread was raised.
+    /// Times that the priority of its thread was raised.
     pub raised: u64,
-    /// Times that this was refused.
+    /// Times that the kernel refused to raise it.
     pub raise_refused: u64,
 }
 
-/// How a class is made; all zero is room for 1024, the caller's policy, not raised.
+/// Settings of a class; all zero is room for 1024 expiries and the caller's policy, not raised.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct hg_class_settings {
     /// The policy of its thread.
     pub scheduling: hg_scheduling,
-    /// Expiries that may wait.
+    /// Number of expiries that may wait.
     pub room: u32,
-    /// Whether it is raised to the priority of the thread that armed.
+    /// Whether its thread is raised to the priority of the thread that armed the timer.
     pub raise: bool,
-    /// 0.
+    /// Reserved: 0.
     pub reserved: [u8; 3],
 }
 
-/// An expiry, as its action sees it.
+/// An expiry, as its action receives it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct hg_expiration {
     /// The expiry as scheduled, ns on the timer's clock.
     pub expiry_ns: i64,
-    /// What the clock said when it was looked at, ns.
+    /// Time of the clock at the poll, ns.
     pub now_ns: i64,
     /// Expiries that had no action of their own.
     pub overruns: u64,
     /// `HG_BASE_*`.
     pub base: u32,
-    /// Whether the clock was set, rather than the time come.
+    /// Whether setting the clock caused the expiry.
     pub clock_set: bool,
-    /// 0.
+    /// Reserved: 0.
     pub reserved: [u8; 3],
 }
 
@@ -142,11 +142,11 @@ impl From<Expiration> for hg_expiration {
     }
 }
 
-/// What a timer sent.
+/// A message of a timer.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct hg_message {
-    /// The number that the action was given.
+    /// Number of the message, from the timer's action.
     pub tag: u64,
     /// The expiry.
     pub expiration: hg_expiration,
@@ -188,7 +188,7 @@ impl hg_service_settings {
     }
 }
 
-/// Room that can be made.
+/// Checks the room of a class or port.
 ///
 /// # Errors
 /// `HG_INVALID`.
@@ -217,7 +217,7 @@ pub unsafe extern "C" fn hg_service_start(
     unsafe { give(service, "service", error, work) }
 }
 
-/// What an engine did so far.
+/// Reads the counts of an engine.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_service_look(
     service: hg_service,
@@ -228,7 +228,7 @@ pub unsafe extern "C" fn hg_service_look(
     let work = || {
         let service = SERVICES.get(service.handle)?;
         let found = service.statistics(engine as usize)?;
-        let told = hg_service_statistics {
+        let totals = hg_service_statistics {
             created: found.created,
             fired: found.fired,
             overruns: found.overruns,
@@ -243,7 +243,7 @@ pub unsafe extern "C" fn hg_service_look(
             precise: service.resolution(engine as usize)? == Resolution::High,
             reserved: [0; 7],
         };
-        Ok(told)
+        Ok(totals)
     };
     // SAFETY: as the header says of `statistics` and `error`.
     unsafe { give(statistics, "statistics", error, work) }
@@ -330,7 +330,7 @@ pub(crate) fn class_of(class: hg_class) -> Result<ActionClass, CapiError> {
     CLASSES.get(class.handle).map(|class| class.clone())
 }
 
-/// What a class did so far.
+/// Reads the counts of a class.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_class_look(
     class_: hg_class,
@@ -339,14 +339,14 @@ pub unsafe extern "C" fn hg_class_look(
 ) -> hg_status {
     let work = || {
         let found = CLASSES.get(class_.handle)?.statistics();
-        let told = hg_class_statistics {
+        let totals = hg_class_statistics {
             ran: found.ran,
             longest_ns: found.longest_ns,
             without_room: found.without_room,
             raised: found.raised,
             raise_refused: found.raise_refused,
         };
-        Ok(told)
+        Ok(totals)
     };
     // SAFETY: as the header says of `statistics` and `error`.
     unsafe { give(statistics, "statistics", error, work) }
@@ -384,7 +384,7 @@ pub(crate) fn port_of(port: hg_port) -> Result<Port, CapiError> {
     PORTS.get(port.handle).map(|port| port.clone())
 }
 
-/// A port's descriptor; -1 for none.
+/// A port's descriptor; -1 without a port.
 #[unsafe(no_mangle)]
 pub extern "C" fn hg_port_fd(port: hg_port) -> i32 {
     answer(-1, || PORTS.get(port.handle).map_or(-1, |port| port.as_fd().as_raw_fd()))

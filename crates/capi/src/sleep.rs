@@ -1,4 +1,4 @@
-//! Sleeping by the thread's own sleeper; how sleeps are asked for and told of.
+//! Sleeps by the thread's own sleeper, their settings and their results.
 //!
 //! Must not: allocate in a sleep but a thread's first.
 
@@ -14,27 +14,27 @@ use crate::error::{CapiError, HG_INTERRUPTED, guard, hg_error, hg_status};
 use crate::interrupt::{NEVER, hg_interrupt, interrupt_at};
 use crate::pointers::{offer, read, unused};
 
-/// What happened in a sleep.
+/// Result of a sleep.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct hg_slept {
     /// The deadline, ns on `CLOCK_MONOTONIC`.
     pub deadline_ns: u64,
-    /// The reading that ended the sleep, ns.
+    /// The sample of the clock that ended the sleep, ns.
     pub woke_ns: u64,
-    /// Time in the kernel, ns.
+    /// Time waited in the kernel, ns.
     pub kernel_ns: u64,
-    /// Time spinning, ns.
+    /// Time spent spinning, ns.
     pub spin_ns: u64,
-    /// How long before the deadline the kernel was to wake, ns.
+    /// Time before the deadline at which the kernel was to wake the thread, ns.
     pub margin_ns: u64,
-    /// The longest time between two looks at the clock in the spin, ns.
+    /// The longest time between two samples of the clock in the spin, ns.
     pub longest_step_ns: u64,
     /// `HG_DELAY_*`: why it ended after its deadline.
     pub delay: u32,
     /// Whether an interrupt ended it.
     pub interrupted: bool,
-    /// 0.
+    /// Reserved: 0.
     pub reserved: [u8; 3],
 }
 
@@ -60,7 +60,7 @@ impl From<SleepOutcome> for hg_slept {
     }
 }
 
-/// How a sleeper is to sleep.
+/// Settings of a sleeper.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct hg_sleep_settings {
@@ -68,21 +68,21 @@ pub struct hg_sleep_settings {
     pub policy: u32,
     /// Ticks a second, for `HG_SLEEP_THESIS`.
     pub hz: u32,
-    /// What may be spun in a sleep, ns.
+    /// Longest spin in one sleep, ns.
     pub per_sleep_ns: u64,
-    /// And so much of the time slept, parts per million, to cover two of three wake-ups.
+    /// Longest spin as a share of the time slept, parts per million, to cover two of three wake-ups.
     pub share_ppm: u32,
-    /// Which share of the wake-ups the margin covers, parts per million.
+    /// Share of the wake-ups that the margin covers, parts per million.
     pub quantile_ppm: u32,
-    /// And so much of what the kernel's wait takes of the CPU, parts per million.
+    /// Longest spin as a share of the CPU time of the kernel's wait, parts per million.
     pub of_wait_ppm: u32,
-    /// 0.
+    /// Reserved: 0.
     pub reserved: u32,
     /// The longest margin, ns.
     pub longest_margin_ns: u64,
-    /// What the kernel is thought to wake late by at first, ns.
+    /// First estimate of the kernel's wake-up latency, ns.
     pub seed_ns: u64,
-    /// Of so many sleeps that would be spun, one waits.
+    /// One of this number of sleeps that would spin waits in the kernel instead.
     pub sample_every: u32,
     /// `HG_ENDS_*`: which reading ends a sleep.
     pub ends_when: u32,
@@ -113,7 +113,7 @@ impl From<SleeperSettings> for hg_sleep_settings {
 }
 
 impl hg_sleep_settings {
-    /// What a program gives that forgot to begin with the defaults.
+    /// Settings of a program that did not begin with the defaults.
     const ALL_ZERO: hg_sleep_settings = hg_sleep_settings {
         policy: 0,
         hz: 0,
@@ -128,7 +128,7 @@ impl hg_sleep_settings {
         ends_when: 0,
     };
 
-    /// As the sleeper knows them.
+    /// Converts them to settings of the sleeper.
     pub(crate) fn settings(&self) -> Result<SleeperSettings, CapiError> {
         /// All of the wake-ups, parts per million.
         const ALL_PPM: u32 = 1_000_000;
@@ -180,19 +180,19 @@ impl hg_sleep_settings {
     }
 }
 
-/// The settings of a sleep that nobody gave any.
+/// The default settings of a sleep.
 #[unsafe(no_mangle)]
 pub extern "C" fn hg_sleep_defaults() -> hg_sleep_settings {
     SleeperSettings::DEFAULT.into()
 }
 
-/// As little CPU time as a precise sleep takes.
+/// Settings for the least CPU time of a precise sleep.
 #[unsafe(no_mangle)]
 pub extern "C" fn hg_sleep_frugal() -> hg_sleep_settings {
     SleeperSettings::FRUGAL.into()
 }
 
-/// As precise as sleeps get, whatever that costs.
+/// Settings for the most precise sleep, at any cost of CPU time.
 #[unsafe(no_mangle)]
 pub extern "C" fn hg_sleep_precise() -> hg_sleep_settings {
     SleeperSettings::PRECISE.into()
@@ -243,7 +243,7 @@ fn sleep_here(until: SleepDeadline, interrupt: &'static Interrupt) -> SleepOutco
     let own = OWN.try_with(|own| own.try_borrow_mut().ok()?.take()).ok().flatten();
     let mut sleeper = own.unwrap_or_default().interrupted_by(interrupt);
     let slept = sleep(&mut sleeper, until);
-    // Where the thread ends there is nowhere to put it.
+    // While the thread ends its own sleeper is gone.
     let _ = OWN.try_with(|own| {
         if let Ok(mut own) = own.try_borrow_mut() {
             *own = Some(sleeper.interrupted_by(&NEVER));
@@ -252,11 +252,14 @@ fn sleep_here(until: SleepDeadline, interrupt: &'static Interrupt) -> SleepOutco
     slept
 }
 
-/// Tells how a sleep went.
+/// Writes the outcome of a sleep. An interrupted sleep is an error.
 ///
 /// # Safety
-/// `slept` is NULL or room for one.
-pub(crate) unsafe fn told(found: SleepOutcome, slept: *mut hg_slept) -> Result<(), CapiError> {
+/// `slept` is NULL or the address of room for an `hg_slept`.
+pub(crate) unsafe fn store_outcome(
+    found: SleepOutcome,
+    slept: *mut hg_slept,
+) -> Result<(), CapiError> {
     // SAFETY: as the caller promises.
     unsafe { offer(slept, hg_slept::from(found)) };
     if found.interrupted { Err(CapiError::new(HG_INTERRUPTED, "")) } else { Ok(()) }
@@ -278,7 +281,7 @@ unsafe fn own_sleep(
             unsafe { interrupt_at(interrupt) }?
         };
         // SAFETY: as the caller promises.
-        unsafe { told(sleep_here(until, interrupt), slept) }
+        unsafe { store_outcome(sleep_here(until, interrupt), slept) }
     };
     // SAFETY: as the caller promises.
     unsafe { guard(error, work) }
@@ -296,7 +299,7 @@ pub unsafe extern "C" fn hg_sleep_until(
     unsafe { own_sleep(SleepDeadline::Time(deadline_ns), interrupt, slept, error) }
 }
 
-/// Sleeps so long.
+/// Sleeps for a length of time, ns.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_sleep_for(
     length_ns: u64,
@@ -308,7 +311,7 @@ pub unsafe extern "C" fn hg_sleep_for(
     unsafe { own_sleep(SleepDeadline::Passed(length_ns), interrupt, slept, error) }
 }
 
-/// Sleeps for so many ticks of the counter.
+/// Sleeps for a number of ticks of the counter.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_sleep_ticks(
     count: u64,

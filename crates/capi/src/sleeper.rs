@@ -1,4 +1,4 @@
-//! Sleepers that are kept: with settings of their own, interrupted by their handles.
+//! Sleepers with a handle: they have settings of their own and are interrupted by the handle.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
@@ -8,22 +8,22 @@ use hourglass_timer::sleep::{Interrupter, SleeperSettings};
 
 use crate::error::{CapiError, HG_BUSY, HG_OK, HG_PANIC, answer, guard, hg_error, hg_status};
 use crate::pointers::give;
-use crate::sleep::{SleepDeadline, hg_sleep_settings, hg_slept, settings_or, sleep, told};
+use crate::sleep::{SleepDeadline, hg_sleep_settings, hg_slept, settings_or, sleep, store_outcome};
 use crate::table::{HandleTable, handles};
 use crate::threads::thread_number;
 
 handles! {
-    hg_sleeper, "A sleeper that is kept.";
+    hg_sleeper, "A sleeper with a handle.";
 }
 
-/// No thread has slept by it.
-const NOBODY: u64 = 0;
+/// Owner of a sleeper by which no thread has slept.
+const NO_THREAD: u64 = 0;
 
 struct SleeperHandle {
     sleeper: Mutex<Sleeper>,
     interrupter: Interrupter,
-    /// The thread that slept by it last: only that one asks it for anything else, so that nobody is
-    /// ever in that thread's way.
+    /// The thread that slept last. Only this thread may use the sleeper otherwise, so that it never waits
+    /// for the lock.
     owner: AtomicU64,
 }
 
@@ -36,7 +36,7 @@ impl SleeperHandle {
         }
     }
 
-    /// For the one thread that sleeps by it.
+    /// The sleeper, for the one thread that sleeps.
     fn for_sleep(&self) -> Result<MutexGuard<'_, Sleeper>, CapiError> {
         let sleeper = self.lock().ok_or_else(|| {
             let text = "another thread sleeps by this sleeper: make one for each thread";
@@ -46,7 +46,7 @@ impl SleeperHandle {
         Ok(sleeper)
     }
 
-    /// For the thread that slept by it last; nobody else touches it.
+    /// The sleeper, for the thread that slept last; `None` for every other thread.
     fn for_owner(&self) -> Option<MutexGuard<'_, Sleeper>> {
         let own = self.owner.load(Ordering::Relaxed) == thread_number();
         if own { self.lock() } else { None }
@@ -70,7 +70,7 @@ pub unsafe extern "C" fn hg_sleeper_new(
         let handle = SLEEPERS.insert(SleeperHandle {
             sleeper: Mutex::new(made),
             interrupter,
-            owner: AtomicU64::new(NOBODY),
+            owner: AtomicU64::new(NO_THREAD),
         })?;
         Ok(hg_sleeper { handle })
     };
@@ -90,7 +90,7 @@ unsafe fn kept_sleep(
         let kept = SLEEPERS.get(sleeper.handle)?;
         let found = sleep(&mut *kept.for_sleep()?, until);
         // SAFETY: as the caller promises.
-        unsafe { told(found, slept) }
+        unsafe { store_outcome(found, slept) }
     };
     // SAFETY: as the caller promises.
     unsafe { guard(error, work) }
@@ -108,7 +108,7 @@ pub unsafe extern "C" fn hg_sleeper_until(
     unsafe { kept_sleep(sleeper, SleepDeadline::Time(deadline_ns), slept, error) }
 }
 
-/// Sleeps so long.
+/// Sleeps for a length of time, ns.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_sleeper_for(
     sleeper: hg_sleeper,
@@ -120,7 +120,7 @@ pub unsafe extern "C" fn hg_sleeper_for(
     unsafe { kept_sleep(sleeper, SleepDeadline::Passed(length_ns), slept, error) }
 }
 
-/// Sleeps for so many ticks of the counter.
+/// Sleeps for a number of ticks of the counter.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_sleeper_ticks(
     sleeper: hg_sleeper,
@@ -132,7 +132,7 @@ pub unsafe extern "C" fn hg_sleeper_ticks(
     unsafe { kept_sleep(sleeper, SleepDeadline::Ticks(count), slept, error) }
 }
 
-/// Takes the calling thread's timer slack for good.
+/// Sets the calling thread's timer slack to the minimum, for the rest of its life.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_sleeper_take_slack(
     sleeper: hg_sleeper,
@@ -146,7 +146,7 @@ pub unsafe extern "C" fn hg_sleeper_take_slack(
     unsafe { guard(error, work) }
 }
 
-/// Keeps CPUs out of deep idle states while it lives.
+/// Keeps CPUs out of deep idle states until the sleeper is freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_sleeper_hold_idle_latency(
     sleeper: hg_sleeper,
@@ -173,14 +173,14 @@ pub extern "C" fn hg_sleeper_interrupt(sleeper: hg_sleeper) -> hg_status {
     })
 }
 
-/// Lets them last again; whether there was an interrupt.
+/// Clears a pending interrupt of the sleeper. Returns whether one was pending.
 #[unsafe(no_mangle)]
 pub extern "C" fn hg_sleeper_clear(sleeper: hg_sleeper) -> bool {
     answer(false, || SLEEPERS.find(sleeper.handle).is_ok_and(|kept| kept.interrupter.clear()))
 }
 
-/// The margin that a sleep of this length would have; 0 if nothing was learnt, and in other threads than
-/// the one that slept by it last.
+/// The margin that a sleep of this length would have; 0 if no margin was learnt, and in other threads than
+/// the one that slept last.
 #[unsafe(no_mangle)]
 pub extern "C" fn hg_sleeper_margin(sleeper: hg_sleeper, length_ns: u64) -> u64 {
     answer(0, || {

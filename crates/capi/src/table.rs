@@ -1,10 +1,10 @@
-//! Handles: numbers for things, so that one that was freed is told from one that is there.
+//! Handles: numbers for objects, so that a handle of a freed object is recognised.
 //!
-//! Owns: a table for each kind of thing, generations, the rule that nothing is freed while it is in
+//! Owns: a table for each kind of object, generations, the rule that no object is freed while it is in
 //! use. Must not: lock, or free anything within a look-up, which a signal handler may make.
 //!
 //! A handle is a kind, a generation and a place. A place is used again with the next generation, so that
-//! an old handle finds another one there and is refused; after 2^24 things in one place an old handle
+//! an old handle finds another one there and is refused; after 2^24 objects in one place an old handle
 //! would be taken for the new one.
 
 use std::cell::UnsafeCell;
@@ -22,7 +22,7 @@ macro_rules! handles {
         #[repr(C)]
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct $name {
-            /// 0 is none.
+            /// Number of the object; 0 for no object.
             pub handle: u64,
         }
     )*};
@@ -34,12 +34,12 @@ pub(crate) use handles;
 const FIRST: usize = 64;
 /// Chunks at most: 2^22 places.
 const CHUNKS: usize = 17;
-/// The low half of a state: what is in a place.
+/// The low half of a state: the content of a place.
 const WHAT: u64 = 0xffff_ffff;
 const FREE: u64 = 0;
-/// Being made or taken away.
+/// The object is being made or removed.
 const RESERVED: u64 = 1;
-/// There; each look-up under way adds one.
+/// The object can be used; each look-up in progress adds one.
 const LIVE: u64 = 2;
 const GENERATION: u64 = 0x00ff_ffff;
 /// How long freeing waits for calls that are about to return.
@@ -52,7 +52,7 @@ struct Slot<T> {
     value: UnsafeCell<Option<T>>,
 }
 
-/// The things of one kind.
+/// The objects of one kind.
 pub(crate) struct HandleTable<T: 'static> {
     kind: u8,
     name: &'static str,
@@ -66,7 +66,7 @@ pub(crate) struct HandleTable<T: 'static> {
 // taken by whichever thread frees it, so it is to be `Send`.
 unsafe impl<T: Send + Sync> Sync for HandleTable<T> {}
 
-/// A thing in use: it is not freed before this is dropped.
+/// An object in use: it is not freed before this is dropped.
 pub(crate) struct HandleRef<T: 'static> {
     slot: &'static Slot<T>,
 }
@@ -75,7 +75,7 @@ impl<T> Deref for HandleRef<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: the place is `LIVE` and has this look-up counted, so nobody writes it meanwhile.
+        // SAFETY: the place is `LIVE` and has this look-up counted, so no thread writes it meanwhile.
         let value = unsafe { &*self.slot.value.get() };
         match value {
             Some(value) => value,
@@ -101,7 +101,7 @@ impl<T: Send + Sync> HandleTable<T> {
         }
     }
 
-    /// Puts a thing into a place; its handle, which is never 0.
+    /// Stores an object and returns its handle, which is never 0.
     ///
     /// # Errors
     /// The table is full.
@@ -113,7 +113,7 @@ impl<T: Send + Sync> HandleTable<T> {
         Ok(u64::from(self.kind) << 56 | (generation & GENERATION) << 32 | (index as u64 + 1))
     }
 
-    /// The thing of a handle, pinned. Lock-free.
+    /// The object of a handle, pinned. Lock-free.
     ///
     /// # Errors
     /// No handle, one that was freed, or another kind's.
@@ -121,7 +121,7 @@ impl<T: Send + Sync> HandleTable<T> {
         self.find(handle).map_err(|kind| self.failure(kind))
     }
 
-    /// The same for a signal handler: without a text, which would have to be allocated.
+    /// Like [`HandleTable::get`], without a text, which is allocated: for signal handlers.
     ///
     /// # Errors
     /// As [`HandleTable::get`].
@@ -145,7 +145,7 @@ impl<T: Send + Sync> HandleTable<T> {
         }
     }
 
-    /// Takes a thing out; its handle is no more. Waits for calls that are about to return.
+    /// Removes an object; its handle becomes invalid. Waits for calls that are about to return.
     ///
     /// # Errors
     /// As [`HandleTable::get`]; `HG_BUSY` if a call on it goes on: then it stays.
@@ -206,7 +206,7 @@ impl<T: Send + Sync> HandleTable<T> {
         }
     }
 
-    /// A place that nobody else gets, with its generation.
+    /// Reserves a place for the caller alone, with its generation.
     fn reserve(&'static self) -> Result<(usize, &'static Slot<T>, u64), CapiError> {
         for (number, chunk) in self.chunks.iter().enumerate() {
             let slots = chunk.get_or_init(|| chunk_of(number));
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_freed_handle_is_told_also_when_its_place_is_used_again() {
+    fn a_freed_handle_is_recognised_after_its_place_is_used_again() {
         static TABLE: HandleTable<String> = HandleTable::new(1, "thing");
         let first = TABLE.insert("first".to_owned()).unwrap();
         assert_eq!(*TABLE.get(first).unwrap(), "first");
@@ -298,7 +298,7 @@ mod tests {
         assert_eq!(TABLE.remove(handle).unwrap(), 7);
     }
 
-    /// Threads that free, make and look up: whoever frees is one, and nobody sees another's thing.
+    /// Threads that free, make and look up: one thread frees each object, and no look-up finds another object.
     #[test]
     fn threads_meet() {
         static TABLE: HandleTable<u64> = HandleTable::new(3, "thing");

@@ -1,4 +1,4 @@
-//! Threads of the program: which one calls, and those that wait until somebody wakes them.
+//! Threads of the program: the number of the caller, and threads that wait until they are woken.
 //!
 //! Must not: wait by the standard library's `park`, whose one token any call of this library may take.
 
@@ -22,7 +22,7 @@ static NEXT: AtomicU64 = AtomicU64::new(1);
 thread_local! {
     /// Without a destructor, so that it is there until the thread's end.
     static NUMBER: u64 = NEXT.fetch_add(1, Ordering::Relaxed);
-    /// By which the thread waits in `hg_park`, made when it is first asked for.
+    /// Sleeper of the thread's `hg_park`, made at its first use.
     static PARKED: RefCell<Option<Sleeper>> = const { RefCell::new(None) };
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn thread_number() -> u64 {
     NUMBER.try_with(|number| *number).unwrap_or(u64::MAX)
 }
 
-/// With what the calling thread waits by; `None` where it ends, or waits already.
+/// Calls `work` with the sleeper of `hg_park`; `None` while the thread ends, or waits already.
 fn with_parked<T>(work: impl FnOnce(&mut Sleeper) -> T) -> Option<T> {
     PARKED
         .try_with(|parked| {
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn hg_thread_current(
     unsafe { give(thread, "thread", error, work) }
 }
 
-/// What wakes the thread of a handle.
+/// The interrupter that wakes the thread of a handle.
 pub(crate) fn waker_of(thread: hg_thread) -> Result<Interrupter, CapiError> {
     THREADS.get(thread.handle).map(|thread| thread.clone())
 }
@@ -72,7 +72,7 @@ pub extern "C" fn hg_park(limit_ns: u64) {
         let limit = Span::from_nanos(i64::try_from(limit_ns).unwrap_or(i64::MAX));
         with_parked(|parked| {
             let _ = parked.sleep_for(limit);
-            // What woke it counts once.
+            // Each wake-up ends one wait.
             parked.clear();
         });
     });

@@ -21,33 +21,33 @@ handles! {
 /// An action's function.
 pub type hg_expire_fn = Option<unsafe extern "C" fn(*const hg_expiration, *mut c_void)>;
 
-/// What a timer does; all zero is nothing.
+/// Action of a timer; all zero does nothing.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct hg_action {
     /// `HG_ACTION_*`.
     pub kind: u32,
-    /// 0.
+    /// Reserved: 0.
     pub reserved: u32,
-    /// The message's number.
+    /// Number of the message.
     pub tag: u64,
-    /// Where it goes.
+    /// Port of the message.
     pub port: hg_port,
-    /// Whom to wake.
+    /// Thread to wake.
     pub thread: hg_thread,
-    /// Which thread calls.
+    /// Class whose thread calls the function.
     pub class_: hg_class,
-    /// Whom to fault.
+    /// Thread to fault.
     pub watched: hg_watched,
-    /// What is called.
+    /// Function to call.
     pub call: hg_expire_fn,
-    /// With what.
+    /// Data of the function.
     pub user: *mut c_void,
-    /// What releases that.
+    /// Releases the data.
     pub release: hg_release_fn,
 }
 
-/// What a timer is made with; all zero follows `CLOCK_MONOTONIC`, on engines in turn.
+/// Settings of a timer; all zero follows `CLOCK_MONOTONIC`, on engines in turn.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct hg_timer_settings {
@@ -55,13 +55,13 @@ pub struct hg_timer_settings {
     pub base: u32,
     /// Whether it expires at once when its clock is set.
     pub expire_on_set: bool,
-    /// Whether `engine` serves it.
+    /// Whether engine number `engine` serves it.
     pub on_engine: bool,
-    /// 0.
+    /// Reserved: 0.
     pub reserved: [u8; 2],
-    /// From 0.
+    /// Number of the engine, from 0.
     pub engine: u32,
-    /// 0.
+    /// Reserved: 0.
     pub reserved_too: u32,
 }
 
@@ -71,50 +71,50 @@ pub struct hg_timer_settings {
 pub struct hg_arm {
     /// A time of the timer's clock, ns; or with `relative` a length.
     pub expiry_ns: i64,
-    /// Again so long after each scheduled expiry, ns; 0 for once.
+    /// Time from each scheduled expiry to the next, ns; 0 for one expiry.
     pub period_ns: i64,
-    /// How much later it may expire, ns.
+    /// Allows the timer to expire up to this much later, ns.
     pub slack_ns: i64,
     /// Whether `expiry_ns` counts from now.
     pub relative: bool,
-    /// Whether `priority` counts, and not the thread's own.
+    /// Whether `priority` replaces the priority of the thread.
     pub has_priority: bool,
-    /// Which of several deferred actions comes first.
+    /// Priority among deferred actions; a higher one runs first.
     pub priority: u8,
-    /// 0.
+    /// Reserved: 0.
     pub reserved: [u8; 5],
 }
 
-/// What a timer is doing.
+/// State of a timer.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct hg_timer_status {
-    /// When next, ns on its clock; 0 if it is not armed.
+    /// Its next expiry, ns on its clock; 0 if it is not armed.
     pub next_ns: i64,
     /// Actions that ran, and sleeps that ended in time.
     pub fired: u64,
     /// Expiries without an action of their own.
     pub overruns: u64,
-    /// Whether it will expire.
+    /// Whether it is armed.
     pub armed: bool,
     /// Whether its action waits or runs.
     pub busy: bool,
     /// Whether it was terminated.
     pub terminated: bool,
-    /// 0.
+    /// Reserved: 0.
     pub reserved: [u8; 5],
 }
 
 static TIMERS: HandleTable<Timer> = HandleTable::new(8, "timer");
 
-/// An action with what its function is given, which is released with this.
+/// An action with the data of its function, which it releases when it is dropped.
 struct ActionArgs {
     action: hg_action,
     user: User,
 }
 
 impl hg_action {
-    /// Takes over `user`.
+    /// Takes ownership of `user`.
     ///
     /// # Safety
     /// As the header says of actions.
@@ -131,9 +131,9 @@ impl ActionArgs {
         let function = || {
             action.call.ok_or_else(|| CapiError::null("call")).map(|call| {
                 move |expiration: &Expiration| {
-                    let told = hg_expiration::from(*expiration);
+                    let event = hg_expiration::from(*expiration);
                     // SAFETY: the header asks that it may be called so, on the thread it names.
-                    unsafe { call(&raw const told, user.data()) };
+                    unsafe { call(&raw const event, user.data()) };
                 }
             })
         };
@@ -269,7 +269,7 @@ pub unsafe extern "C" fn hg_timer_sleep_until(
     unsafe { guard(error, || Ok(TIMERS.get(timer.handle)?.sleep_until(at_ns)?)) }
 }
 
-/// Sleeps on it so long.
+/// Sleeps on the timer for a length of time, ns.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_timer_sleep_for(
     timer: hg_timer,
@@ -281,7 +281,7 @@ pub unsafe extern "C" fn hg_timer_sleep_for(
     unsafe { guard(error, || Ok(TIMERS.get(timer.handle)?.sleep_for(length)?)) }
 }
 
-/// What it is doing.
+/// Reads the state of a timer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_timer_look(
     timer: hg_timer,
@@ -290,7 +290,7 @@ pub unsafe extern "C" fn hg_timer_look(
 ) -> hg_status {
     let work = || {
         let found = TIMERS.get(timer.handle)?.status()?;
-        let told = hg_timer_status {
+        let status = hg_timer_status {
             next_ns: found.next_ns.unwrap_or(0),
             fired: found.fired,
             overruns: found.overruns,
@@ -299,7 +299,7 @@ pub unsafe extern "C" fn hg_timer_look(
             terminated: found.terminated,
             reserved: [0; 5],
         };
-        Ok(told)
+        Ok(status)
     };
     // SAFETY: as the header says of `status` and `error`.
     unsafe { give(status, "status", error, work) }

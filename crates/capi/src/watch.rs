@@ -11,7 +11,7 @@ use crate::error::{CapiError, HG_ENDED, HG_INVALID, HG_OK, answer, guard, hg_err
 use crate::fault::{hg_watch_settings, hg_watched, watched};
 use crate::pointers::{give, offer, read, read_or_default};
 
-/// A job that was ended.
+/// End of a job.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct hg_ending {
@@ -25,13 +25,13 @@ pub struct hg_ending {
     pub next_deadline_ns: u64,
     /// Whether it was ended at its deadline or after.
     pub missed: bool,
-    /// Whether a job was under way at all.
+    /// Whether a job was in progress.
     pub was_job: bool,
-    /// 0.
+    /// Reserved: 0.
     pub reserved: [u8; 6],
 }
 
-/// How the calling thread's watch stands.
+/// State of the calling thread's watch.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct hg_watch_state {
@@ -39,9 +39,9 @@ pub struct hg_watch_state {
     pub deadline_ns: u64,
     /// Deadlines passed.
     pub faults: u64,
-    /// Of those, how many no handler was told of.
+    /// Passed deadlines that no handler received.
     pub untold: u64,
-    /// How often the thread went on without an answer.
+    /// Times that the thread went on without a verdict.
     pub overstayed: u64,
 }
 
@@ -55,7 +55,7 @@ fn unwatched() -> CapiError {
     CapiError::new(HG_INVALID, "this thread is not watched: call hg_watch_begin in it first")
 }
 
-/// With the calling thread's watch.
+/// Calls `work` with the calling thread's watch.
 fn with<T>(work: impl FnOnce(&mut DeadlineWatch) -> Result<T, FaultError>) -> Result<T, CapiError> {
     let done = OWN.try_with(|own| {
         let mut own = own.try_borrow_mut().map_err(|_| unwatched())?;
@@ -90,7 +90,7 @@ pub unsafe extern "C" fn hg_watch_begin(
     unsafe { guard(error, work) }
 }
 
-/// Watches it otherwise.
+/// Changes the settings of the watch.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_watch_set(
     settings: *const hg_watch_settings,
@@ -108,7 +108,7 @@ pub unsafe extern "C" fn hg_watch_set(
     unsafe { guard(error, work) }
 }
 
-/// Watches it no more.
+/// Ends the watch of the calling thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_watch_end(error: *mut hg_error) -> hg_status {
     let work = || {
@@ -133,21 +133,21 @@ pub unsafe extern "C" fn hg_watch_thread(
     unsafe { give(thread, "thread", error, work) }
 }
 
-/// Takes a deadline.
+/// Arms a deadline at a time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_watch_arm_at(deadline_ns: u64, error: *mut hg_error) -> hg_status {
     // SAFETY: as the header says of `error`.
     unsafe { guard(error, || with(|watch| watch.arm(Deadline::At(deadline_ns)))) }
 }
 
-/// Takes a deadline so far from now.
+/// Arms a deadline at a distance from now.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_watch_arm_in(length_ns: u64, error: *mut hg_error) -> hg_status {
     // SAFETY: as the header says of `error`.
     unsafe { guard(error, || with(|watch| watch.arm(Deadline::In(length(length_ns))))) }
 }
 
-/// Gives the deadline up.
+/// Disarms the deadline.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_watch_disarm(ahead: *mut bool, error: *mut hg_error) -> hg_status {
     let work = || {
@@ -160,14 +160,14 @@ pub unsafe extern "C" fn hg_watch_disarm(ahead: *mut bool, error: *mut hg_error)
     unsafe { guard(error, work) }
 }
 
-/// Takes a budget of CPU time.
+/// Arms a budget of CPU time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_watch_arm_budget(budget_ns: u64, error: *mut hg_error) -> hg_status {
     // SAFETY: as the header says of `error`.
     unsafe { guard(error, || with(|watch| watch.arm_budget(length(budget_ns)))) }
 }
 
-/// Gives the budget up.
+/// Disarms the budget.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_watch_disarm_budget(error: *mut hg_error) -> hg_status {
     let work = || {
@@ -190,7 +190,7 @@ pub unsafe extern "C" fn hg_watch_begin_job_at(
     unsafe { guard(error, || with(|watch| watch.begin_job(Deadline::At(deadline_ns)))) }
 }
 
-/// Begins a job with a deadline so far from now.
+/// Begins a job with a deadline at a distance from now.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_watch_begin_job_in(length_ns: u64, error: *mut hg_error) -> hg_status {
     // SAFETY: as the header says of `error`.
@@ -217,7 +217,7 @@ pub unsafe extern "C" fn hg_watch_end_job(
 ) -> hg_status {
     let work = || {
         let found = with(DeadlineWatch::end_job)?;
-        let told = found.map_or(hg_ending::default(), |found: EndedJob| hg_ending {
+        let report = found.map_or(hg_ending::default(), |found: EndedJob| hg_ending {
             number: found.number,
             deadline_ns: found.deadline_ns,
             finished_ns: found.finished_ns,
@@ -227,14 +227,14 @@ pub unsafe extern "C" fn hg_watch_end_job(
             reserved: [0; 6],
         });
         // SAFETY: as the header says of `ending`.
-        unsafe { offer(ending, told) };
+        unsafe { offer(ending, report) };
         Ok(())
     };
     // SAFETY: as the header says of `error`.
     unsafe { guard(error, work) }
 }
 
-/// How it stands.
+/// Reads the state of the watch.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_watch_look(
     state: *mut hg_watch_state,
@@ -255,13 +255,13 @@ pub unsafe extern "C" fn hg_watch_look(
     unsafe { give(state, "state", error, work) }
 }
 
-/// Where the calling thread may be ended.
+/// A point at which the calling thread may be ended.
 #[unsafe(no_mangle)]
 pub extern "C" fn hg_safepoint() -> hg_status {
     answer(HG_OK, || if safepoint().is_err() { HG_ENDED } else { HG_OK })
 }
 
-/// From here on the calling thread is not stopped.
+/// Enters a region in which the calling thread is not stopped.
 #[unsafe(no_mangle)]
 pub extern "C" fn hg_defer_enter() {
     answer((), || {

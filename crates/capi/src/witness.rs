@@ -1,4 +1,4 @@
-//! What the scheduler did to spans of the calling thread. The header begins and ends undisturbed ones by itself.
+//! Spans of the calling thread and their losses. The header begins and ends undisturbed spans inline.
 
 use std::ffi::{CStr, c_char};
 use std::ptr;
@@ -10,51 +10,51 @@ use crate::error::{
 };
 use crate::pointers::{give, is_there, read, write};
 
-/// What the inline functions look at.
+/// State that the inline functions of the header read.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct hg_witness_view {
     /// Address of the name of the section; NULL without a section.
     pub named: *const u64,
-    /// What stands there while nothing happened.
+    /// The name that the section has while the thread is undisturbed.
     pub name: u64,
     /// The thread's generation and sums.
     pub sums: *const u64,
 }
 
-/// A span that goes on.
+/// A span in progress.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct hg_span {
-    /// The thread's, when it began; 0 for none.
+    /// The thread's generation at the start; 0 without a span.
     pub generation: u64,
-    /// The thread's, when it began; detached, what it lost.
+    /// The thread's sums at the start; of a detached span, its losses.
     pub sums: [u64; 8],
-    /// The counter, when it began; detached, how long it was.
+    /// The counter at the start; of a detached span, its length.
     pub begun: u64,
     /// The CPU on which it began.
     pub cpu: u32,
-    /// Whether it did not wait by itself.
+    /// Whether the span does not wait by itself.
     pub busy: bool,
     /// Whether it is detached.
     pub travelling: bool,
     /// Why it is unknown.
     pub unknown: u8,
-    /// 0.
+    /// Reserved: 0.
     pub reserved: u8,
 }
 
-/// What a span lost.
+/// The loss of a span.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct hg_loss {
-    /// How long the span was, at most, ns.
+    /// Upper bound of the length of the span, ns.
     pub length_ns: u64,
-    /// Off the CPU at least, ns.
+    /// Lower bound of the time off the CPU, ns.
     pub off_cpu_least_ns: u64,
-    /// Off the CPU at most, ns.
+    /// Upper bound of the time off the CPU, ns.
     pub off_cpu_most_ns: u64,
-    /// Waiting for a CPU, ns.
+    /// Time ready and waiting for a CPU, ns.
     pub waited_ns: u64,
     /// Switches by its own waits.
     pub voluntary: u64,
@@ -62,15 +62,15 @@ pub struct hg_loss {
     pub involuntary: u64,
     /// Page faults, at most.
     pub faults: u64,
-    /// Why, a constant text.
+    /// Name of the cause, a constant text.
     pub cause: *const c_char,
-    /// How sure that is, millionths.
+    /// Confidence in the cause, millionths.
     pub confidence_ppm: u32,
     /// The CPU on which it began.
     pub cpu_before: u32,
     /// The CPU on which it ended.
     pub cpu_after: u32,
-    /// Who had the CPU; 0 where that is not known.
+    /// Thread that had the CPU; 0 where that is unknown.
     pub who: u32,
 }
 
@@ -124,7 +124,7 @@ fn of_raw(raw: RawSpan, travelling: bool) -> hg_span {
     }
 }
 
-/// A cause's word in documents, with its end.
+/// A cause's name in documents, terminated by 0.
 fn word(cause: Cause) -> &'static CStr {
     match cause {
         Cause::ContextSwitchVoluntary => c"context_switch_voluntary",

@@ -355,7 +355,7 @@ fn body(text: &str) -> &str {
     text.split_once("\n}\n").map_or(text, |(body, _)| body)
 }
 
-/// Behind the border `errno` is kept and nobody is cancelled. Only what returns a constant needs none.
+/// Behind the border `errno` is kept and no thread is cancelled. Only functions that return a constant need no border.
 #[test]
 fn every_function_is_behind_the_border() {
     const CONSTANT: [&str; 7] = [

@@ -110,8 +110,8 @@ fn cmake_finds_it() {
 }
 
 #[test]
-fn bad_words_are_told() {
-    for (words, told) in [
+fn bad_words_are_reported() {
+    for (words, expected) in [
         (&["--prefix"][..], "needs a folder"),
         (&["--sprefix", "x"], "--sprefix"),
         (&["--prefix", "here"], "not absolute"),
@@ -121,7 +121,7 @@ fn bad_words_are_told() {
         let said = install(words);
         let text = String::from_utf8_lossy(&said.stderr).into_owned();
         assert_eq!(said.status.code(), Some(2), "{text}");
-        assert!(text.contains(told) && text.lines().count() == 1, "{text}");
+        assert!(text.contains(expected) && text.lines().count() == 1, "{text}");
     }
 }
 

@@ -167,9 +167,9 @@ fn programs_of_the_pages_run() {
     }
 }
 
-/// An older compiler is told at once, and not by whatever it stumbles over first.
+/// An older compiler gets one clear message, not the first error that it meets in the header.
 #[test]
-fn cpp_before_17_is_told_so() {
+fn cpp_before_17_is_rejected() {
     let bench = bench();
     let source = bench.path().join("old.cpp");
     let program = "#include <hourglass.hpp>\nint main() { hourglass::sleeper sleeper; }\n";

@@ -23,9 +23,9 @@ fn what_c_tells_is_read() {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut told = String::new();
-        BufReader::new(running.stdout.as_mut().unwrap()).read_line(&mut told).unwrap();
-        assert_eq!(told, "told\n");
+        let mut line = String::new();
+        BufReader::new(running.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "told\n");
         assert_eq!(word.done_ns(), 250, "30 of 120");
         drop(running.stdin.take());
         assert!(running.wait().unwrap().success());

@@ -259,7 +259,7 @@ fn idle_states(host: &Host, threads: &[ThreadDemand]) -> Option<Warning> {
 /// Others are at work on the machine.
 fn load(host: &Host, threads: &[ThreadDemand]) -> Option<Warning> {
     let (load, cpus) = machine::others_at_work(host)?;
-    // Nobody is put on an isolated CPU who did not ask for it.
+    // Other threads run on an isolated CPU only if they asked for it.
     let apart = host.cpu.isolated.as_ref().is_some_and(|isolated| {
         threads
             .iter()

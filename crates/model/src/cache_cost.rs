@@ -15,7 +15,7 @@ pub struct CacheCostDocument {
     pub schema: String,
     /// CPU on which everything ran.
     pub cpu: u32,
-    /// The processor's model, if the machine tells.
+    /// The processor's model, if the machine gives it.
     pub processor: Option<String>,
     /// Release of the kernel.
     pub kernel: String,
@@ -23,9 +23,9 @@ pub struct CacheCostDocument {
     pub threads: u32,
     /// How long each run took, ns.
     pub duration_ns: u64,
-    /// Trials of each size that were asked for.
+    /// Requested trials of each size.
     pub trials: u32,
-    /// What was found, in the order in which sizes were given.
+    /// Results, in the order in which sizes were given.
     pub sizes: Vec<SizeCost>,
     /// What a reader must know before believing the numbers.
     pub warnings: Vec<Warning>,
@@ -33,7 +33,7 @@ pub struct CacheCostDocument {
     pub interrupted: bool,
 }
 
-/// What was found for one size of working sets. Numbers are null where nothing was measured.
+/// Results for one size of working sets. Numbers are null where nothing was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SizeCost {
     /// Working set of each thread, bytes.
@@ -45,8 +45,8 @@ pub struct SizeCost {
     pub ci_lo_ns: Option<f64>,
     /// Upper end of its 95 % interval.
     pub ci_hi_ns: Option<f64>,
-    /// The same by work in received time, ns: how much slower threads run after a switch, without
-    /// the direct cost and without what other programs took.
+    /// Penalty by work in received time, ns: how much slower threads run after a switch, without the direct cost and
+    /// without what other programs took.
     pub refill_ns: Option<f64>,
     /// Lower end of its 95 % interval.
     pub refill_ci_lo_ns: Option<f64>,

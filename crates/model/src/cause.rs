@@ -34,7 +34,7 @@ pub enum Cause {
     CgroupQuota,
     /// The thread was stopped by a signal.
     Stopped,
-    /// An interrupt or softirq that is no tick, or something below the kernel: it cannot be told which.
+    /// An interrupt or softirq that is no tick, or something below the kernel: which of the two is unknown.
     IrqOrBelow,
     /// Nothing that the kernel knows of: a hypervisor, or firmware.
     BelowKernel,

@@ -238,7 +238,7 @@ pub struct ServerDesign {
     pub budget_ns: Option<u64>,
     /// Bounds from nominal arrival with that budget, in the order of the set.
     pub response_times_ns: Vec<Option<u64>>,
-    /// Why there is none, or that one unit less is not known to suffice.
+    /// Why there is no budget, or that one unit less is not known to suffice.
     pub reason: String,
 }
 
@@ -266,7 +266,7 @@ pub struct BreakdownFacts {
     pub cpus: String,
     /// The server whose budget it is.
     pub server: Option<String>,
-    /// Times so much, rounded down to a thousandth, every deadline is still proven to hold.
+    /// Factor of all execution times, rounded down to a thousandth, with which every deadline is still proven to hold.
     pub factor: f64,
     /// The utilisation that the tasks have then; null where it is not known.
     pub utilisation: Option<f64>,

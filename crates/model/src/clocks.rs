@@ -164,9 +164,9 @@ pub struct CrossCpuFacts {
     pub a: u32,
     /// Another one.
     pub b: u32,
-    /// At least so much.
+    /// Lower bound of the offset, ns.
     pub offset_lo_ns: i64,
-    /// At most so much.
+    /// Upper bound of the offset, ns.
     pub offset_hi_ns: i64,
 }
 

@@ -7,33 +7,32 @@ use crate::warning::{GateReport, Warning};
 /// Name and version of the document.
 pub const DIFF_SCHEMA: &str = "hourglass.diff/1";
 
-/// Two ways of running, compared.
+/// A comparison of two ways of running.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DiffDocument {
     /// Always [`DIFF_SCHEMA`].
     pub schema: String,
-    /// What was measured first, or what is the base.
+    /// The first side, or the base.
     pub a: DiffSide,
-    /// What is compared with it.
+    /// The side that is compared with it.
     pub b: DiffSide,
-    /// How: `rounds` (pairs of runs) or `blocks` (one run each, cut into parts).
+    /// Method: `rounds` (pairs of runs) or `blocks` (one run each, cut into parts).
     pub method: String,
     /// Pairs of runs that were compared.
     pub rounds: u64,
     /// Start of the random sequences: the order of the rounds, and the resampling.
     pub seed: u64,
-    /// Confidence of each interval; also that, with all metrics together, none is wrongly said to
-    /// have moved.
+    /// Confidence of each interval; also the confidence that no metric of all is wrongly said to have moved.
     pub confidence: f64,
-    /// Changes up to this share of `a` count as none, per cent.
+    /// Changes up to this share of `a` count as no change, per cent.
     pub margin_percent: f64,
     /// Gaps not longer than this were left out on both sides: the larger of their GAPs.
     pub gap_ns: u64,
-    /// Of all metrics together.
+    /// Verdict over all metrics together.
     pub verdict: DiffVerdict,
-    /// Metric by metric.
+    /// Results metric by metric.
     pub metrics: Vec<DiffMetric>,
-    /// What else differs between the two: options, policies, CPUs.
+    /// Other differences between the two sides: options, policies, CPUs.
     #[serde(default)]
     pub differences: Vec<Difference>,
     /// What a reader must know before believing the numbers.
@@ -42,11 +41,10 @@ pub struct DiffDocument {
     /// Limits that single runs had to keep, round by round.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<RoundGates>,
-    /// What follows from both runs together (Hourglass paper, section 4): causes of gaps, inaccurate
-    /// timers.
+    /// Conclusions from both runs together (Hourglass paper, section 4): causes of gaps, inaccurate timers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub statements: Vec<Statement>,
-    /// What follows about workload and platform, where one side is an idle control.
+    /// Conclusions about workload and platform, where one side is an idle control.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<ControlReport>,
     /// Whether rounds were ended early by a signal.
@@ -63,7 +61,7 @@ pub struct DiffSide {
     pub folders: Vec<String>,
 }
 
-/// What is said of a change.
+/// Verdict on a change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DiffVerdict {
@@ -91,77 +89,76 @@ impl DiffVerdict {
     }
 }
 
-/// A quantity on both sides. Null is what there is not.
+/// A quantity on both sides. A number that does not exist is null.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DiffMetric {
-    /// Where the quantity stands in a thread of `hourglass.run/1`: `gaps.p99_ns`,
-    /// `latency.max_ns`; or a rate or a share: `gaps.per_s`, `gaps.lost_percent`,
-    /// `deadlines.failed_percent`, `work.per_s`, `causes.NAME.lost_percent`.
+    /// Path of the quantity in a thread of `hourglass.run/1`: `gaps.p99_ns`, `latency.max_ns`; or a rate or a share:
+    /// `gaps.per_s`, `gaps.lost_percent`, `deadlines.failed_percent`, `work.per_s`, `causes.NAME.lost_percent`.
     pub name: String,
     /// `ns`, `1/s` or `percent`.
     pub unit: String,
-    /// On the first side: the run's, or the median over the rounds.
+    /// Value on the first side: the run's, or the median over the rounds.
     pub a: Option<f64>,
-    /// On the second side.
+    /// Value on the second side.
     pub b: Option<f64>,
-    /// By how much the second is larger: the difference of two runs; over rounds the
-    /// Hodges-Lehmann estimate of the paired differences.
+    /// Value of the second side less that of the first: the difference of two runs; over rounds the Hodges-Lehmann
+    /// estimate of the paired differences.
     pub change: Option<f64>,
     /// `change` as a share of `a`.
     pub change_percent: Option<f64>,
     /// Lower end of the interval of `change`.
     pub ci_lo: Option<f64>,
-    /// Upper end of it.
+    /// Upper end of the interval of `change`.
     pub ci_hi: Option<f64>,
-    /// What that means.
+    /// Verdict on the change.
     pub verdict: DiffVerdict,
     /// Why the verdict is unknown; empty if it is not.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// Whether it is looked at first: medians and shares, before percentiles in the tail and maxima. The verdict
-    /// on all is `same` only if these are.
+    /// Whether it is a leading metric: medians and shares, before percentiles in the tail and maxima. The verdict over
+    /// all is `same` only if the leading metrics are.
     #[serde(default)]
     pub leads: bool,
-    /// From how many rounds on it can be decided, whatever the other metrics do: with that number, rounds that all
-    /// agree show a move. 0 with one run each.
+    /// Number of rounds that can decide it, whatever the other metrics do: with that number, rounds that all agree show
+    /// a move. 0 with one run each.
     #[serde(default)]
     pub rounds_needed: u64,
 }
 
-/// Something in which the two sides differ by the way they were run.
+/// A difference in the way in which the two sides were run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
-    /// What.
+    /// What differs, such as an option.
     pub what: String,
-    /// On the first side.
+    /// Its value on the first side.
     pub a: String,
-    /// On the second.
+    /// Its value on the second side.
     pub b: String,
 }
 
 /// The limits of one run of a round.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RoundGates {
-    /// Which round, from 1 on.
+    /// Number of the round, from 1.
     pub round: u64,
-    /// Which run of it: `a` or `b`.
+    /// Run of the round: `a` or `b`.
     pub side: String,
     /// The limits, in the order in which they were given.
     pub gates: Vec<GateReport>,
 }
 
-/// Something that only two runs together say.
+/// A conclusion that needs both runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Statement {
-    /// What: [`Statement::LOAD`] or [`Statement::TIMER`].
+    /// Name of the conclusion: [`Statement::LOAD`] or [`Statement::TIMER`].
     pub name: String,
-    /// Of which side it is said: `a` or `b`.
+    /// The side that it is about: `a` or `b`.
     pub subject: String,
     /// `yes`, `no`, or `unknown` where too little was measured.
     pub answer: String,
-    /// How sure that is, from 0 to 1; 0 where it is unknown.
+    /// Confidence in the answer, from 0 to 1; 0 where it is unknown.
     pub confidence: f64,
-    /// The same in a sentence, with the numbers.
+    /// The answer in a sentence, with the numbers.
     pub text: String,
 }
 
@@ -179,25 +176,25 @@ pub struct ControlReport {
     pub thread: Option<u32>,
     /// CPUs of the control.
     pub cpus: Vec<u32>,
-    /// What the control did.
+    /// Workload of the control.
     pub workload: String,
-    /// Its policy.
+    /// Policy of the control.
     pub policy: String,
-    /// How: `beside` (at the same time on another CPU) or `rounds` (in turn with the load).
+    /// Method: `beside` (at the same time on another CPU) or `rounds` (in turn with the load).
     pub method: String,
     /// Pairs of runs, or parts of the run, that were compared.
     pub pairs: u64,
     /// The control is `a`, the load is `b`.
     pub metrics: Vec<DiffMetric>,
-    /// What follows, in one sentence.
+    /// The conclusion, in one sentence.
     pub statement: String,
-    /// Whether the load loses more than the control (`worse`), less (`better`), as much (`same`), or it was not
+    /// Whether the load loses more than the control (`worse`), less (`better`), an equal time (`same`), or it was not
     /// decided (`unknown`).
     #[serde(default)]
     pub verdict: DiffVerdict,
-    /// How sure that is, from 0 to 1.
+    /// Confidence in the verdict, from 0 to 1.
     pub confidence: f64,
-    /// What else follows.
+    /// Further conclusions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub statements: Vec<Statement>,
 }

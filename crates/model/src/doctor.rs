@@ -8,16 +8,16 @@ use crate::cpus::CpuSet;
 /// Name and version of the document.
 pub const DOCTOR_SCHEMA: &str = "hourglass.doctor/1";
 
-/// A machine as real-time work finds it.
+/// The machine's settings as they affect real-time work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DoctorDocument {
     /// Always [`DOCTOR_SCHEMA`].
     pub schema: String,
-    /// CPUs that the work is taken to run on. Empty where the machine does not tell its CPUs.
+    /// CPUs on which the work is assumed to run. Empty where the machine does not list its CPUs.
     pub cpus: CpuSet,
-    /// Why these.
+    /// Why these CPUs were chosen.
     pub cpus_are: CpuSelection,
-    /// How many checks ended with which status.
+    /// Number of checks by status.
     pub counts: StatusCounts,
     /// The checks, always in the same order.
     pub checks: Vec<CheckResult>,
@@ -35,7 +35,7 @@ pub enum CpuSelection {
     Online,
 }
 
-/// How many checks ended with which status.
+/// Number of checks by status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatusCounts {
     /// [`Status::Ok`].
@@ -62,22 +62,22 @@ impl StatusCounts {
     }
 }
 
-/// One condition of the machine.
+/// One condition of the machine, and its status.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckResult {
-    /// Which; constant between versions.
+    /// Name of the check; constant between versions.
     pub id: String,
-    /// How it stands.
+    /// Status of the condition.
     pub status: Status,
-    /// What was found, one line.
+    /// Present state, one line.
     pub found: String,
     /// What real-time work wants, and why; one line.
     pub wanted: String,
-    /// The line that changes it, or that lets it be found out; empty where nothing is to be done.
+    /// The command that changes the state, or that makes it readable; empty where nothing is to be done.
     pub remedy: String,
 }
 
-/// How a condition stands. Ordered from the worst.
+/// Status of a condition. Ordered from the worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {

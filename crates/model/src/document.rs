@@ -19,19 +19,19 @@ use crate::watched::WatchedReport;
 /// Name and version of the run document.
 pub const RUN_SCHEMA: &str = "hourglass.run/1";
 
-/// All that a run found.
+/// A run: its results and the facts that explain them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunDocument {
     /// Always [`RUN_SCHEMA`].
     pub schema: String,
-    /// What explains the numbers.
+    /// Facts that explain the numbers.
     pub manifest: Manifest,
-    /// What was found.
+    /// Results of the run.
     #[serde(flatten)]
     pub result: RunResult,
 }
 
-/// The findings of a run, without what explains them.
+/// The results of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
     /// One for each thread, in the order of their numbers.
@@ -61,25 +61,25 @@ pub struct RunResult {
     /// What a reader must know before believing the numbers.
     #[serde(default)]
     pub warnings: Vec<Warning>,
-    /// What the run rests on and did not hold to its end: the exit code is 4.
+    /// Assumptions of the run that did not hold to its end: the exit code is 4.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub premises: Vec<Premise>,
-    /// Limits that the run had to keep.
+    /// Limits that the run had to keep, with their results.
     #[serde(default)]
     pub gates: Vec<GateReport>,
-    /// What ended the run from within, if a limit did.
+    /// The gap or wake-up that ended the run, if a limit did.
     #[serde(default)]
     pub hit: Option<HitReport>,
     /// Whether the run was ended early by a signal.
     #[serde(default)]
     pub interrupted: bool,
-    /// What an idle control beside the threads saw, if there was one.
+    /// Results of an idle control beside the threads, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<ControlReport>,
-    /// What `watch` found about threads of other processes, if the run was one.
+    /// Results of `watch` for threads of other processes, if the run was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watched: Option<WatchedReport>,
-    /// What came of a reservation, if the folder is of `reserve -o`.
+    /// Results of a reservation, if the folder is of `reserve -o`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reservation: Option<ReserveDocument>,
     /// Call sites of a program that recorded its spans, and what the scheduler took from them.
@@ -99,15 +99,15 @@ pub struct HitReport {
     pub thread: u32,
     /// CPU on which the thread ran afterwards.
     pub cpu: u32,
-    /// What was allowed.
+    /// The limit, ns.
     pub limit_ns: u64,
-    /// Its length or lateness.
+    /// Length of the gap, or latency of the wake-up, ns.
     pub value_ns: u64,
-    /// When it was over, counted from the run's start.
+    /// When it ended, counted from the run's start, ns.
     pub at_ns: i64,
 }
 
-/// What one thread did and what was done to it.
+/// Activity of one thread, and its gaps.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ThreadReport {
     /// Number of the thread, from 0.
@@ -115,7 +115,7 @@ pub struct ThreadReport {
     /// The kernel's number of the thread while it ran, if it was a real one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tid: Option<u32>,
-    /// What it is called, if it has a name.
+    /// Name of the thread, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The workload as it is written: `PERIODIC 3ms 8ms`.
@@ -143,7 +143,7 @@ pub struct ThreadReport {
     pub gaps: GapReport,
     /// Periods, for models that have them.
     pub deadlines: Option<Deadlines>,
-    /// Lateness of wake-ups, for models that measure it.
+    /// Latency of wake-ups, for models that measure it.
     pub latency: Option<LatencyReport>,
     /// Passes over the array, for models that scan one.
     pub work: Option<u64>,
@@ -152,15 +152,15 @@ pub struct ThreadReport {
     /// How often two intervals in a row ran on different CPUs.
     #[serde(default)]
     pub migrations: u64,
-    /// That it ran on CPUs that are not among `cpus`, as when the last of these goes offline.
+    /// Its time on CPUs that are not among `cpus`, as when the last of these goes offline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strayed: Option<StrayReport>,
-    /// The kernel's account of the same time, where it keeps one.
+    /// The kernel's counts for the same time, where it has them.
     #[serde(default)]
     pub kernel: Option<KernelAccount>,
 }
 
-/// What a thread did on CPUs that it was not given. Its numbers tell of those, too.
+/// A thread's time on CPUs that it was not given. The other numbers of the thread include it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StrayReport {
     /// When it first came to such a CPU, from the run's start.
@@ -178,51 +178,51 @@ pub struct StrayReport {
 /// Gaps: the times during which a thread did not run although it wanted to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GapReport {
-    /// How many.
+    /// Number of gaps.
     pub count: u64,
-    /// Sum of their lengths.
+    /// Sum of their lengths, ns.
     pub total_ns: u64,
-    /// Median length.
+    /// Median length, ns.
     pub p50_ns: u64,
     /// 99 of 100 are not longer.
     pub p99_ns: u64,
     /// 999 of 1000 are not longer.
     pub p999_ns: u64,
-    /// The longest, exactly.
+    /// The longest gap, exactly, ns.
     pub max_ns: u64,
 }
 
 /// Periods of a periodic thread. `hit + missed + lost` is the number of whole periods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deadlines {
-    /// Finished in time.
+    /// Periods that finished in time.
     pub hit: u64,
-    /// Started, not finished in time.
+    /// Periods that started and did not finish in time.
     pub missed: u64,
-    /// Never started, because an earlier one was still running.
+    /// Periods that never started, because an earlier one was still running.
     pub lost: u64,
     /// Times that the amount was received; more than `hit` where a thread need not wait.
     #[serde(default)]
     pub completed: u64,
 }
 
-/// Lateness of wake-ups against the time that was asked for. Percentiles count lost wake-ups with
-/// the lateness at which they could have been served; the other numbers are of those that took place.
+/// Latency of wake-ups from the requested time. Percentiles count lost wake-ups with the latency at which they could
+/// have been served; the other numbers are of those that took place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LatencyReport {
     /// Number of wake-ups measured.
     pub count: u64,
-    /// The least late, exactly.
+    /// The smallest latency, exactly, ns.
     pub min_ns: u64,
-    /// Median.
+    /// Median latency, ns.
     pub p50_ns: u64,
     /// 99 of 100 are not later.
     pub p99_ns: u64,
     /// 999 of 1000 are not later.
     pub p999_ns: u64,
-    /// The latest, exactly.
+    /// The greatest latency, exactly, ns.
     pub max_ns: u64,
-    /// Average.
+    /// Mean latency, ns.
     pub mean_ns: u64,
     /// Wake-ups that never took place because an earlier one was too late.
     pub lost: u64,
@@ -241,23 +241,22 @@ pub struct KernelAccount {
     pub involuntary_switches: u64,
 }
 
-/// A cause of gaps.
+/// Gaps of one cause.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CauseReport {
-    /// Its name, as CONTRACT lists them.
+    /// Name of the cause, such as `timer_tick`.
     pub cause: String,
     /// Gaps with this cause.
     pub count: u64,
-    /// Sum of their lengths.
+    /// Sum of their lengths, ns.
     pub total_ns: u64,
-    /// Median length.
+    /// Median length, ns.
     pub p50_ns: u64,
-    /// The longest.
+    /// The longest of these gaps, ns.
     pub max_ns: u64,
-    /// From 0 to 1.
+    /// Confidence in the cause, from 0 to 1.
     pub confidence: f64,
-    /// Who had the CPU in these gaps, the three that had it for the longest time; empty where the kernel was
-    /// not traced.
+    /// The three occupants that had the CPU for the longest time in these gaps; empty where the kernel was not traced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ran: Vec<OccupantReport>,
 }

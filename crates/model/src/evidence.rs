@@ -1,4 +1,4 @@
-//! What was seen about a gap while it was noted, and what the kernel told by its trace events.
+//! Evidence of a gap, sampled while it was recorded, and the kernel's trace events.
 //!
 //! Owns: the shape of evidence. What it means is the business of `infer`.
 
@@ -34,7 +34,7 @@ impl Evidence {
     /// None.
     pub const NONE: Evidence = Evidence { cleared: None, counted: None };
 
-    /// Whether there is none.
+    /// Whether there is no evidence.
     #[must_use]
     pub fn is_none(&self) -> bool {
         *self == Evidence::NONE
@@ -97,7 +97,7 @@ pub enum KernelEventKind {
     PageFault = 12,
     /// `signal_deliver`: signal `a` was given to the running thread.
     Signal = 13,
-    /// Here `value` events of this CPU were lost; 0 if nobody counted them.
+    /// Here `value` events of this CPU were lost; 0 if their number is unknown.
     Lost = 14,
     /// Thread `a` of the run (by its number there) wrote a mark into the trace: it had just woken
     /// `value` ns late, later than ever before in the run.

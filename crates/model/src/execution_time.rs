@@ -52,12 +52,12 @@ const DISTRIBUTIONS: [&str; 6] = [
 /// A text that describes no execution time.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum ExecutionTimeError {
-    /// A time in it is none.
+    /// A time in it is malformed.
     #[error("bad time '{text}': {source}")]
     Time {
         /// What was given.
         text: String,
-        /// Why it is none.
+        /// Why it is malformed.
         source: ParseSpanError,
     },
     /// The distribution is not known.
@@ -99,7 +99,7 @@ impl ExecutionTime {
         }
     }
 
-    /// The times that were read from a file, in their order; empty where there is none.
+    /// The times that were read from a file, in their order; empty without a file.
     #[must_use]
     pub fn table(&self) -> &[Span] {
         match self {

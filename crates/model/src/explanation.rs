@@ -2,23 +2,23 @@
 
 use serde::Serialize;
 
-/// Everything that was understood.
+/// The whole description of a set of tasks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Explanation {
     /// The set and its machine first, then resources, servers, tasks, rates, other threads.
     pub subjects: Vec<Subject>,
-    /// What may not be meant, one sentence each.
+    /// Parts of the set that may be a mistake, one sentence each.
     pub warnings: Vec<String>,
 }
 
-/// Something that is described.
+/// A part of the set that is described.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Subject {
     /// `set`, `machine`, `resource`, `server`, `task`, `interference` or `background`.
     pub kind: &'static str,
-    /// Its name; empty where it needs none.
+    /// Name of the part; empty where it needs no name.
     pub name: String,
-    /// What holds for it.
+    /// Facts about it.
     pub facts: Vec<Fact>,
 }
 

@@ -26,7 +26,7 @@ pub struct Host {
     pub kernel_build: String,
     /// What the kernel was built for: `rt`, `dynamic`, `full`, or `none` (none or voluntary).
     pub preemption: Option<String>,
-    /// What a dynamic kernel was told to do: `none`, `voluntary`, `full` or `lazy`.
+    /// The mode that was chosen for a dynamic kernel: `none`, `voluntary`, `full` or `lazy`.
     pub preemption_mode: Option<String>,
     /// Timer ticks per second and CPU.
     pub tick_hz: Option<u32>,
@@ -152,7 +152,7 @@ pub struct IdleFacts {
     pub driver: Option<String>,
     /// Who chooses the state: `menu`, `teo`...
     pub governor: Option<String>,
-    /// Exit latency to which `/dev/cpu_dma_latency` holds the processors, by whomever, in
+    /// Exit latency to which any program holds the processors by `/dev/cpu_dma_latency`, in
     /// microseconds; 2000000000 is no limit. Where a run holds the file itself, the run's value
     /// belongs here.
     pub latency_limit_us: Option<u32>,
@@ -195,7 +195,7 @@ pub struct SchedulerFacts {
     /// Longest period of the deadline class.
     pub deadline_period_max_us: Option<u64>,
     /// Time that each CPU keeps for ordinary threads against FIFO and RR threads (Linux 6.12 and
-    /// later); 0 is none.
+    /// later); 0 without a fair server.
     pub fair_server_runtime_ns: Option<u64>,
     /// The period of that time.
     pub fair_server_period_ns: Option<u64>,
@@ -217,7 +217,7 @@ pub struct SchedulerFacts {
 pub struct HostMemory {
     /// All of it.
     pub total_bytes: Option<u64>,
-    /// Swap space; 0 is none.
+    /// Swap space; 0 without swap.
     pub swap_total_bytes: Option<u64>,
     /// `always`, `madvise` or `never`.
     pub transparent_huge_pages: Option<String>,
@@ -243,7 +243,7 @@ pub struct VirtualMachine {
 pub struct Container {
     /// `docker`, `podman`, `kubernetes`, `lxc`, `systemd-nspawn`, or `unknown`.
     pub kind: String,
-    /// What told so.
+    /// The fact by which it was recognised.
     pub evidence: String,
 }
 
@@ -487,8 +487,8 @@ pub struct CpuInterrupts {
     pub others: u64,
     /// Softirqs but those that the tick brings: network, block, tasklets.
     pub softirqs: u64,
-    /// Stretches of the run, ns from its start, in which no interrupt came but ticks. Only where a CPU that
-    /// nobody measured counted meanwhile.
+    /// Stretches of the run, ns from its start, in which no interrupt came but ticks. Only where a CPU
+    /// without a measured thread counted meanwhile.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub quiet: Vec<(i64, i64)>,
 }

@@ -13,9 +13,9 @@ pub struct Inference {
     pub statistic: String,
     /// The number.
     pub value: f64,
-    /// Lower end of its 95 % interval; null where there is none.
+    /// Lower end of its 95 % interval; null without an interval.
     pub ci_lo: Option<f64>,
-    /// Upper end of its 95 % interval; null where there is none.
+    /// Upper end of its 95 % interval; null without an interval.
     pub ci_hi: Option<f64>,
     /// Unit of all three: `ns`, `1/s`, `1` for shares.
     pub unit: String,

@@ -44,10 +44,10 @@ pub struct Manifest {
     pub memory: MemoryFacts,
     /// Latency in microseconds that `/dev/cpu_dma_latency` was held at, if it was.
     pub dma_latency_us: Option<u32>,
-    /// What threads and kernel could tell about gaps, and what would give the rest.
+    /// Sources of evidence about gaps that threads and kernel had, and what would give the others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<EvidenceFacts>,
-    /// The node's clocks before the run and after it. Absent where nobody read them: in simulations, and
+    /// The node's clocks before the run and after it. Absent where they were not read: in simulations, and
     /// in folders of earlier versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub utc: Vec<UtcReading>,
@@ -71,12 +71,12 @@ pub struct EvidenceFacts {
     pub source: String,
     /// Whether the run had it.
     pub used: bool,
-    /// What it told, or why it was not there.
+    /// What the source gave, or why it was not there.
     pub found: String,
     /// What would give it; a command where there is one. `None` if it was there, or nothing helps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
-    /// Whether it told everything. `None` where that is not known, or makes no sense.
+    /// Whether its evidence is complete. `None` where that is not known, or makes no sense.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub complete: Option<bool>,
 }
@@ -112,8 +112,8 @@ pub struct UtcReading {
     pub realtime_ns: u64,
     /// Between the two readings of `CLOCK_MONOTONIC` around that of `CLOCK_REALTIME`.
     pub bracket_ns: u64,
-    /// The most that `CLOCK_REALTIME` differs from UTC, as who synchronises it vouches for; null where
-    /// nobody does (`STA_UNSYNC`), and then nothing is known.
+    /// Upper bound of the difference of `CLOCK_REALTIME` from UTC, by the service that synchronises it; null
+    /// without one (`STA_UNSYNC`): the difference is then unknown.
     pub max_error_ns: Option<u64>,
     /// Who said the bound: `adjtimex`, or `none` where the kernel was not to be asked.
     pub source: String,
@@ -218,7 +218,7 @@ impl TableFacts {
     /// More are not kept one by one.
     const KEPT: usize = 1_000;
 
-    /// Of these times; `None` if there are none.
+    /// Facts of these times; `None` without a time.
     #[must_use]
     pub fn of(times: &[Span]) -> Option<TableFacts> {
         let ns = || times.iter().map(|time| time.nanos_or_zero());

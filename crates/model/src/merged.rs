@@ -37,9 +37,9 @@ pub struct MergedRun {
     pub node: String,
     /// Which boot of the node it was; null where the folder does not say.
     pub boot_id: Option<String>,
-    /// Its zero on the node's clocks. No two runs have the same.
+    /// Zero of the run's times on the node's clocks. No two runs have an equal epoch.
     pub epoch: Epoch,
-    /// How long it was.
+    /// Length of the run, ns.
     pub elapsed_ns: u64,
     /// Version of Hourglass that measured.
     pub hourglass: String,
@@ -57,24 +57,24 @@ pub struct MergedRun {
     pub series: Vec<MergedSeries>,
 }
 
-/// What a thread of a run counted, whether or not its records were stored.
+/// Counts of a thread of a run, whether or not its records were stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MergedThread {
     /// Its number in the run.
     pub thread: u32,
     /// The policy that was in force.
     pub policy: String,
-    /// Whether that is another one than was asked for.
+    /// Whether that is another policy than the requested one.
     pub degraded: bool,
     /// From its start to its finish.
     pub wall_ns: u64,
-    /// Shorter gaps were not counted.
+    /// Threshold of gaps, ns: shorter ones were not counted.
     pub threshold_ns: u64,
-    /// Gaps.
+    /// Number of gaps.
     pub gaps: u64,
-    /// Sum of their lengths.
+    /// Sum of the lengths of gaps, ns.
     pub lost_ns: u64,
-    /// The longest.
+    /// The longest gap, ns.
     pub longest_ns: u64,
     /// Wake-ups measured; null where they were not.
     pub wake_ups: Option<u64>,
@@ -82,13 +82,13 @@ pub struct MergedThread {
     pub wake_ups_lost: u64,
 }
 
-/// What a series is a histogram of.
+/// Metric of a histogram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
     /// Lengths of gaps.
     Gap,
-    /// Lateness of wake-ups.
+    /// Latencies of wake-ups.
     Latency,
 }
 
@@ -106,13 +106,13 @@ impl Metric {
 /// A histogram: of one metric of one thread, and of gaps of one cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MergedSeries {
-    /// The thread.
+    /// Number of the thread in the run.
     pub thread: u32,
-    /// What it counts.
+    /// The metric that it counts.
     pub metric: Metric,
-    /// Why; null for latencies, and for gaps too short for a cause (1 us).
+    /// Cause of the gaps; null for latencies, and for gaps too short for a cause (1 us).
     pub cause: Option<Cause>,
-    /// Rows of it in `histogram.parquet`.
+    /// Number of its rows in `histogram.parquet`.
     pub rows: u64,
     /// Sum of the counts in these rows.
     pub count: u64,
@@ -120,7 +120,7 @@ pub struct MergedSeries {
     pub total_ns: Option<u64>,
     /// The greatest value.
     pub max_ns: u64,
-    /// When that was, from the run's start; null where it was not stored.
+    /// Time of the greatest value, from the run's start; null where it was not stored.
     pub max_at_ns: Option<i64>,
 }
 
@@ -131,9 +131,10 @@ pub struct FleetDocument {
     pub schema: String,
     /// Runs that were put together.
     pub runs: u64,
-    /// What was measured.
+    /// Each workload and its wake-up, once.
     pub measured: Vec<String>,
-    /// The nodes: those that lost the largest share of their time first; where none is lost, those with the latest wake-up.
+    /// The nodes: those that lost the largest share of their time first; without losses, those with the greatest
+    /// latency.
     pub nodes: Vec<FleetNode>,
     /// Versions of Hourglass that measured.
     pub versions: Vec<FleetShare>,
@@ -143,12 +144,12 @@ pub struct FleetDocument {
     pub warnings: Vec<Warning>,
 }
 
-/// How many runs have something.
+/// Number of runs with a property, such as a version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FleetShare {
-    /// What.
+    /// Value of the property.
     pub name: String,
-    /// Runs that have it.
+    /// Number of runs with it.
     pub runs: u64,
 }
 
@@ -157,70 +158,70 @@ pub struct FleetShare {
 pub struct FleetNode {
     /// Its name.
     pub node: String,
-    /// Its runs.
+    /// Number of its runs.
     pub runs: u64,
-    /// Threads of all its runs.
+    /// Number of threads of all its runs.
     pub threads: u64,
-    /// How long they were looked at, summed over threads.
+    /// Measured time, summed over threads, ns.
     pub wall_ns: u64,
-    /// Their gaps.
+    /// Gaps of its threads.
     pub gaps: Option<FleetGaps>,
-    /// Their wake-ups.
+    /// Latencies of its threads.
     pub latency: Option<FleetLatency>,
 }
 
 /// Gaps of a node. Percentiles are of those that were stored, and upper ends of steps.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FleetGaps {
-    /// How many.
+    /// Number of gaps.
     pub count: u64,
-    /// Those of them that the histogram has: all, unless a buffer was too small.
+    /// Number of gaps in the histogram: all, unless a buffer was too small.
     pub stored: u64,
     /// Sum of their lengths.
     pub lost_ns: u64,
-    /// That in billionths of the time that was looked at, rounded down.
+    /// Lost time in billionths of the measured time, rounded down.
     pub lost_ppb: u64,
-    /// Median.
+    /// Median length, ns.
     pub p50_ns: u64,
     /// 99 of 100 are not longer.
     pub p99_ns: u64,
     /// 999 of 1000 are not longer.
     pub p999_ns: u64,
-    /// The longest.
+    /// The longest gap, ns.
     pub max_ns: u64,
-    /// Where that was, of those that were stored.
+    /// Place of the longest stored gap.
     pub worst: Option<FleetPlace>,
     /// The cause that took the most time.
     pub cause: Option<Cause>,
-    /// How much it took.
+    /// Time that this cause took, ns.
     pub cause_ns: u64,
 }
 
 /// Wake-ups of a node. Percentiles are of those that took place, and upper ends of steps.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FleetLatency {
-    /// How many took place.
+    /// Number of wake-ups that took place.
     pub count: u64,
-    /// How many did not.
+    /// Number of wake-ups that did not take place.
     pub lost: u64,
-    /// Median lateness.
+    /// Median latency, ns.
     pub p50_ns: u64,
     /// 99 of 100 are not later.
     pub p99_ns: u64,
     /// 999 of 1000 are not later.
     pub p999_ns: u64,
-    /// The latest.
+    /// The greatest latency, ns.
     pub max_ns: u64,
-    /// Where that was.
+    /// Place of the greatest latency.
     pub worst: Option<FleetPlace>,
 }
 
-/// Where a maximum is.
+/// Place of a maximum.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FleetPlace {
-    /// The run.
+    /// Name of the run.
     pub run: String,
-    /// The thread.
+    /// Number of the thread in the run.
     pub thread: u32,
     /// When it began (a gap) or was served (a wake-up), from the run's start; null where that was not stored.
     pub at_ns: Option<i64>,

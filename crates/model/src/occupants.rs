@@ -11,7 +11,7 @@ pub struct OccupantReport {
     /// The kernel's number of the thread, if it is another; 0 is the idle CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tid: Option<u32>,
-    /// Its name, where the kernel's trace told it.
+    /// Its name, where the kernel's trace has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// For how long, ns, in all of the gaps.

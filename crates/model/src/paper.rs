@@ -30,7 +30,7 @@ pub struct PaperDocument {
     pub interrupted: bool,
 }
 
-/// The machine measured on. What it does not tell is null.
+/// The machine measured on. A fact that it does not give is null.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MachineFacts {
     /// The processor's model.
@@ -39,26 +39,26 @@ pub struct MachineFacts {
     pub counter_hz: Option<f64>,
     /// Release of the kernel.
     pub kernel: String,
-    /// What the kernel keeps time with.
+    /// The kernel's clock source.
     pub clock_source: Option<String>,
-    /// The hypervisor below, if there is one; `unknown` if it does not say which.
+    /// The hypervisor below, if there is one; `unknown` if it does not give its name.
     pub virtual_machine: Option<String>,
 }
 
-/// A table of the paper and the same measured here.
+/// A table of the paper and its quantities measured here.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PaperTable {
-    /// Its number in the paper, such as `2.1`.
+    /// Number in the paper, such as `2.1`.
     pub id: String,
-    /// What it shows.
+    /// Subject of the table.
     pub title: String,
     /// The machine on which the paper measured it.
     pub paper_machine: String,
     /// How it was measured here.
     pub method: String,
-    /// The quantities.
+    /// The quantities, row by row.
     pub rows: Vec<PaperRow>,
-    /// What a rule of the paper decides by these numbers; empty where the table decides nothing.
+    /// Decisions of a rule of the paper by these numbers; empty where the table decides nothing.
     pub decisions: Vec<Decision>,
     /// What differs from the paper, and why.
     pub difference: String,
@@ -68,14 +68,14 @@ pub struct PaperTable {
     pub figure: Option<String>,
 }
 
-/// One quantity.
+/// One quantity of a table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PaperRow {
-    /// What it is.
+    /// Name of the quantity.
     pub name: String,
     /// The paper's number; null where the paper has none.
     pub paper: Option<f64>,
-    /// The number found here; null where it could not be.
+    /// The number measured here; null where it could not be measured.
     pub measured: Option<f64>,
     /// Unit of both, as the paper prints it: `ns`, `us`.
     pub unit: String,
@@ -83,9 +83,9 @@ pub struct PaperRow {
     pub how: MeasurementKind,
     /// Single measurements behind it; null where there is no number.
     pub count: Option<u64>,
-    /// Why there is no number, and what would mend that; null where there is one.
+    /// Why there is no number, and a remedy; null where there is one.
     pub missing: Option<String>,
-    /// Where it stands in a grid; null in a table that is a list.
+    /// Its place in a grid; null in a table that is a list.
     pub cell: Option<Cell>,
 }
 
@@ -93,11 +93,11 @@ pub struct PaperRow {
 /// first appear, and beside it the paper's numbers where it has some.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cell {
-    /// Which line: `1 s`.
+    /// Label of the line: `1 s`.
     pub line: String,
-    /// Of what: `learned`.
+    /// Subject of the column: `learned`.
     pub subject: String,
-    /// Which number of it: `median`.
+    /// Statistic of the column: `median`.
     pub statistic: String,
 }
 
@@ -107,7 +107,7 @@ pub struct Cell {
 pub enum MeasurementKind {
     /// On this machine, by the means that the paper used.
     Measured,
-    /// On this machine, by something put in the place of what it lacks.
+    /// On this machine, with a substitute for what it lacks.
     Emulated,
     /// On a simulated machine, or by an analysis of one, which the row's name then says.
     #[serde(alias = "analysed")]
@@ -126,12 +126,12 @@ impl MeasurementKind {
     }
 }
 
-/// What a rule decides by some numbers.
+/// A decision of a rule by some numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
-    /// By which numbers.
+    /// The numbers on which it rests.
     pub given: String,
-    /// What it chooses.
+    /// The choice.
     pub chosen: String,
     /// Why; one clause.
     pub because: String,
@@ -145,37 +145,37 @@ pub enum PaperFigure {
     Measurements(Figure),
     /// One quantity against another.
     Curves(Curves),
-    /// When threads ran.
+    /// Execution of threads over time.
     Trace(TraceFigure),
-    /// Quantities of several things, side by side.
+    /// Quantities of several groups, side by side.
     Bars(Bars),
 }
 
-/// Quantities of several things, side by side.
+/// Quantities of several groups, side by side.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bars {
     /// Its number in the paper.
     pub id: String,
-    /// What it shows.
+    /// Subject of the figure.
     pub title: String,
-    /// What is counted along its left edge, which begins at 0.
+    /// Quantity of the left edge, which begins at 0.
     pub up: String,
-    /// The things.
+    /// Labels of the groups.
     pub groups: Vec<String>,
-    /// A bar of each in every group.
+    /// The series; each has a bar in every group.
     pub series: Vec<BarSeries>,
 }
 
-/// Bars of one kind.
+/// A series of bars.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BarSeries {
-    /// What they are.
+    /// Label of the series.
     pub name: String,
-    /// Where they are from.
+    /// Origin of the values.
     pub origin: CurveOrigin,
-    /// Their colour: bars of one number are about one thing.
+    /// Colour of the series: bars of one number belong together.
     pub colour: u32,
-    /// Their heights, one a group; null where there is none.
+    /// Their heights, one a group; null where a group has no bar.
     pub values: Vec<Option<f64>>,
 }
 
@@ -184,7 +184,7 @@ pub struct BarSeries {
 pub struct TraceFigure {
     /// Its number in the paper.
     pub id: String,
-    /// What it shows.
+    /// Subject of the figure.
     pub title: String,
     /// Left edge, ns from the run's start.
     pub from_ns: i64,
@@ -192,16 +192,16 @@ pub struct TraceFigure {
     pub to_ns: i64,
     /// Number and label of each thread.
     pub threads: Vec<(u32, String)>,
-    /// When they ran, in the order of starts.
+    /// Stretches of execution, in the order of starts.
     pub pieces: Vec<TracePiece>,
 }
 
 /// A stretch of time in which a thread ran without a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TracePiece {
-    /// The thread.
+    /// Number of the thread.
     pub thread: u32,
-    /// Where it ran.
+    /// CPU on which it ran.
     pub cpu: u32,
     /// When it was first seen to run, ns from the run's start.
     pub start_ns: i64,
@@ -244,57 +244,57 @@ impl PaperFigure {
 pub struct Curves {
     /// Its number in the paper.
     pub id: String,
-    /// What it shows.
+    /// Subject of the figure.
     pub title: String,
-    /// Its lower edge.
+    /// The lower edge.
     pub across: Edge,
-    /// Its left edge.
+    /// The left edge.
     pub up: Edge,
-    /// The quantities.
+    /// The curves, one for each quantity.
     pub curves: Vec<Curve>,
-    /// What else is to be known, a sentence; may be empty.
+    /// A sentence that the reader needs; may be empty.
     pub note: String,
 }
 
 /// An edge of a figure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Edge {
-    /// What it is: `sleep time`.
+    /// Label of the edge: `sleep time`.
     pub text: String,
-    /// What is counted along it.
+    /// Unit of the edge.
     pub unit: EdgeUnit,
-    /// How it is divided.
+    /// Scale of the edge.
     pub scale: AxisScale,
 }
 
-/// What is counted along an edge.
+/// Unit of an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EdgeUnit {
     /// Nanoseconds.
     Time,
-    /// Things.
+    /// A plain number, without a unit.
     Number,
 }
 
-/// How an edge is divided.
+/// Scale of an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AxisScale {
     /// Equal distances are equal differences. Begins at 0.
     Linear,
-    /// Equal distances are equal ratios; what is not positive has no place.
+    /// Equal distances are equal ratios; only positive values have a place.
     Logarithmic,
 }
 
-/// One quantity.
+/// One curve of a figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Curve {
-    /// What it is.
+    /// Label of the curve.
     pub name: String,
-    /// Where its points are from.
+    /// Origin of the points.
     pub origin: CurveOrigin,
-    /// Its colour: curves of one number are about one thing.
+    /// Colour of the curve: curves of one number belong together.
     pub colour: u32,
     /// Whether a line joins its points.
     pub joined: bool,
@@ -302,13 +302,13 @@ pub struct Curve {
     pub points: Vec<CurvePoint>,
 }
 
-/// Where the points of a curve are from.
+/// Origin of the points of a curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CurveOrigin {
     /// The paper's text.
     Paper,
-    /// This machine.
+    /// Measured on this machine.
     Here,
     /// A simulated machine.
     Simulated,
@@ -317,9 +317,9 @@ pub enum CurveOrigin {
 /// A point of a curve.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CurvePoint {
-    /// Along the lower edge.
+    /// Value along the lower edge.
     pub across: f64,
-    /// Along the left edge.
+    /// Value along the left edge.
     pub up: f64,
 }
 
@@ -328,25 +328,25 @@ pub struct CurvePoint {
 pub struct Figure {
     /// Its number in the paper.
     pub id: String,
-    /// What it shows.
+    /// Subject of the figure.
     pub title: String,
-    /// What is measured of each: `cost`.
+    /// The measured quantity: `cost`.
     pub quantity: String,
-    /// What single measurement is counted along its lower edge: `read`.
+    /// What the lower edge counts: `read`.
     pub counted: String,
     /// Measurements of each series.
     pub count: u64,
-    /// Of so many measurements each, the least, the greatest and one at random are among the
-    /// points; 1 if all are.
+    /// Of each group of this many measurements, the least, the greatest and one at random are among
+    /// the points; 1 if all are.
     pub thinning: u64,
-    /// What was measured, in the order of the table.
+    /// The series, in the order of the table.
     pub series: Vec<Series>,
 }
 
 /// One quantity of a figure, measured many times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Series {
-    /// What it is.
+    /// Label of the series.
     pub name: String,
     /// The paper's mean, ns.
     pub paper_mean_ns: Option<f64>,
@@ -361,16 +361,16 @@ pub struct Series {
 pub struct Point {
     /// Its number, from 0.
     pub number: u64,
-    /// What was measured, ns.
+    /// The measured value, ns.
     pub ns: f64,
 }
 
-/// The papers that there are.
+/// The list of papers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PaperList {
     /// Always [`PAPER_LIST_SCHEMA`].
     pub schema: String,
-    /// All of them.
+    /// Every paper that the command knows.
     pub papers: Vec<PaperEntry>,
 }
 

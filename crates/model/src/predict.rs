@@ -10,21 +10,21 @@ pub const PREDICT_SCHEMA: &str = "hourglass.predict/1";
 pub struct PredictDocument {
     /// Always [`PREDICT_SCHEMA`].
     pub schema: String,
-    /// What the set is called; its file where it has no name.
+    /// Name of the set; its file where it has no name.
     pub name: String,
     /// The analysis that gave the bounds.
     pub analysis: String,
-    /// What it says of the set: `feasible`, `infeasible`, `no_bound` or `unknown`.
+    /// Verdict of the analysis on the set: `feasible`, `infeasible`, `no_bound` or `unknown`.
     pub verdict: String,
     /// Why the set has no bounds; null where it was analysed.
     pub not_analysed: Option<String>,
-    /// How far the set was simulated; null where it was not.
+    /// The simulation; null where the set was not simulated.
     pub simulation: Option<SimulationFacts>,
     /// Why the set was not simulated; null where it was.
     pub not_simulated: Option<String>,
-    /// The run; null where there was none.
+    /// The run; null without a run.
     pub run: Option<MeasurementFacts>,
-    /// What takes the CPUs from the most urgent thread, if that was measured.
+    /// Interference with the most urgent thread, if that was measured.
     pub noise: Option<NoiseFacts>,
     /// The tasks, in the order of the set.
     pub tasks: Vec<PredictedTask>,
@@ -81,7 +81,7 @@ pub struct NoiseFacts {
 pub struct PredictedTask {
     /// Its name.
     pub name: String,
-    /// The bound on its response time from nominal arrival; null where there is none.
+    /// The bound on its response time from nominal arrival; null without a bound.
     pub bound_ns: Option<u64>,
     /// The longest simulated response; null without a simulation.
     pub simulated_ns: Option<u64>,
@@ -93,7 +93,7 @@ pub struct PredictedTask {
     pub missed: Option<u64>,
     /// What makes measurement and theory differ; null where they do not.
     pub explanation: Option<String>,
-    /// Whether the explanation covers all of the difference; null where there is none to explain.
+    /// Whether the explanation covers all of the difference; null without a difference.
     pub explained: Option<bool>,
     /// What the analysis says of it: `feasible`, `infeasible`, `no_bound` or `unknown`.
     pub verdict: String,
@@ -121,8 +121,8 @@ pub struct Assumption {
     pub task: String,
     /// `arrivals` (within their curve), `release` (within the jitter), `cost` (within the worst
     /// case), `work-conserving` (a job that has begun does not wait longer than its suspension),
-    /// `priority` (nobody less urgent runs for longer than blocking allows) or `supply` (a CPU is
-    /// taken by nobody else).
+    /// `priority` (no less urgent task runs for longer than blocking allows) or `supply` (no other
+    /// work takes a CPU).
     pub assumption: String,
     /// Whether it held; null where the run does not show it.
     pub held: Option<bool>,
@@ -148,6 +148,6 @@ pub struct MeasuredTerms {
     pub jitter_ns: u64,
     /// The longest time for which it kept the CPU while it waited for its next job.
     pub busy_wait_ns: u64,
-    /// The longest time within one job in which nobody of the set ran.
+    /// The longest time within one job in which no task of the set ran.
     pub taken_ns: u64,
 }

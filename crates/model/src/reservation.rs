@@ -1,4 +1,4 @@
-//! A request for processor time: so much in every period.
+//! A request for processor time: a budget in every period.
 
 use std::fmt;
 

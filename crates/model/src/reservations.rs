@@ -7,44 +7,45 @@ use crate::document::Warning;
 /// Name and version of the document.
 pub const RESERVATIONS_SCHEMA: &str = "hourglass.reservations/1";
 
-/// What is reserved at this moment.
+/// The reservations in force at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReservationsDocument {
     /// Always [`RESERVATIONS_SCHEMA`].
     pub schema: String,
-    /// Reservations of `reserve` and `run -rh` kept from user space, and all threads of the deadline class, whoever put them
-    /// there.
+    /// Reservations of `reserve` and `run -rh` that are kept from user space, and all threads of the deadline class,
+    /// whatever program put them there.
     pub reservations: Vec<ReservationInForce>,
-    /// Why there may be more than these; empty where nothing is known to stand against it.
+    /// Why there may be further reservations; empty if the list is known to be complete.
     pub warnings: Vec<Warning>,
 }
 
-/// One reservation.
+/// A reservation in force, and the process that keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReservationInForce {
-    /// The process that keeps it (`hourglass` itself), or that the thread of the deadline class belongs to; null if this PID
+    /// The process that keeps it (`hourglass` itself), or that owns the thread of the deadline class; null if this PID
     /// namespace does not show it.
     pub pid: Option<u32>,
-    /// The thread, in the deadline class; null of others.
+    /// The thread in the deadline class; null for other reservations.
     pub tid: Option<u32>,
     /// The command line of that process, shortened; empty if it is not shown.
     pub command: String,
-    /// Its user, by number; null if that is not shown.
+    /// User number of that process; null if it is not shown.
     pub user: Option<u32>,
     /// The CPUs on which it holds.
     pub cpus: Vec<u32>,
-    /// Budget, ns.
+    /// Processor time in each period, ns.
     pub budget_ns: u64,
-    /// Period, ns.
+    /// Time between two releases of the budget, ns.
     pub period_ns: u64,
-    /// Deadline, ns.
+    /// Time from the start of a period by which the budget is delivered, ns.
     pub deadline_ns: u64,
     /// What keeps it: `user` or `deadline`.
     pub backend: String,
-    /// Complete periods so far, as its keeper wrote them down; null where that is not known, as in the deadline class.
+    /// Complete periods so far, as the process that keeps it recorded them; null where that is not known, as in the
+    /// deadline class.
     pub periods: Option<u64>,
-    /// Those of them whose budget was wanted and not delivered; null likewise.
+    /// Complete periods whose budget was wanted and not delivered; null where `periods` is.
     pub missed: Option<u64>,
-    /// Whether it was kept until now: none was missed; null where that is not known.
+    /// Whether no period was missed until now; null where that is not known.
     pub kept: Option<bool>,
 }

@@ -26,7 +26,7 @@ pub struct SimulationDocument {
     pub horizon_ns: u64,
     /// Where the horizon comes from: `asked`, `file`, `hyperperiod`, `default`.
     pub horizon_from: String,
-    /// After so much time everything repeats: the least common multiple of the periods. Null if it
+    /// Time after which the schedule repeats: the least common multiple of the periods. Null if it
     /// has more than 64 bits.
     pub hyperperiod_ns: Option<u64>,
     /// How far it came: the horizon, or less if it was interrupted.
@@ -139,11 +139,11 @@ pub struct SmtFindings {
     /// What stopping takes.
     #[serde(default)]
     pub latency_ns: Option<u64>,
-    /// Time between two looks at the slack; null where the slack itself sets it.
+    /// Time between two checks of the slack; null where the slack itself sets it.
     pub interval_ns: Option<u64>,
-    /// How progress is known: `counted`, or `reported:N` in so many steps.
+    /// How progress is known: `counted`, or `reported:N` in `N` steps.
     pub progress: Option<String>,
-    /// Looks at the slack, of all jobs.
+    /// Checks of the slack, of all jobs.
     pub wakeups: u64,
     /// The most looks while one job was pending.
     pub wakeups_per_job_max: u64,

@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::Cause;
 
-/// What was counted at one call site of a program, by all of its threads.
+/// Counts of one call site of a program, over all of its threads.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SiteReport {
-    /// Its name.
+    /// Name of the call site.
     pub name: String,
     /// Where the program named it first: file and line. Empty where that is not known.
     pub place: String,
@@ -15,86 +15,86 @@ pub struct SiteReport {
     pub spans: u64,
     /// Spans in which the thread was off the CPU.
     pub disturbed: u64,
-    /// Spans of which nothing is known, as those from before a fork.
+    /// Spans whose losses are unknown, as those from before a fork.
     pub unknown: u64,
-    /// Median length of the spans, rounded up by less than 1/16; the same for the quantiles below.
+    /// Median length of the spans, rounded up by less than 1/16, as the quantiles below.
     pub p50_ns: u64,
     /// 99 of 100 are not longer.
     pub p99_ns: u64,
     /// 999 of 1000 are not longer.
     pub p999_ns: u64,
-    /// The longest.
+    /// The longest span, ns.
     pub max_ns: u64,
-    /// For how long threads were off the CPU within spans, at least.
+    /// Lower bound of the time off the CPU within spans, ns.
     pub lost_least_ns: u64,
-    /// The same, at most.
+    /// Upper bound of the time off the CPU within spans, ns.
     pub lost_most_ns: u64,
-    /// The same by cause, that with the greatest loss first.
+    /// Lost time by cause, the greatest loss first.
     pub causes: Vec<SiteCause>,
 }
 
-/// What a cause took from the spans of a call site.
+/// Time that the spans of a call site lost by one cause.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SiteCause {
-    /// Its name.
+    /// Name of the cause.
     pub cause: String,
-    /// Spans.
+    /// Number of spans that lost time by it.
     pub count: u64,
-    /// Summed over them, at least.
+    /// Lower bound of the lost time, summed over these spans, ns.
     pub lost_least_ns: u64,
-    /// The same, at most.
+    /// Upper bound of the lost time, summed over these spans, ns.
     pub lost_most_ns: u64,
-    /// Median of what each lost at most, rounded up by less than 1/8.
+    /// Median of the upper bounds of each span's loss, rounded up by less than 1/8.
     pub p50_ns: u64,
     /// 99 of 100 lost no more.
     pub p99_ns: u64,
-    /// What the worst lost.
+    /// Upper bound of the greatest loss of one span, ns.
     pub max_ns: u64,
 }
 
 /// A span in which its thread was off the CPU, with its evidence.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LostSpan {
-    /// The call site.
+    /// Name of the call site.
     pub site: String,
     /// The thread, by the kernel's number.
     pub tid: u32,
-    /// What the thread was called.
+    /// Name of the thread.
     pub thread: String,
-    /// When it began, counted from the run's start.
+    /// When it began, counted from the run's start, ns.
     pub at_ns: i64,
-    /// How long it was.
+    /// Length of the span, ns.
     pub length_ns: u64,
-    /// Off the CPU, at least: by the times of all switches where `evidence` has "a switch was recorded", else by the
-    /// kernel's counts.
+    /// Lower bound of the time off the CPU, ns: by the times of all switches where `evidence` has "a switch was
+    /// recorded", else by the kernel's counts.
     pub lost_least_ns: u64,
-    /// The same, at most.
+    /// Upper bound of the time off the CPU, ns.
     pub lost_most_ns: u64,
-    /// Ready, and waiting for a CPU, by the kernel's count.
+    /// Time for which it was ready and waited for a CPU, by the kernel's count, ns.
     pub waited_ns: u64,
     /// Context switches by the thread's own waits.
     pub voluntary: u64,
     /// Context switches forced on it.
     pub involuntary: u64,
-    /// Page faults, at most.
+    /// Upper bound of the number of page faults.
     pub faults: u64,
     /// The CPU on which it began.
     pub cpu_before: u32,
     /// The CPU on which it ended.
     pub cpu_after: u32,
-    /// Why.
+    /// Why it was off the CPU.
     pub cause: String,
-    /// How sure that is, from 0 to 1.
+    /// Confidence in the cause, from 0 to 1.
     pub confidence: f64,
-    /// What speaks for it, in words.
+    /// Indications of the cause, in words.
     pub evidence: String,
-    /// Another witnessed thread of the process that had the CPU meanwhile, by the kernel's number; null where none was
-    /// seen on it, and then who had it is unknown.
+    /// Another witnessed thread of the process that had the CPU in the span, by the kernel's number; null where no such
+    /// thread was seen on it, and the occupant is unknown.
     #[serde(default)]
     pub who: Option<u32>,
 }
 
-/// A span that was kept one by one, on the run's time line.
+/// A span that was stored one by one, on the run's time line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordedSpan {
     /// Number of the thread in the run.
@@ -109,17 +109,17 @@ pub struct RecordedSpan {
     pub cpu_before: u32,
     /// The CPU on which it ended.
     pub cpu_after: u32,
-    /// What it lost; `None` if nothing disturbed it.
+    /// Its loss; `None` for an undisturbed span.
     pub lost: Option<RecordedLoss>,
 }
 
-/// What a span lost.
+/// The loss of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordedLoss {
-    /// Off the CPU at least, ns.
+    /// Lower bound of the time off the CPU, ns.
     pub least_ns: u64,
-    /// Off the CPU at most, ns.
+    /// Upper bound of the time off the CPU, ns.
     pub most_ns: u64,
-    /// Why; [`Cause::Unknown`] also where nothing is known of the span.
+    /// Why it was off the CPU; [`Cause::Unknown`] also for an unknown span.
     pub cause: Cause,
 }

@@ -5,10 +5,10 @@
 /// More letters that differ make another word.
 const MOST_CHANGES: usize = 2;
 
-/// One letter in so many may differ.
+/// Of each group of this many letters one may differ.
 const LETTERS_A_CHANGE: usize = 3;
 
-/// The beginning of a known word is enough from so many letters on.
+/// Minimum number of letters of a beginning that stands for a known word.
 const SHORTEST_BEGINNING: usize = 3;
 
 /// No more words than these are offered.
@@ -62,7 +62,7 @@ pub fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) ->
     })
 }
 
-/// The line about a word that is none of those `known`, which are `what`: `unknown workload 'CPUU'; did you
+/// The line about a word that is not among the `known` ones, which are `what`: `unknown workload 'CPUU'; did you
 /// mean 'CPU'?`, or all of them where none is near.
 #[must_use]
 pub fn unknown<'a>(what: &str, word: &str, known: impl IntoIterator<Item = &'a str>) -> String {

@@ -1,6 +1,6 @@
 //! Facts about the machine that only a diagnosis asks for: settings that a run's manifest does not
-//! keep, and who asks. A fact that the machine does not tell is `None`; why it does not is kept
-//! with the file that should have told it.
+//! keep, and who asks. A fact that the machine does not give is `None`; the reason is stored with
+//! the file that should have given it.
 //!
 //! Owns: the names and units of the facts. Must not: read them, or judge them (the modules `host`
 //! and `doctor` of `hourglass-lab` do).
@@ -92,7 +92,7 @@ pub struct KernelNoise {
     pub watchdog_cpus: Option<CpuSet>,
     /// Whether expedited grace periods are done as normal ones.
     pub rcu_normal: Option<bool>,
-    /// The tracer in force; `nop` is none.
+    /// The tracer in force; `nop` without a tracer.
     pub tracer: Option<String>,
     /// Trace events: `0` none, `1` all, `X` some.
     pub trace_events: Option<String>,
@@ -107,7 +107,7 @@ pub struct KernelNoise {
 /// The time that a CPU keeps for ordinary threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FairServer {
-    /// In each period, ns; 0 is none.
+    /// Time in each period, ns; 0 without a fair server.
     pub runtime_ns: u64,
     /// The period, ns.
     pub period_ns: u64,

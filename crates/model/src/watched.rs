@@ -15,23 +15,23 @@ pub const WATCH_SCHEMA: &str = "hourglass.watch/1";
 pub struct WatchDocument {
     /// Always [`WATCH_SCHEMA`].
     pub schema: String,
-    /// What was found.
+    /// Results for the watched threads.
     #[serde(flatten)]
     pub found: WatchedReport,
 }
 
-/// What was found about threads that were watched from outside.
+/// Results for threads that were watched from outside.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WatchedReport {
-    /// `proc`: from the kernel's counts, read again and again; `trace`: also from its events.
+    /// `proc`: from repeated samples of the kernel's counts; `trace`: also from its events.
     pub how: String,
-    /// From one look at the counts to the next, as it was at last.
+    /// Time between two samples of the counts, at the end of the run, ns.
     pub interval_ns: u64,
-    /// From the first look to the last.
+    /// From the first sample to the last, ns.
     pub elapsed_ns: u64,
-    /// How often the counts were read.
+    /// Number of samples.
     pub looks: u64,
-    /// The processes of which threads were watched, by their numbers.
+    /// The processes whose threads were watched, by their numbers.
     pub processes: Vec<WatchedProcess>,
     /// The threads; the one that waited longest for a CPU comes first.
     pub threads: Vec<WatchedThread>,
@@ -40,54 +40,54 @@ pub struct WatchedReport {
     pub events_lost: Option<u64>,
     /// What a reader must know before believing the numbers.
     pub warnings: Vec<Warning>,
-    /// What did not hold to the end: the exit code is 4.
+    /// Assumptions that did not hold to the end: the exit code is 4.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub premises: Vec<Premise>,
-    /// Whether a signal ended it.
+    /// Whether a signal ended the run.
     pub interrupted: bool,
 }
 
-/// A process of which threads were watched.
+/// A process whose threads were watched.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WatchedProcess {
-    /// Its number.
+    /// Process number.
     pub pid: u32,
-    /// Its name.
+    /// Process name.
     pub name: String,
     /// Periods in which the quota of its control group, or of one around it, stopped the group. No key
     /// without a quota.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota_throttled: Option<u64>,
-    /// For how long, summed over CPUs, where the kernel tells.
+    /// Time for which the quota stopped the group, summed over CPUs, ns, where the kernel counts it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota_throttled_ns: Option<u64>,
-    /// Its CPU time meanwhile, threads that ended included. No key where the threads seen had it but for a twentieth.
+    /// Its CPU time in the run, ns, with threads that ended. No key where the sampled threads had at least 95 % of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_ns: Option<u64>,
-    /// What the threads seen had of it.
+    /// CPU time of the sampled threads, ns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen_cpu_ns: Option<u64>,
-    /// Whether it ended meanwhile.
+    /// Whether it ended in the run.
     pub ended: bool,
 }
 
-/// A thread that was watched: what the kernel counted for it meanwhile.
+/// A watched thread: the kernel's counts of it in the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WatchedThread {
     /// The kernel's number of the thread.
     pub tid: u32,
     /// The process that it belongs to.
     pub pid: u32,
-    /// Its name.
+    /// Thread name.
     pub name: String,
     /// Its policy, as `FIFO:80`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
-    /// What it did at the last look, as `ps` shows it: R, S, D, T...
+    /// Its state in the last sample, as `ps` shows it: R, S, D, T...
     pub state: String,
-    /// Whether it ended meanwhile; the numbers are those of the last look before.
+    /// Whether it ended in the run; the numbers are then those of its last sample.
     pub ended: bool,
-    /// When it was first seen, counted from the first look.
+    /// When it was first sampled, counted from the first sample of the run, ns.
     pub since_ns: u64,
     /// The CPU on which it ran last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -98,11 +98,11 @@ pub struct WatchedThread {
     /// Run-queue delay: time during which it could have run and had no CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ns: Option<u64>,
-    /// The interval between two looks in which it waited longest.
+    /// The interval between two samples in which it waited longest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worst_interval: Option<WatchedInterval>,
-    /// Time during which it is known to have been stopped (SIGSTOP, a debugger): from the kernel's events where
-    /// they were recorded, else between two looks that both found it so and it did not run in between.
+    /// Time during which it is known to have been stopped (SIGSTOP, a debugger): from the kernel's events where they
+    /// were recorded, else between two samples that both found it stopped and between which it did not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped_ns: Option<u64>,
     /// Context switches by its own wait.
@@ -111,7 +111,7 @@ pub struct WatchedThread {
     /// Context switches forced on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub involuntary_switches: Option<u64>,
-    /// How often it was moved to another CPU.
+    /// Number of moves to another CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub migrations: Option<u64>,
     /// Page faults that needed no input.
@@ -123,31 +123,31 @@ pub struct WatchedThread {
     /// Its delays one by one, if the kernel's events were recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delays: Option<DelayReport>,
-    /// Who had its CPU while it waited, the three that had it longest. From the kernel's events this is exact; from
-    /// counts it is the most that each can have had: its own time on that CPU, in intervals in which the thread waited.
+    /// The three occupants that had its CPU for the longest time while it waited. From the kernel's events this is
+    /// exact; from counts it is an upper bound: their own time on that CPU, in intervals in which the thread waited.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ran: Vec<OccupantReport>,
 }
 
-/// An interval between two looks.
+/// An interval between two samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WatchedInterval {
-    /// When it began, counted from the first look.
+    /// Its start, counted from the first sample, ns.
     pub from_ns: u64,
-    /// When it ended.
+    /// Its end, counted from the first sample, ns.
     pub to_ns: u64,
-    /// For how long the thread waited for a CPU in it.
+    /// Time for which the thread waited for a CPU in it, ns.
     pub wait_ns: u64,
 }
 
-/// What the kernel had counted for a watched thread at one look. A row of a table, not of the document.
+/// One sample of the kernel's counts of a watched thread. A row of a table, not of the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WatchedSample {
-    /// When, counted from the first look, ns.
+    /// Time of the sample, counted from the first one, ns.
     pub ns: u64,
     /// The kernel's number of the thread.
     pub tid: u32,
-    /// What it did, as `ps` shows it: R, S, D, T...
+    /// Its state, as `ps` shows it: R, S, D, T...
     pub state: char,
     /// The CPU on which it ran last.
     pub cpu: Option<u32>,
@@ -161,16 +161,16 @@ pub struct WatchedSample {
     pub involuntary_switches: Option<u64>,
 }
 
-/// Run-queue delays of a thread, each from the moment at which it could run to that at which it did.
+/// Run-queue delays of a thread, each from the moment it became runnable to the moment it ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DelayReport {
-    /// How many.
+    /// Number of delays.
     pub count: u64,
-    /// How many of them after a wait of its own; the others after the CPU was taken from it.
+    /// Delays after a wait of its own; before the others the CPU was taken from it.
     pub after_wait: u64,
-    /// Their sum.
+    /// Sum of the delays, ns.
     pub total_ns: u64,
-    /// Median.
+    /// Median, ns.
     pub p50_ns: u64,
     /// 99 of 100 are not longer.
     pub p99_ns: u64,
@@ -178,7 +178,7 @@ pub struct DelayReport {
     pub p999_ns: u64,
     /// The longest, exactly.
     pub max_ns: u64,
-    /// The longest, in its place.
+    /// The longest delay, with its time and CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worst: Option<WorstDelay>,
 }
@@ -186,16 +186,16 @@ pub struct DelayReport {
 /// The longest delay of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorstDelay {
-    /// When it began, counted from the first look.
+    /// When it began, counted from the first sample, ns.
     pub at_ns: i64,
     /// When it began, on `CLOCK_MONOTONIC`.
     pub monotonic_ns: u64,
-    /// Its length.
+    /// Length of the delay, ns.
     pub delay_ns: u64,
     /// The CPU on which the thread ran at its end.
     pub cpu: u32,
     /// Whether the thread had waited by its own will before; else the CPU was taken from it.
     pub after_wait: bool,
-    /// Who had the CPU meanwhile, the three that had it longest; 0 is the idle CPU.
+    /// The three occupants that had the CPU for the longest time in the delay; 0 is the idle CPU.
     pub ran: Vec<OccupantReport>,
 }

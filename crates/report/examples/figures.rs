@@ -57,7 +57,7 @@ fn three_threads(until_ns: i64, quanta: [i64; 3]) -> Vec<Interval> {
     trace
 }
 
-/// Figure 6: 4 ms of every 5 ms, interrupted by a network card at moments that nobody knows.
+/// Figure 6: 4 ms of every 5 ms, interrupted by a network card at random moments.
 fn periodic(until_ns: i64, rate_ns: i64, cost_ns: i64) -> Vec<Interval> {
     let mut random = Sequence(6);
     let mut trace = Vec::new();

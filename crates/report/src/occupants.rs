@@ -1,6 +1,6 @@
 //! Who had the CPUs, by name: the measured threads, others by what they are called, interrupts.
 //!
-//! Owns: who is told apart, in which order, and in which colour. Must not: draw.
+//! Owns: which occupants have a name of their own, in which order, and in which colour. Must not: draw.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use hourglass_model::kernel::KernelNames;
 /// Colours that style sheets have for threads; the last is grey.
 const COLOURS: u32 = 12;
 
-/// Names that are told apart beside the measured threads, at most: more colours are not.
+/// Maximum number of named occupants beside the measured threads: there are no more distinct colours.
 const MOST_NAMED: usize = 7;
 
 /// A colour of the style sheets.
@@ -77,7 +77,7 @@ pub(crate) fn times<'a>(slices: impl IntoIterator<Item = &'a Slice>) -> BTreeMap
 }
 
 impl CpuOccupants {
-    /// Of occupants and for how long they had CPUs. Threads of one name are one party; who is idle is nobody.
+    /// Groups occupants and their CPU times by name. Threads of one name are one party; idle time belongs to no party.
     pub(crate) fn new(times: &BTreeMap<Occupant, u64>, called: &OccupantNames<'_>) -> CpuOccupants {
         let mut parties = CpuOccupants::default();
         let mut taken = Vec::new();
@@ -153,20 +153,20 @@ mod tests {
         times.extend(more.map(|(number, ns)| (Occupant::Thread(number), ns)));
         times.extend([(Occupant::Interrupts, 7), (Occupant::Idle, 1_000_000)]);
         let parties = CpuOccupants::new(&times, &called);
-        let told: Vec<(&str, u64)> = parties.all.iter().map(|p| (p.name.as_str(), p.ns)).collect();
+        let named: Vec<(&str, u64)> = parties.all.iter().map(|p| (p.name.as_str(), p.ns)).collect();
         let first =
             [("thread 0: CPU", 5), ("thread 13", 6), ("spinner", 7_000), ("kworker/39", 139)];
-        assert_eq!(told[..4], first);
+        assert_eq!(named[..4], first);
         let last = ["15 other threads", "interrupts"];
-        assert_eq!(told.len(), 2 + MOST_NAMED + 2);
-        assert_eq!([told[9].0, told[10].0], last);
+        assert_eq!(named.len(), 2 + MOST_NAMED + 2);
+        assert_eq!([named[9].0, named[10].0], last);
         // No colour twice; 0 and 1 are the measured threads'.
         let mut colours: Vec<Colour> = parties.all.iter().map(|party| party.colour).collect();
         colours.dedup();
         assert_eq!(colours.len(), parties.all.len());
         assert_eq!(parties.all[1].colour, Colour::Thread(1));
         assert_eq!(parties.all[2].colour, Colour::Thread(2));
-        // All time but idle is somebody's.
+        // All time but idle belongs to a party.
         let shared: u64 = parties.all.iter().map(|party| party.ns).sum();
         assert_eq!(shared, times.values().sum::<u64>() - 1_000_000);
         assert_eq!(parties.place(Occupant::Thread(9)), Some(2));

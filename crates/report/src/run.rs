@@ -30,7 +30,7 @@ pub struct RunView<'a> {
     pub wake_ups: &'a BTreeMap<u32, Vec<TimedWakeUp>>,
     /// The latest wake-ups of all threads, the latest first.
     pub latest: &'a [LateWakeUp],
-    /// What the kernel told, in order of time. Empty where it told nothing.
+    /// The kernel's trace events, in order of time. Empty without a kernel trace.
     pub events: &'a [KernelEvent],
     /// Names for what the kernel's events number.
     pub names: &'a KernelNames,
@@ -97,7 +97,7 @@ pub(crate) fn evidence(gap: &AttributedGap, names: &KernelNames) -> String {
     parts.join("; ")
 }
 
-/// `ran meanwhile: stress (812) 3.20 ms`; nothing where nobody is known.
+/// `ran meanwhile: stress (812) 3.20 ms`; empty if no occupant is known.
 pub(crate) fn who_ran(ran: &GapOccupants, names: &KernelNames) -> String {
     let ran: Vec<String> = ran.iter().map(|share| share_of(share, names)).collect();
     if ran.is_empty() { String::new() } else { format!("ran meanwhile: {}", ran.join(", ")) }

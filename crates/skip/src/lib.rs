@@ -39,7 +39,7 @@ impl Requirement {
     /// The kernel's trace, mounted, and the right to use it.
     pub const TRACEFS: Requirement = need("tracefs", "test -w /sys/kernel/tracing/instances");
     pub const REAL_TIME: Requirement = need("real-time", "chrt --fifo 1 true");
-    /// The kernel's deadline class, with as much room as the tests ask for.
+    /// The kernel's deadline class, with room for the 40 % that the tests ask for.
     pub const DEADLINE_CLASS: Requirement = need(
         "deadline-class",
         "chrt --deadline --sched-runtime 40000000 --sched-deadline 100000000 --sched-period 100000000 0 true",
@@ -171,7 +171,7 @@ pub struct Skipped {
 }
 
 impl Skipped {
-    /// Reads a line of the file; `None` where it is none.
+    /// Reads a line of the file; `None` if the line is malformed.
     #[must_use]
     pub fn parse(line: &str) -> Option<Skipped> {
         let fields: Vec<String> = line.split('\t').map(str::to_owned).collect();

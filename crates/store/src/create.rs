@@ -88,7 +88,7 @@ impl NewRunFolder {
     }
 
     /// Writes `latency.hlog`: one histogram of latencies in nanoseconds for each thread, given
-    /// by its number. Writes no file if there are none.
+    /// by its number. Writes no file without a histogram.
     ///
     /// The log is HdrHistogram's interval log, version 2, compressed, which its tools in every
     /// language read. Each histogram has the tag `thread-N` and stands for the whole run, which
@@ -130,7 +130,7 @@ impl NewRunFolder {
         samples::write(&partial, threads.flat_map(of_thread))
     }
 
-    /// Writes `kernel.parquet`: what the kernel told by its trace events, in order of `ticks`.
+    /// Writes `kernel.parquet`: the kernel's trace events, in order of `ticks`.
     /// Returns the number of events.
     ///
     /// # Errors
@@ -196,7 +196,7 @@ impl NewRunFolder {
     /// Removes the folder and all that was written into it: the run was called off.
     ///
     /// # Errors
-    /// The system refuses, for example because somebody put a file of their own there.
+    /// The system refuses, for example because the folder has a foreign file.
     pub fn abandon(mut self) -> Result<(), WriteError> {
         self.finished = true;
         self.trace.discard();
@@ -219,7 +219,7 @@ impl Drop for NewRunFolder {
             return;
         }
         self.trace.discard();
-        // Nobody is left to be told; what stays behind is recognised as half-written.
+        // A drop cannot report an error; a reader recognises remaining files as half-written.
         for name in [LATENCY_FILE, SAMPLES_FILE, KERNEL_FILE, LOOKS_FILE, SPANS_FILE] {
             let _ = fs::remove_file(self.path.join(name));
         }

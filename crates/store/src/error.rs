@@ -167,7 +167,7 @@ pub enum OpenError {
 /// A trace, or a table of single latencies, that cannot be read.
 #[derive(Debug, Error)]
 pub enum TraceError {
-    /// There is none.
+    /// The run folder has no trace.
     #[error("{} is missing; restore it or measure again", .0.display())]
     Missing(PathBuf),
     /// It does not end as a Parquet file ends.
@@ -265,7 +265,7 @@ pub enum LatencyError {
 mod tests {
     use super::*;
 
-    /// A full disk is told as the system tells it, whoever of ours was writing.
+    /// A full disk is reported in the system's words, whichever writer met it.
     #[test]
     fn the_encoder_does_not_stand_before_the_system() {
         let full = || io::Error::from(io::ErrorKind::StorageFull);

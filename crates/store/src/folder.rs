@@ -147,8 +147,8 @@ impl RunFolder {
         Ok(wake_ups.map(|all| all.map(|one| one.map(|wake_up| wake_up.lateness_ps))))
     }
 
-    /// What the kernel told by its trace events, in order of `ticks` and decoded as it is asked
-    /// for. `None` if the run did not trace the kernel.
+    /// Iterates over the kernel's trace events, in order of `ticks`; decodes them one by one. `None` if the run
+    /// did not trace the kernel.
     ///
     /// # Errors
     /// The file is missing although the manifest tells of it, or is damaged; each event may be

@@ -1,4 +1,4 @@
-//! `kernel.parquet`: what the kernel told by its trace events, in order of ticks.
+//! `kernel.parquet`: the kernel's trace events, in order of ticks.
 
 use std::iter::FusedIterator;
 use std::path::PathBuf;

@@ -184,11 +184,11 @@ mod tests {
         assert!(text.len() < 2_000);
         let known: BTreeSet<u32> = (0..4).collect();
         assert_eq!(decode(&text, &known, LARGEST_LOG_BYTES).unwrap().len(), 4);
-        let told = decode(&text, &known, 100 << 20).unwrap_err();
-        assert!(told.contains("at most 100 MiB"), "{told}");
+        let message = decode(&text, &known, 100 << 20).unwrap_err();
+        assert!(message.contains("at most 100 MiB"), "{message}");
         // What the manifest does not tell of is not even decoded.
         let known: BTreeSet<u32> = (0..3).collect();
-        let told = decode(&text, &known, LARGEST_LOG_BYTES).unwrap_err();
-        assert_eq!(told, "it has latencies of thread 3, which the manifest does not have");
+        let message = decode(&text, &known, LARGEST_LOG_BYTES).unwrap_err();
+        assert_eq!(message, "it has latencies of thread 3, which the manifest does not have");
     }
 }

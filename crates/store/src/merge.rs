@@ -14,8 +14,8 @@ type Key = Reverse<(u64, u64)>;
 /// (`start_ticks`, `thread`); records that are equal in both keep the order of their streams.
 ///
 /// Takes time proportional to the logarithm of the number of streams for each record, and holds
-/// one record of each stream. A stream that is not in order makes the result as much out of
-/// order; no record is lost.
+/// one record of each stream. If a stream is out of order, so is the result;
+/// no record is lost.
 #[must_use]
 pub fn merge_by_start<I: Iterator<Item = Interval>>(streams: Vec<I>) -> Merge<I> {
     let heads: Vec<(Interval, I)> = streams

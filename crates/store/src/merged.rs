@@ -3,9 +3,10 @@
 //! Owns: their layout. Must not: add or choose what is written.
 //!
 //! `histogram.parquet` has a row for each step of each histogram that is not empty: `run`, `node` (text), `thread`
-//! (int32), `metric`, `cause` (text; empty for latencies, and for gaps too short for a cause), `lo_ns`, `hi_ns`, `count` (int64). A step holds the
-//! values from `lo_ns` to below `hi_ns`. Rows are in the order of node, time of the run, thread, metric, cause, and
-//! `lo_ns`. `merged.json` (`hourglass.merged/1`) is written last: a folder without it is half-written.
+//! (int32), `metric`, `cause` (text; empty for latencies, and for gaps too short for a cause), `lo_ns`, `hi_ns`,
+//! `count` (int64). A step holds the values from `lo_ns` to below `hi_ns`. Rows are in the order of node, time of the
+//! run, thread, metric, cause, and `lo_ns`. `merged.json` (`hourglass.merged/1`) is written last: a folder without it
+//! is half-written.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Write};
@@ -151,7 +152,7 @@ impl Drop for NewMergedFolder {
         if self.finished {
             return;
         }
-        // Nobody is left to be told; what stays behind is recognised as half-written.
+        // A drop cannot report an error; a reader recognises remaining files as half-written.
         self.partial.discard();
         let _ = fs::remove_file(self.path.join(HISTOGRAM_FILE));
         let _ = fs::remove_dir(&self.path);

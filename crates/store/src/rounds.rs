@@ -58,7 +58,7 @@ impl NewRounds {
         self.path.join(format!("{side}-{round:02}"))
     }
 
-    /// Gives the runs of a round that was cut short another name, so that nobody takes them for whole.
+    /// Renames the runs of a round that was cut short, so that they are not taken for a whole round.
     ///
     /// # Errors
     /// The system refuses.

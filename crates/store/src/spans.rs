@@ -89,7 +89,7 @@ fn admit(last_ns: &mut i64, start_ns: i64, end_ns: i64) -> Result<(), RowFault> 
     Ok(())
 }
 
-/// A CPU's number, of which there are not so many.
+/// The number of a CPU; an error for a negative number.
 fn cpu(number: i32) -> Result<u32, RowFault> {
     u32::try_from(number).map_err(|_| RowFault::Cpu)
 }

@@ -42,7 +42,7 @@ impl Kind {
         match self {
             // Other requests use the worker meanwhile.
             Kind::Awaits => tokio::time::sleep(LONG).await,
-            // Nobody can use it: a file, a lock of std, a library that knows nothing of tokio.
+            // No other request can use it: a file, a lock of std, a library that knows nothing of tokio.
             Kind::Blocks => thread::sleep(LONG),
             Kind::Computes => {
                 let until = Instant::now() + LONG / 5;

@@ -235,7 +235,7 @@ fn a_span_moves_and_what_is_between_is_not_its() {
     assert!(length(&moves) <= entered, "{moves:?} {entered:?}");
 }
 
-/// Also where so many spans are open that those which nothing disturbed are kept in their extensions.
+/// Also with many open spans: the layer then stores undisturbed ones in their extensions.
 #[test]
 fn pieces_that_nothing_disturbed_count_into_the_length() {
     for open in [0, 5_000] {

@@ -19,7 +19,7 @@ const PERIOD: Duration = Duration::from_millis(5);
 const WORK: Duration = Duration::from_millis(1);
 /// What a heavy block costs besides.
 const HEAVY: Duration = Duration::from_micros(3500);
-/// The effect that somebody added.
+/// Cost of an effect that was added later.
 const EFFECT: Duration = Duration::from_millis(7);
 /// For how long the window's thread holds the lock while it draws.
 const DRAWS: Duration = Duration::from_millis(8);
@@ -99,7 +99,7 @@ fn received() -> Duration {
     Duration::from_nanos(now_ns(ClockId::ThreadCpu))
 }
 
-/// For so long, of time that the thread receives.
+/// Computes until the thread received `length` of CPU time.
 fn compute(length: Duration) {
     let until = received() + length;
     while received() < until {
@@ -128,7 +128,7 @@ fn callback(shared: &Shared, wrong: InjectedFault) {
     compute(WORK);
 }
 
-/// Computes on the callback's CPU while it is told to.
+/// Computes on the callback's CPU while `busy` is set.
 fn other_thread(shared: &Shared, cpu: u32) {
     let _ = set_affinity([cpu]);
     while !shared.over.load(Ordering::Relaxed) {

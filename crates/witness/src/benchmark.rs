@@ -51,25 +51,25 @@ pub struct Figures {
     pub longest_ns: f64,
 }
 
-/// What some samples say, with the disturbed ones and without.
+/// Times of a set of samples, with and without the disturbed ones.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
-    /// How many there are; at least one.
+    /// Number of samples; at least one.
     pub samples: usize,
-    /// How many of these the scheduler disturbed.
+    /// Number of samples in which the scheduler took the CPU from the thread.
     pub disturbed: usize,
-    /// For how long all of these together were off the CPU, at most.
+    /// Upper bound of the time off the CPU, summed over the disturbed samples.
     pub off_cpu: Duration,
-    /// The cause of most of these.
+    /// The most frequent cause among the disturbed samples.
     pub mostly: Option<Cause>,
-    /// Of all samples.
+    /// Times over all samples.
     pub all: Figures,
-    /// Of the clean ones; `None` if there is none.
+    /// Times over the clean samples; `None` if every sample was disturbed.
     pub clean: Option<Figures>,
 }
 
 impl Samples {
-    /// None yet, of the calling thread.
+    /// An empty list of samples for the calling thread.
     ///
     /// # Errors
     /// As [`Witness::new`].
@@ -77,14 +77,14 @@ impl Samples {
         Ok(Samples { witness: Witness::new()?, kept: Vec::new() })
     }
 
-    /// Runs a routine so often, and keeps the sample. Returns the time of all iterations together. 0 iterations keep
-    /// nothing.
+    /// Runs a routine `iterations` times and stores the sample. Returns the time of all iterations together.
+    /// Nothing is stored for 0 iterations.
     pub fn time<T>(&mut self, iterations: u64, mut routine: impl FnMut() -> T) -> Duration {
         self.take(iterations, &mut routine).elapsed
     }
 
-    /// The same, and once more while the sample is disturbed, ten times at most. Each is kept; the time is that of
-    /// the last.
+    /// Like [`Samples::time`], but repeats while the sample is disturbed, up to ten times in total. Stores each
+    /// sample and returns the time of the last one.
     pub fn time_clean<T>(&mut self, iterations: u64, mut routine: impl FnMut() -> T) -> Duration {
         let mut sample = self.take(iterations, &mut routine);
         for _ in 1..TRIES {
@@ -110,18 +110,18 @@ impl Samples {
         sample
     }
 
-    /// All that were kept, in order. A harness takes some to warm up before those that it reports.
+    /// The stored samples, in order. A harness takes samples to warm up before those that it reports.
     #[must_use]
     pub fn samples(&self) -> &[BenchmarkSample] {
         &self.kept
     }
 
-    /// Forgets those that were kept.
+    /// Removes the stored samples.
     pub fn clear(&mut self) {
         self.kept.clear();
     }
 
-    /// What they say; `None` without a sample.
+    /// The summary of the stored samples; `None` without a sample.
     #[must_use]
     pub fn summary(&self) -> Option<Summary> {
         Summary::from_samples(&self.kept)
@@ -129,7 +129,7 @@ impl Samples {
 }
 
 impl Summary {
-    /// Of the samples that are given; `None` if that is none.
+    /// The summary of `samples`; `None` if the slice is empty.
     #[must_use]
     pub fn from_samples(samples: &[BenchmarkSample]) -> Option<Summary> {
         let losses = || samples.iter().filter_map(|sample| sample.loss.as_ref());

@@ -177,7 +177,7 @@ impl Core {
         Some((section.is_kept() && self.generation() == generation, ended))
     }
 
-    /// The same, by whatever there is.
+    /// Like [`Core::quiet_end`], by a system call where one is needed.
     #[inline(never)]
     pub(crate) fn asked_end(&self, generation: u64) -> (bool, u64) {
         let ended = self.counter.read();
@@ -356,7 +356,7 @@ impl Core {
         sample.with_stolen(last, self.cpu(), files.as_deref().ok())
     }
 
-    /// How long so many ticks are, ns, rounded up.
+    /// Converts ticks to ns, rounded up.
     pub(crate) fn length_ns(&self, ticks: u64) -> u64 {
         HostFacts::here().length_ns(ticks)
     }

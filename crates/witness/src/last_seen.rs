@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// On CPUs from this number on nobody leaves a note.
+/// Threads on CPUs with this number or a higher one leave no note.
 const CPUS: usize = 512;
 /// A note is the thread's number above its time, which begins again after 50 days.
 const TIME_BITS: u32 = 42;

@@ -18,7 +18,7 @@
 //!
 //! # How a span is witnessed
 //!
-//! A critical section of the thread is named to the kernel (`sys::rseq`), which nobody is ever inside. When the
+//! A critical section of the thread is named to the kernel (`sys::rseq`), which no code is ever inside. When the
 //! kernel takes the CPU from the thread it clears the name. As long as the name is there the counters of the
 //! thread are what they were when they were asked last, so neither the begin nor the end of a span asks them: a
 //! span remembers those sums (`core.rs`). An end that finds the name gone asks once (`sample.rs`): context
@@ -35,9 +35,9 @@
 //! (`infer::cause::judge_span`), with what a single span can show.
 //!
 //! From Linux 6.19 on a switch inside a system call keeps the name (`sys::rseq::Clearing`), and a span may make
-//! some. There, and where no section can be had, each begin and end asks the counters: slower, not less right
-//! ([`Witness::counter_read_reason`]). Another user of the section in the thread (tcmalloc, a measured loop) puts its own name
-//! there: that is neither ours nor none, and such an end asks the counters too.
+//! some. There, and where no section can be had, each begin and end reads the counters: slower, not less right
+//! ([`Witness::counter_read_reason`]). Another user of the section in the thread (tcmalloc, a measured loop) puts its
+//! own name there. An end that finds a foreign name reads the counters too.
 //!
 //! [`sites`] adds spans up by call site, and keeps the worst.
 //!
@@ -156,16 +156,17 @@ pub struct DetachedSpan {
 }
 
 impl Witness {
-    /// The calling thread's. The first of a process tests the kernel for some milliseconds; the first of a
+    /// The witness of the calling thread. The first of a process tests the kernel for some milliseconds; the first of a
     /// thread allocates and opens a file or two, which stay open until the thread ends.
     ///
     /// # Errors
-    /// [`WitnessError::ThreadEnds`]. A kernel without restartable sequences is no error: see [`Witness::counter_read_reason`].
+    /// [`WitnessError::ThreadEnds`]. Without restartable sequences the witness reads counters, which is no error: see
+    /// [`Witness::counter_read_reason`].
     pub fn new() -> Result<Witness, WitnessError> {
         Ok(Witness { core: Core::current()? })
     }
 
-    /// The same where an undisturbed span costs no system call, or not at all.
+    /// Like [`Witness::new`], but fails where an undisturbed span would cost a system call.
     ///
     /// # Errors
     /// [`WitnessError::MustAsk`] with the reason; as [`Witness::new`].
@@ -177,23 +178,23 @@ impl Witness {
         }
     }
 
-    /// One that looks at no critical section, as where there is none: each begin and end asks the kernel. Of the
-    /// same thread, but not the same as the others': spans that one began are strange to the other. For a
-    /// program that puts a section of its own where ours was, and ours back. Opens files at each call.
+    /// A witness without a critical section: each begin and end reads the kernel's counters. It belongs to the calling
+    /// thread, but cannot end spans that another witness of the thread began. For a program that replaces the critical
+    /// section by its own and restores it. Opens files at each call.
     #[must_use]
     pub fn asking() -> Witness {
         Witness { core: Rc::new(Core::asking()) }
     }
 
-    /// Why each begin and end asks the kernel; `None` where only disturbed spans do.
+    /// Why each begin and end reads the kernel's counters; `None` where only disturbed spans do.
     #[must_use]
     pub fn counter_read_reason(&self) -> Option<&CounterReadReason> {
         self.core.asks.as_ref()
     }
 
-    /// From now on the kernel records the switches of the calling thread with their times, for all of its witnesses, until
-    /// it ends: bounds of losses are then 60 us apart for each switch, where each switch was recorded (512 find room between
-    /// two looks). Takes 20 KB of memory that is not swapped, and about a microsecond for a switch. Root is not needed.
+    /// Makes the kernel record the switches of the calling thread with their times, for all of its witnesses, until the
+    /// thread ends. Bounds of losses are then 60 us apart for each switch, where each switch was recorded (512 fit
+    /// between two samples). Takes 20 KB of locked memory, and about a microsecond for a switch. Needs no root.
     ///
     /// # Errors
     /// Why the kernel refuses; bounds are by its counts then.
@@ -234,22 +235,22 @@ impl Witness {
         span
     }
 
-    /// A span ends. `None`: nothing took the thread away. Of an unknown span ([`Witness::try_end`])
-    /// the loss has no cause and no confidence, and is anything up to all of it ([`Loss::is_unknown`]).
+    /// Ends a span. `None`: the thread kept its CPU. The loss of an unknown span ([`Witness::try_end`]) has no cause
+    /// and no confidence, and is bounded only by the span's length ([`Loss::is_unknown`]).
     #[inline]
     pub fn end(&self, span: OpenSpan) -> Option<Loss> {
         let (quiet, ended) = self.quiet_end(&span);
         if quiet { None } else { self.loss(&span, ended) }
     }
 
-    /// The same, and when that was, on the counter.
+    /// Like [`Witness::end`], with the counter at the end.
     #[inline]
     pub(crate) fn end_at(&self, span: OpenSpan) -> (Option<Loss>, u64) {
         let (quiet, ended) = self.quiet_end(&span);
         (if quiet { None } else { self.loss(&span, ended) }, ended)
     }
 
-    /// The same; an unknown span is an error.
+    /// Like [`Witness::end`], but an unknown span is an error.
     ///
     /// # Errors
     /// See [`SpanError`].
@@ -277,10 +278,10 @@ impl Witness {
         travelling
     }
 
-    /// The same; in two words where nothing happened.
+    /// Like [`Witness::detach`], but an undisturbed span takes two words.
     ///
     /// # Errors
-    /// The span as it travels, where something did.
+    /// The detached span, if it was disturbed.
     #[doc(hidden)]
     #[inline]
     pub fn detach_undisturbed(&self, span: &OpenSpan) -> Result<UndisturbedSpan, DetachedSpan> {
@@ -403,7 +404,7 @@ impl DetachedSpan {
         DetachedSpan::default()
     }
 
-    /// The same of a span that does not wait: see [`Witness::begin_busy`].
+    /// A span that has not begun and does not wait: see [`Witness::begin_busy`].
     pub fn busy() -> DetachedSpan {
         DetachedSpan { marks: Marks::default().with_busy(true), ..DetachedSpan::default() }
     }

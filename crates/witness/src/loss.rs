@@ -30,9 +30,9 @@ pub struct Loss {
     /// For how long the span went on, on threads that witnessed it: at most, and a microsecond or two less at least.
     pub length: Span,
     /// For how long its thread was off the CPU: at least, at most. By the times of its switches if the evidence has
-    /// [`Sign::RecordedSwitch`], else by the kernel's counts.
+    /// [`Indication::RecordedSwitch`], else by the kernel's counts.
     pub off_cpu: Bounded<Span>,
-    /// How often.
+    /// Number of context switches.
     pub switches: Switches,
     /// For how long it was ready and waited for a CPU, as the kernel counts it (`schedstat`); zero where it does not.
     pub waited: Span,
@@ -40,11 +40,11 @@ pub struct Loss {
     pub faults: u64,
     /// The CPUs that it began and ended on, if these are two.
     pub migrated: Option<(u32, u32)>,
-    /// Why, where several things happened: of what took the longest.
+    /// Why it was off the CPU; of several reasons, the one that took the longest.
     pub cause: Cause,
-    /// How sure the cause is, from 0 to 1; 0 means unknown.
+    /// Confidence in the cause, from 0 to 1; 0 means unknown.
     pub confidence: f64,
-    /// What speaks for it.
+    /// Indications of the cause.
     pub evidence: IndicationSet,
     /// Who had the CPU, by the kernel's number: another witnessed thread of this process that was seen on it within the
     /// span. Others may have had it too. `None`: unknown.

@@ -23,7 +23,7 @@ pub(crate) struct HostFacts {
     pub(crate) hypervisor: HypervisorEffects,
 }
 
-/// The counter by which spans are timed. The same in all threads, so that a span may be timed across them.
+/// The counter by which spans are timed. All threads use one counter, so that a span may be timed across them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ticks {
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -41,7 +41,7 @@ pub(crate) struct CounterRate {
 }
 
 impl CounterRate {
-    /// How long so many ticks are, ns, rounded down.
+    /// Converts ticks to ns, rounded down.
     pub(crate) fn length_ns(&self, ticks: u64) -> u64 {
         let length = u128::from(ticks) * u128::from(self.ns) / u128::from(self.ticks.max(1));
         u64::try_from(length).unwrap_or(u64::MAX)
@@ -77,9 +77,9 @@ impl HostFacts {
         CounterRate { first, first_ns, ticks, ns: now_ns.saturating_sub(first_ns) }
     }
 
-    /// How long so many ticks are, ns, rounded up and with the error of the readings.
+    /// Converts ticks to ns, rounded up, with the error of the samples added.
     pub(crate) fn length_ns(&self, ticks: u64) -> u64 {
-        /// How far a reading of counter and clock may be apart, but for the thread being off the CPU between.
+        /// Distance of the samples of counter and clock, unless the thread is off the CPU between the two.
         const APART_NS: u64 = 1_000;
         let (now, now_ns) = self.counter.with_clock();
         let (first, first_ns) = self.first;
@@ -134,8 +134,8 @@ impl Ticks {
     }
 }
 
-/// A processor hears of a switch within microseconds, and nobody takes time from its kernel. In a virtual machine
-/// interrupts are the host's to deliver, and so is the time: beyond these were fewer than one in a thousand
+/// A processor receives the interrupt of a switch within microseconds, and its kernel has all of the time. In a virtual
+/// machine the host delivers interrupts and time: fewer than one loss in a thousand exceeded these bounds
 /// (`hourglass-bench witness --only truth`, KVM).
 fn hypervisor_effects() -> HypervisorEffects {
     const OF_A_HOST: HypervisorEffects =

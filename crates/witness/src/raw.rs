@@ -31,7 +31,7 @@ pub(crate) fn code(unknown: Option<SpanError>) -> u8 {
 }
 
 pub(crate) fn error(code: u8) -> Option<SpanError> {
-    // A number that is none of ours is of no thread of ours.
+    // An unknown code was not written by this process.
     let place = usize::from(code.checked_sub(1)?);
     Some(ERRORS.get(place).copied().unwrap_or(SpanError::OtherThread))
 }

@@ -13,21 +13,21 @@ use crate::stolen::{STOLEN_FROM_NS, Stolen};
 /// By how much the kernel's accounts and its switches may be apart at each switch, ns: it takes the time when it
 /// begins to choose the next thread, and switches when it has chosen.
 const SWITCH_NS: u64 = 50_000;
-/// By how much the kernel's records of a switch may be closer together than leaving and getting the CPU, ns. They may be
-/// further apart by [`SWITCH_NS`]: the second is made when the thread is back, and a host may take time before it (31 us
-/// were the most in 9,951 spans of `hourglass-bench witness --only truth`, KVM).
+/// By how much the kernel's records of a switch may be closer together than leaving and getting the CPU, ns. They may
+/// be further apart by [`SWITCH_NS`]: the second is made when the thread is back, and a host may take time before it
+/// (31 us were the most in 9,951 spans of `hourglass-bench witness --only truth`, KVM).
 const RECORD_NS: u64 = 10_000;
 /// Kernels that count interrupts or stolen time apart leave them out of a thread's time: no more than one part in
-/// so many of it.
+/// `HIDDEN_PARTS` of it.
 const HIDDEN_PARTS: u64 = 16;
 
-/// What a host takes from a thread is no more than so many times what it lets it have.
+/// The time that a host steals from a thread is at most this multiple of the time that the thread receives.
 const STOLEN_TIMES: u64 = 2;
 
-/// Marks in the sums that quotas were counted which are not the thread's any more, ns: no quota stops a group for two years.
+/// Marks in the sums that former quotas of the thread were counted, ns: no quota stops a group for two years.
 pub(crate) const OTHER_QUOTAS_NS: u64 = 1 << 56;
 
-/// What the host stole stands in the sums above the major faults, in so many ns.
+/// Unit of the stolen time, which the sums hold in the bits above the major faults, ns.
 const STOLEN_UNIT_NS: u64 = 1_000;
 const ABOVE_FAULTS: u32 = 32;
 
@@ -127,8 +127,8 @@ impl CounterSample {
         }
     }
 
-    /// The same where the thread was switched while it was taken: all but the counters may be of later, and how
-    /// much of the time it had is not known.
+    /// A sample during which the thread was switched: all but its counters may be later values, and the time that the
+    /// thread received is not known.
     pub(crate) fn torn(self) -> CounterSample {
         CounterSample { waited_ns: None, before_ns: 0, ..self }
     }
@@ -180,7 +180,7 @@ impl CounterSample {
         }
     }
 
-    /// The same by the times of the switches, if each of those that were counted was recorded.
+    /// Bounds by the times of the switches, if each counted switch was recorded.
     fn timed_since(&self, last: &CounterSample, counted: u64) -> Option<(u64, u64)> {
         let (now, then) = self.recorded.zip(last.recorded)?;
         let switches = now.switches.wrapping_sub(then.switches);
@@ -268,7 +268,7 @@ impl Totals {
         self.major_faults % (1 << ABOVE_FAULTS)
     }
 
-    /// What the host may have stolen, where it stole so much that it shows.
+    /// Time that the host may have stolen; 0 below [`STOLEN_UNIT_NS`].
     pub(crate) fn stolen_ns(&self) -> u64 {
         (self.major_faults >> ABOVE_FAULTS).saturating_mul(STOLEN_UNIT_NS)
     }

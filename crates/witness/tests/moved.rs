@@ -48,7 +48,7 @@ impl Drop for Own {
     }
 }
 
-/// The next loss of at least so much that was forced on a span that computes.
+/// The next involuntary loss of at least `least` in a span that computes.
 fn forced(witness: &Witness, least: Span) -> Loss {
     let end = Instant::now() + Duration::from_secs(10);
     loop {

@@ -84,8 +84,8 @@ fn a_sleep_is_within_its_bounds() {
     });
 }
 
-/// Of so many spans, one has a lower end worth the name: where the host takes the guest's processor, the guest's accounts
-/// are off by milliseconds, and the interval leaves room for that.
+/// Of this number of spans, one has a useful lower bound: where the host takes the guest's processor, the guest's
+/// accounts are off by milliseconds, and the interval leaves room for that.
 const TRIES: usize = 8;
 
 fn sleeps(witness: &Witness) {
@@ -241,8 +241,8 @@ fn a_competitor_is_an_involuntary_switch() {
     });
 }
 
-/// SIGSTOP for 30 ms and more: a busy span names it, by its own word that it does not wait. Ended by the first silence that
-/// long, since a slow machine takes its time to start the shell.
+/// SIGSTOP for 30 ms and more: a busy span names it, since it does not wait by itself. The first gap of that length
+/// ends the test, since a slow machine takes its time to start the shell.
 #[test]
 fn a_stop_of_a_busy_span_is_named() {
     alone(|| {
@@ -291,7 +291,7 @@ fn another_owner_of_the_section_does_not_hide_a_switch() {
     });
 }
 
-/// In a forked child the spans of the parent cannot be told, and its own can.
+/// In a forked child the spans of the parent are unknown, and its own are witnessed.
 #[test]
 fn a_forked_child_begins_anew() {
     alone(|| forks(false));
@@ -305,7 +305,7 @@ fn forks(recorded: bool) {
         let _ = witness.record_switches();
     }
     let (early, late) = (witness.begin(), witness.begin());
-    let told = fork::child_says(10_000, || {
+    let reported = fork::child_says(10_000, || {
         let first = witness.try_end(early) == Err(SpanError::Forked);
         let span = witness.begin();
         thread::sleep(PAUSE);
@@ -314,7 +314,7 @@ fn forks(recorded: bool) {
         let span = witness.begin();
         first && own && second && witness.try_end(span).is_ok()
     });
-    assert!(told.unwrap());
+    assert!(reported.unwrap());
     let span = witness.begin();
     thread::sleep(PAUSE);
     assert!(witness.end(span).unwrap().switches.voluntary > 0);
@@ -369,8 +369,8 @@ fn travelled() -> Loss {
 fn a_span_that_has_not_begun_has_lost_nothing() {
     alone(|| {
         let witness = Witness::new().unwrap();
-        let told = (0..100).any(|_| witness.end(witness.attach(DetachedSpan::new())).is_none());
-        assert!(told);
+        let reported = (0..100).any(|_| witness.end(witness.attach(DetachedSpan::new())).is_none());
+        assert!(reported);
     });
 }
 

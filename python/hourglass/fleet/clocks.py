@@ -13,7 +13,7 @@ from typing import Any, Mapping, Optional
 __all__ = ["Relation", "relation"]
 
 _DRIFT_PARTS = 2_000
-"""An interval divided by this is what the kernel lets its bound grow by while nobody corrects the clock (500 ppm)."""
+"""An interval divided by this is what the kernel adds to its bound while the clock is not corrected (500 ppm)."""
 
 
 class Relation:

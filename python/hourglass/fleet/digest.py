@@ -11,7 +11,7 @@ from .node import engine_process
 __all__ = ["Digest", "Gap", "WINDOWS", "digest"]
 
 WINDOWS = 20
-"""Parts that a run's time is cut into, so that what happened once is told from what goes on."""
+"""Parts that a run's time is cut into, so that a single event is distinguished from a lasting one."""
 
 _LONGEST = 5
 

@@ -35,7 +35,7 @@ Answer = dict[str, Any]
 """What a node answers: `node`, `reason` (None where it was measured), `files`, `about`."""
 
 TAKES_CPUS = {"noise": ("-c", "--cpu-list", "--cores")}
-"""Commands that are told by an option which CPUS they measure."""
+"""Commands with an option for the CPUs that they measure."""
 
 _PR_SET_PDEATHSIG = 1
 
@@ -66,7 +66,7 @@ def _child(request: Mapping[str, Any], answer: Answer) -> None:
         try:
             child.stdin.write(json.dumps({**request, "worker": os.getpid()}).encode() + b"\n")
             child.stdin.flush()
-            # Its input stays open: that is how it knows that somebody waits.
+            # Its input stays open: that is how it knows that its caller waits.
             said = child.stdout.read()
             complaint = child.stderr.read().decode(errors="replace").strip()
         finally:

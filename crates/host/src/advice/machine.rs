@@ -177,7 +177,7 @@ pub(crate) fn quota_debt(host: &Host, quota: &CpuQuota, busy: u64) -> String {
 pub(crate) fn others_at_work(host: &Host) -> Option<(f64, usize)> {
     let [load, ..] = host.start.load_average?;
     let cpus = host.cpu.online.as_ref()?.len();
-    // The average still counts what has ended; nobody runnable now means that it has.
+    // The average still counts ended work; without a runnable thread the work has ended.
     let at_rest = host.start.runnable_others == Some(0);
     (!at_rest && load >= HIGH_LOAD_PER_CPU * cpus as f64).then_some((load, cpus))
 }

@@ -14,7 +14,7 @@ const EACCES: i32 = 13;
 const EBUSY: i32 = 16;
 const EINVAL: i32 = 22;
 
-/// Real-time runtime that the kernel gives out when nobody says otherwise.
+/// The kernel's default real-time runtime.
 const USUAL_RT_RUNTIME_US: i64 = 950_000;
 
 /// Times that the deadline class takes when the kernel does not tell them.

@@ -105,17 +105,17 @@ fn a_thread_that_was_refused_real_time_is_not_throttled() {
         refused: workload::ThreadRefusal::Policy(Policy::Fifo(80), errno),
         fatal: false,
     };
-    let told = |refused: &[Shortfall]| {
+    let advice = |refused: &[Shortfall]| {
         let mut warnings = before_run(&quiet(), &threads);
         warnings.extend(warning("other", "is kept".to_owned(), String::new()));
         judge_again(&quiet(), &without(&threads, refused), &mut warnings);
         assert_eq!(warnings.last().unwrap().id, "other");
         warnings
     };
-    assert!(!ids(&told(&[refused(0, 1), refused(1, 1)])).contains(&"rt-throttling"));
-    let one = told(&[refused(0, 1)]);
+    assert!(!ids(&advice(&[refused(0, 1), refused(1, 1)])).contains(&"rt-throttling"));
+    let one = advice(&[refused(0, 1)]);
     assert!(of(&one, "rt-throttling").text.starts_with("thread 1 (FIFO:70) will be stopped"));
-    assert!(of(&told(&[]), "rt-throttling").text.starts_with("threads 0 (FIFO:80) and 1 ("));
+    assert!(of(&advice(&[]), "rt-throttling").text.starts_with("threads 0 (FIFO:80) and 1 ("));
 }
 
 #[test]

@@ -15,7 +15,7 @@ use super::{ThreadDemand, WHOLE_CPU_PPM, micros, name, percent, share_ppm, warni
 /// First kernel with a fair server in place of throttling.
 const FAIR_SERVER_SINCE: (u32, u32) = (6, 12);
 
-/// What a fair server keeps unless told otherwise.
+/// Default runtime and period of a fair server.
 const FAIR_SERVER_RUNTIME_NS: u64 = 50_000_000;
 const FAIR_SERVER_PERIOD_NS: u64 = 1_000_000_000;
 
@@ -59,8 +59,8 @@ pub(super) fn rt_throttling(host: &Host, threads: &[ThreadDemand]) -> Option<War
     throttled(host, threads).or_else(|| yielding_to_fair_server(host, threads))
 }
 
-/// What keeps real-time threads that never wait from all of a CPU: so much time, ns, in every
-/// period, ns. `None` if nothing does.
+/// The runtime, ns, in every period, ns, to which the kernel limits real-time threads that never wait.
+/// `None` without a limit.
 pub fn in_force_ns(host: &Host) -> Option<(u64, u64)> {
     if throttles(host)
         && let Some(limit) = tightest(host)

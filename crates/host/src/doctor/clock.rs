@@ -48,7 +48,7 @@ pub(super) fn source(e: &DoctorInput) -> CheckVerdict {
     }
 }
 
-/// Whether somebody or something changed the clock source from what the kernel would take.
+/// Says how the clock source was changed from the kernel's choice; empty if it was not.
 fn changed(e: &DoctorInput, current: &str) -> String {
     if let Some(asked) = e.boot_option("clocksource") {
         return format!(" (clocksource={asked} on the kernel's command line)");
@@ -99,11 +99,11 @@ pub(super) fn tsc(e: &DoctorInput) -> CheckVerdict {
         return unread(e, CPUINFO);
     }
     let has = |flag: &str| flags.iter().any(|each| each == flag);
-    let told: Vec<&str> =
+    let found: Vec<&str> =
         flags.iter().map(String::as_str).filter(|flag| flag.contains("tsc")).collect();
     match has_invariant_tsc(e) {
         None => CheckVerdict::ok("no x86 processor: the counter is the architecture's"),
-        Some(true) => CheckVerdict::ok(told.join(" ")),
+        Some(true) => CheckVerdict::ok(found.join(" ")),
         Some(false) => {
             let lacking: Vec<&str> =
                 INVARIANT_FLAGS.iter().copied().filter(|flag| !has(flag)).collect();
@@ -112,7 +112,7 @@ pub(super) fn tsc(e: &DoctorInput) -> CheckVerdict {
             } else {
                 "take a processor with an invariant TSC; this one's counter cannot be trusted"
             };
-            CheckVerdict::warn(format!("{} without {}", told.join(" "), lacking.join(" ")), remedy)
+            CheckVerdict::warn(format!("{} without {}", found.join(" "), lacking.join(" ")), remedy)
         }
     }
 }

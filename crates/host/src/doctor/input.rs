@@ -18,7 +18,7 @@ pub struct DoctorInput {
     /// The clocks, measured, and the choice by the policy `strict`; `None` if not measured.
     pub clocks: Option<ClocksDocument>,
     pub trials: ProbeResults,
-    /// CPUs that the work is to run on; `None` if nobody said.
+    /// CPUs that the work is to run on; `None` if the user named no CPU.
     pub asked: Option<CpuSet>,
 }
 
@@ -144,7 +144,7 @@ impl DoctorInput {
         Some(cpus)
     }
 
-    /// Whether the kernel was built with an option; `None` if its build options are not told.
+    /// Whether the kernel was built with an option; `None` if its build options are unknown.
     pub(super) fn built_with(&self, option: &str) -> Option<bool> {
         let config = &self.host.kernel_config;
         (!config.is_empty()).then(|| config.get(option).is_some_and(|value| value == "y"))

@@ -2,7 +2,7 @@
 //!
 //! Sources: `Documentation/core-api/irq/irq-affinity.rst`,
 //! `Documentation/admin-guide/kernel-parameters.txt` (`irqaffinity=`, `isolcpus=managed_irq`),
-//! `irqbalance(1)`, which leaves CPUs of `isolcpus` and `nohz_full` alone unless told otherwise.
+//! `irqbalance(1)`, which leaves CPUs of `isolcpus` and `nohz_full` alone by default.
 
 use hourglass_model::CpuSet;
 use hourglass_model::tuning::Interrupt;

@@ -37,11 +37,11 @@ pub(super) fn swap(e: &DoctorInput) -> CheckVerdict {
         return unread(e, "/proc/meminfo");
     };
     let swappiness = e.tuning.memory.swappiness;
-    let told = swappiness.map_or("unknown".to_owned(), |value| value.to_string());
+    let shown = swappiness.map_or("unknown".to_owned(), |value| value.to_string());
     if bytes == 0 {
         return CheckVerdict::ok("none");
     }
-    let found = format!("{} MiB, vm.swappiness={told}", bytes >> 20);
+    let found = format!("{} MiB, vm.swappiness={shown}", bytes >> 20);
     let lockable = limits::locked_memory(e).status == Status::Ok;
     if lockable && swappiness.is_some_and(|value| value <= LOW_SWAPPINESS) {
         return CheckVerdict::ok(format!("{found}; and memory may be locked"));

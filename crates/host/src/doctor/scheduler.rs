@@ -161,14 +161,14 @@ pub(super) fn preemption(e: &DoctorInput) -> CheckVerdict {
         return CheckVerdict::ok("PREEMPT_RT");
     }
     let dynamic = model == "dynamic";
-    let (mode, told_by) = mode_of(e, model);
+    let (mode, source) = mode_of(e, model);
     let effect = match mode {
         "full" | "lazy" | EITHER => "kernel code gives way, but not in locks and interrupts",
         "none" | "voluntary" => "kernel code may keep a thread waiting for milliseconds",
         _ => "the preemption model is not known",
     };
     let kind = if dynamic { "PREEMPT_DYNAMIC" } else { "no PREEMPT_RT" };
-    let found = format!("{kind}, {mode}{told_by}: {effect}");
+    let found = format!("{kind}, {mode}{source}: {effect}");
     let at_once = dynamic && !matches!(mode, "full" | "lazy" | EITHER);
     let remedy = match at_once {
         true if e.access(PREEMPT) == Access::Readable => remedy::write(e, "full", PREEMPT),

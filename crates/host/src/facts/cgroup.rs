@@ -75,7 +75,7 @@ pub(super) fn has_rt_budget(files: &Files) -> Option<bool> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThrottleCounts {
     pub periods: u64,
-    /// For so long, summed over CPUs; `None` where the kernel does not tell.
+    /// Throttled time, ns, summed over CPUs; `None` where the kernel does not count it.
     pub ns: Option<u64>,
     /// The quotas, own group first.
     pub quotas: Vec<CpuQuota>,

@@ -47,13 +47,13 @@ pub(super) fn virtual_machine(files: &Files) -> VirtualMachine {
     let sources = files
         .line("sys/devices/system/clocksource/clocksource0/available_clocksource")
         .unwrap_or_default();
-    let told = files
+    let hypervisor = files
         .line("sys/hypervisor/type")
         .or_else(|| files.line("proc/device-tree/hypervisor/compatible"));
 
     let signs = format!(
         "{} {sources} {} {}",
-        told.as_deref().unwrap_or_default(),
+        hypervisor.as_deref().unwrap_or_default(),
         vendor.as_deref().unwrap_or_default(),
         product.as_deref().unwrap_or_default()
     )
@@ -67,8 +67,8 @@ pub(super) fn virtual_machine(files: &Files) -> VirtualMachine {
     // (a bare machine of a cloud bears the same names as its virtual ones).
     let x86_flags = all_flags(&cpuinfo).filter(|flags| has_word(flags, "tsc"));
     let present = match x86_flags {
-        Some(flags) => Some(has_word(flags, "hypervisor") || told.is_some()),
-        None => (told.is_some() || kind.is_some()).then_some(true),
+        Some(flags) => Some(has_word(flags, "hypervisor") || hypervisor.is_some()),
+        None => (hypervisor.is_some() || kind.is_some()).then_some(true),
     };
     VirtualMachine { kind: kind.filter(|_| present != Some(false)), present, vendor, product }
 }

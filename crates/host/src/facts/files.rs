@@ -73,7 +73,7 @@ impl Files {
         fs::OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(self.locate(path)?).ok()
     }
 
-    /// A file as text; bytes that are none are replaced.
+    /// A file as text; invalid UTF-8 is replaced.
     pub(super) fn text(&self, path: &str) -> Option<String> {
         let content = self.bytes(path)?;
         Some(String::from_utf8_lossy(&content).into_owned())
@@ -213,7 +213,7 @@ pub(super) fn cpu_list(text: &str) -> Option<CpuSet> {
         "" | "(null)" => return Some(CpuSet::default()),
         list => list,
     };
-    // The kernel's numbers rise. A list that repeats itself is nobody's, and would take for ever.
+    // The kernel's numbers rise. A list that repeats numbers is forged, and could take for ever.
     let mut numbers = list.split([',', '-']).map(str::parse::<u32>);
     let rises = numbers
         .try_fold(None, |last, number| match number {

@@ -281,7 +281,7 @@ fn tick_rate(ticks: u64, seconds: f64) -> Option<u32> {
 pub(super) fn scheduler(files: &Files) -> SchedulerFacts {
     let setting = |name: &str| format!("proc/sys/kernel/{name}");
     let server = |name: &str| {
-        // The servers of all CPUs are set alike unless somebody took pains; the first speaks.
+        // The servers of all CPUs have equal settings by default: the first stands for all.
         files.number(&format!("sys/kernel/debug/sched/fair_server/cpu0/{name}"))
     };
     SchedulerFacts {

@@ -124,7 +124,7 @@ impl HostReader {
         threads::process_of(&self.files, tid)
     }
 
-    /// What a thread is called; `None` if there is none.
+    /// The name of a thread; `None` if the thread does not exist.
     #[must_use]
     pub fn thread_name(&self, pid: u32, tid: u32) -> Option<String> {
         threads::name(&self.files, pid, tid)
@@ -136,7 +136,7 @@ impl HostReader {
         threads::times(&self.files, pid, tid)
     }
 
-    /// What the kernel counts for a thread; `None` if there is none. Reads four files: some 30 us.
+    /// The kernel's counts of a thread; `None` if the thread does not exist. Reads four files: some 30 us.
     #[must_use]
     pub fn thread(&self, pid: u32, tid: u32) -> Option<ThreadCounts> {
         threads::counts(&self.files, pid, tid)
@@ -157,7 +157,7 @@ impl HostReader {
         (threads::real_time_since(&before.1, now.1), over_ns)
     }
 
-    /// CPU time of a process so far, in steps of 10 ms, threads that have ended included; `None` if there is none.
+    /// CPU time of a process so far, in steps of 10 ms, with its ended threads; `None` if it does not exist.
     #[must_use]
     pub fn process_cpu_ns(&self, pid: u32) -> Option<u64> {
         threads::cpu_ns(&self.files, pid)

@@ -1,4 +1,4 @@
-//! Frequency and idle states. CPUs with equal settings are told together.
+//! Frequency and idle states. CPUs with equal settings share an entry.
 
 use hourglass_model::CpuSet;
 use hourglass_model::host::{FrequencyFacts, FrequencyPolicy, IdleFacts, IdlePolicy, IdleState};

@@ -201,7 +201,7 @@ fn nothing_is_guessed_where_there_are_no_files() {
     assert_eq!(HostReader::new(Path::new("/nonexistent")).read(), Host::default());
 }
 
-/// A folder in the place of a file cannot be read, whoever asks.
+/// A folder in the place of a file cannot be read, not even by root.
 #[test]
 fn an_unreadable_file_costs_only_its_own_fact() {
     let machine = FakeMachine::empty().with(&[
@@ -323,7 +323,7 @@ fn settings_and_who_asks() {
     assert_eq!(tuning.interrupts.irqbalance, Some(true));
 }
 
-/// A file that the kernel does not have is told apart from a file system that is not there.
+/// A file that the kernel lacks is distinguished from a file system that is not mounted.
 #[test]
 fn why_a_file_cannot_be_read() {
     let access = |machine: &FakeMachine, path: &str| machine.reader().tuning().files[path];

@@ -69,12 +69,12 @@ fn numbers(files: &Files, folder: &str) -> Vec<u32> {
     numbers
 }
 
-/// The process of a thread, which may be the thread itself; `None` if there is none.
+/// The process of a thread, which may be the thread itself; `None` if the thread does not exist.
 pub(super) fn process_of(files: &Files, tid: u32) -> Option<u32> {
     field(&files.text(&format!("proc/{tid}/status"))?, "Tgid", ':')?.parse().ok()
 }
 
-/// User and system time of a process, threads that have ended included (`proc_pid_stat(5)`), ns; `None` if there is none.
+/// User and system time of a process, with its ended threads (`proc_pid_stat(5)`), ns; `None` if it does not exist.
 pub(super) fn cpu_ns(files: &Files, pid: u32) -> Option<u64> {
     let text = files.text(&format!("proc/{pid}/stat"))?;
     let fields: Vec<&str> = text.rsplit_once(") ")?.1.split_ascii_whitespace().collect();
@@ -82,7 +82,7 @@ pub(super) fn cpu_ns(files: &Files, pid: u32) -> Option<u64> {
     ticks(14)?.checked_add(ticks(15)?)?.checked_mul(TICK_NS)
 }
 
-/// What a thread is called; `None` if there is none.
+/// The name of a thread; `None` if the thread does not exist.
 pub(super) fn name(files: &Files, pid: u32, tid: u32) -> Option<String> {
     files.line(&format!("proc/{pid}/task/{tid}/comm"))
 }
@@ -93,7 +93,7 @@ pub(super) fn times(files: &Files, pid: u32, tid: u32) -> Option<SchedStat> {
     (times != SchedStat::default()).then_some(times)
 }
 
-/// Everything of a thread; `None` if there is none.
+/// All counts of a thread; `None` if the thread does not exist.
 pub(super) fn counts(files: &Files, pid: u32, tid: u32) -> Option<ThreadCounts> {
     let folder = format!("proc/{pid}/task/{tid}");
     let mut counts = statistics(&files.text(&format!("{folder}/stat"))?)?;

@@ -5,7 +5,7 @@
 const VARINT: u64 = 0;
 /// A field is eight bytes.
 const FIXED64: u64 = 1;
-/// A field is a length and so many bytes.
+/// A field is a length and that number of bytes.
 const LENGTH: u64 = 2;
 
 /// A message that is being written. Fields may come in any order, and more than once.

@@ -30,7 +30,7 @@ pub(super) fn collect(run: &RunView<'_>) -> OccupancyData {
     let Some(facts) = &run.document.manifest.kernel else { return OccupancyData::default() };
     let end_ns = i64::try_from(run.document.manifest.elapsed_ns).unwrap_or(i64::MAX);
     let mut slices = cpu_occupancy::slices(run.events, end_ns);
-    // What was recorded before the run and behind it is nobody's business.
+    // The trace also covers a time before and after the run, which is not part of the result.
     slices.retain_mut(|slice| {
         (slice.from_ns, slice.to_ns) = (slice.from_ns.max(0), slice.to_ns.min(end_ns));
         facts.covers(slice.cpu) && slice.from_ns < slice.to_ns

@@ -111,7 +111,7 @@ fn shortest_kept_ns(gaps: &[Gap<'_>], records: usize) -> u64 {
 }
 
 /// The place of each gap's evidence among the texts; the longest gaps first, lest their texts
-/// find no room. Where there is none, the signs alone are told, which are few.
+/// find no room. Without room for a text only the indications are written, which are few.
 fn evidence_of(run: &RunView<'_>, gaps: &[Gap<'_>], texts: &mut Texts) -> Vec<u64> {
     let mut order: Vec<usize> =
         (0..gaps.len()).filter(|at| gaps[*at].attribution.is_some()).collect();

@@ -45,7 +45,7 @@ pub(super) fn latency(out: &mut String, run: &RunView<'_>) {
     out.push_str("</section>\n");
 }
 
-/// The whole decades that hold all `bins`, of which a decade has so many.
+/// The whole decades that hold all `bins`, with `a_decade` bins in each decade.
 fn decades(bins: impl Iterator<Item = u32> + Clone, a_decade: u32) -> TimeAxis {
     let first = bins.clone().min().unwrap_or(0) / a_decade;
     let last = bins.max().unwrap_or(0) / a_decade + 1;
@@ -130,7 +130,7 @@ pub(super) fn gaps(out: &mut String, gaps: &[Gap<'_>]) {
     out.push_str("</section>\n");
 }
 
-/// The bin that holds a time, of which a decade has so many; times below a nanosecond are in the first.
+/// The bin that holds a time, with `a_decade` bins in each decade; times below a nanosecond are in the first.
 fn bin_of(ns: u64, a_decade: u32) -> u32 {
     ((ns.max(1) as f64).log10() * f64::from(a_decade) + 1e-9).floor() as u32
 }

@@ -3,8 +3,8 @@
 //! Owns: how the page looks and what its script does. Must not: compute a result, read a file.
 //!
 //! The trace is embedded as columns of differences in base64 (`data`); the script beside this
-//! file makes typed arrays of them and draws by binary search, so that a picture costs as much as
-//! it has pixels. What comes from outside is text: it goes through `clean` where it
+//! file makes typed arrays of them and draws by binary search, so that the cost of a picture
+//! is proportional to its pixels. What comes from outside is text: it goes through `clean` where it
 //! stands in markup, and `<` is escaped where it stands in data. The page forbids itself the
 //! network (`Content-Security-Policy`).
 //!

@@ -61,7 +61,7 @@ fn received(threads: &[ThreadReport]) -> HtmlTable {
     table
 }
 
-/// The CPUs on which a thread was seen, or where nobody looked, those on which it might run.
+/// The CPUs on which a thread was seen; without samples, those on which it might run.
 fn cpus(thread: &ThreadReport) -> String {
     let seen = if thread.cpus_seen.is_empty() { &thread.cpus } else { &thread.cpus_seen };
     let mut cpus = seen.clone();

@@ -89,7 +89,7 @@ fn time(ns: Option<u64>) -> Cell {
     text(ns.map_or_else(|| UNKNOWN.to_owned(), rounded))
 }
 
-/// Who ran while it waited, in a sentence; empty if nobody is known.
+/// The occupants of its CPU while it waited, in a sentence; empty if no occupant is known.
 fn had_its_cpu(thread: &WatchedThread, traced: bool) -> String {
     let all = |ran: &[OccupantReport]| {
         let of = |ran: &OccupantReport| format!("{} {}", who(ran), rounded(ran.total_ns));

@@ -275,7 +275,7 @@ struct LabelPosition {
 }
 
 /// The height nearest to `y` at which a name does not cover those that stand there: curves that accept
-/// nothing all end in one place. `y` where there is none.
+/// nothing all end in one place. `y` if no height is free.
 fn free(taken: &[LabelPosition], left: f64, right: f64, y: f64) -> f64 {
     let covers = |at: f64| {
         let over = |place: &LabelPosition| {

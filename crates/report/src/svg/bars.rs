@@ -23,7 +23,7 @@ const HEIGHT: u32 = 300;
 const LEFT: u32 = 56;
 const RIGHT: u32 = WIDTH - 24;
 
-/// A group fills so much of its place, and a bar of its own.
+/// The parts of their places that a group and a bar fill.
 const GROUP_SHARE: f64 = 0.82;
 const BAR_SHARE: f64 = 0.86;
 

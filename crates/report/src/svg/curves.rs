@@ -27,7 +27,7 @@ const RIGHT: u32 = WIDTH - 40;
 /// Points of a joined curve that are closer than this to one another, in pixels, have no marks.
 const MARK_DISTANCE: usize = 4;
 
-/// Labels of the lower edge are at least so many pixels apart.
+/// Minimum distance of labels of the lower edge, pixels.
 const LABEL_DISTANCE: f64 = 60.0;
 
 /// Draws curves as one self-contained SVG: what was found here as full dots and lines, the paper's

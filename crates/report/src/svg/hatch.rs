@@ -1,4 +1,4 @@
-//! Hatching: threads beyond the dozen that have a colour of their own are told apart by stripes.
+//! Hatching: stripes distinguish threads beyond the dozen that have a colour of their own.
 //!
 //! Owns: which thread has which stripes, and their patterns. Must not: choose colours.
 

@@ -41,7 +41,7 @@ use view::TimeRange;
 /// Widths that a picture can have, in pixels.
 const WIDTHS: (u32, u32) = (320, 8192);
 
-/// Rows that a picture has at most; beyond that nobody reads it, and a damaged trace could ask
+/// Maximum number of rows of a picture; more are not readable, and a damaged trace could ask
 /// for any number.
 const MOST_ROWS: usize = 128;
 

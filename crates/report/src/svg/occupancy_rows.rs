@@ -1,5 +1,5 @@
-//! Rows of CPUs whose occupants the kernel's trace names: whoever had more than a pixel has a rectangle, and a
-//! pixel that several had is cut into their shares. Memory: a few numbers for each pixel.
+//! Rows of CPUs whose occupants the kernel's trace names: an occupant of more than a pixel has a rectangle, and a
+//! pixel of several occupants is cut into their shares. Memory: a few numbers for each pixel.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use hourglass_infer::cpu_occupancy::{Occupant, Slice};
 
 use super::view::TimeRange;
 
-/// More occupants than this in one column of pixels are not told apart: the others have the last one's share.
+/// Occupants that one column of pixels can show: further ones are added to the share of the last.
 const OCCUPANTS_PER_COLUMN: usize = 16;
 
 /// What is drawn as one rectangle.
@@ -28,7 +28,7 @@ pub(super) struct ShareSegment {
 pub(super) struct OccupancyRow {
     /// Times over whole columns.
     long: Vec<(i64, i64, Occupant)>,
-    /// Who had how much of a column that was not somebody's as a whole; and where that began and ended.
+    /// Shares of the columns that no occupant had as a whole, with their start and end.
     columns: BTreeMap<u32, Column>,
 }
 
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(drawn(&[slice(0, 1_000, 0), slice(2_000, 3_000, 1)]), []);
     }
 
-    /// Whoever ran has an area of as many nanoseconds, however short the slices. The sequence is fixed.
+    /// The area of each occupant is its running time, however short the slices. The sequence is fixed.
     #[test]
     fn areas_are_times() {
         let mut random = Stream::from_seeds(&[64]);

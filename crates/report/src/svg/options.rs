@@ -7,7 +7,7 @@ use hourglass_time::Span;
 
 use crate::occupants::OccupantNames;
 
-/// Pixels of width that a picture has unless it is told otherwise: fits a page and a screen.
+/// Default width of a picture, pixels: fits a page and a screen.
 const USUAL_WIDTH: u32 = 960;
 
 /// What the rows of a picture are.

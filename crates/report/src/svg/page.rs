@@ -39,7 +39,7 @@ pub(super) const EDGE: u32 = 12;
 /// With more pieces than this, each colour of a row becomes one path instead of rectangles.
 const MOST_RECTANGLES: usize = 4_000;
 
-/// With more pieces than this, pieces get no tooltips: nobody could point at them.
+/// With more pieces than this, pieces get no tooltips: they are too small to point at.
 const MOST_TOOLTIPS: usize = 400;
 
 /// Narrower pieces are drawn this wide, so that even an instant of running is seen; in pixels.

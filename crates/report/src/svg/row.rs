@@ -106,7 +106,7 @@ struct OpenColumn {
     threads: Vec<(u32, u64)>,
 }
 
-/// More threads than this in one column of pixels are not told apart.
+/// Threads that one column of pixels can show.
 const THREADS_PER_COLUMN: usize = 16;
 
 /// A row while its records come in, sorted by start.

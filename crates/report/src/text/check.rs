@@ -15,7 +15,7 @@ use crate::clean;
 /// Columns that are filled at most.
 const PAGE: usize = 80;
 
-/// A name in a table is cut to so many columns.
+/// Columns to which a name in a table is cut.
 const NAME: usize = 22;
 
 /// Points of a proof that are shown for each task or processor.

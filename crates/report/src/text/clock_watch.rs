@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_fits_its_terminal_and_obeys_nobody() {
+    fn a_picture_fits_its_terminal_and_has_no_escapes() {
         for (width, height) in [(80, 24), (120, 40), (41, 12), (20, 5), (0, 0)] {
             let picture = watch_picture(&facts(300), width, height, Style::Plain);
             assert!(!picture.contains('\u{1b}'), "{picture}");

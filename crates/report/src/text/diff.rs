@@ -200,7 +200,7 @@ fn gates(out: &mut String, document: &DiffDocument, style: Style) {
 pub(super) fn follows(statement: &Statement) -> String {
     match statement.confidence {
         confidence if confidence > 0.0 => {
-            // A sample never proves anything; four digits are what is told.
+            // A sample is no proof: at most 0.999 is shown.
             format!("{} (confidence {:.3})", statement.text, confidence.min(0.999))
         }
         _ => statement.text.clone(),
@@ -220,7 +220,7 @@ fn basis(document: &DiffDocument) -> String {
     )
 }
 
-/// What somebody can do whose comparison decided nothing.
+/// What can decide a comparison that decided nothing.
 fn what_would_decide(document: &DiffDocument) -> String {
     let needed = leading(document).map(|metric| metric.rounds_needed).max().unwrap_or(0);
     let more = match document.method.as_str() {

@@ -21,7 +21,7 @@ const TIMES: [(&str, &str); 4] = [
     ("quantum", "quantum"),
 ];
 
-/// Costs and quanta: one row for each; `None` if there is none.
+/// A table of costs and quanta, one row for each; `None` without a row.
 pub(super) fn times(all: &[Inference]) -> Option<TextTable> {
     let mut rows = Vec::new();
     for (name, text) in TIMES {
@@ -63,7 +63,7 @@ fn time_row(all: &[Inference], first: &Inference, text: &str) -> Vec<(String, Te
     cells.map(|cell| (cell, TextStyle::Normal)).into()
 }
 
-/// What the numbers are of: so many, and of how many if some were set aside.
+/// Number of the measured values, and of all values if some were set aside.
 fn counted(first: &Inference) -> String {
     match first.set_aside {
         0 => first.count.to_string(),

@@ -9,13 +9,13 @@ use crate::units::rounded;
 /// A line for each cause of which the kernel's trace tells it:
 /// `in context_switch_involuntary: stress (812) 1.20 s, kworker/0:1 (12) 40.0 us`.
 pub(super) fn lines(causes: &[CauseReport]) -> Vec<String> {
-    let told = causes.iter().filter(|cause| !cause.ran.is_empty());
+    let with_occupants = causes.iter().filter(|cause| !cause.ran.is_empty());
     let line = |cause: &CauseReport| {
         let of = |ran: &OccupantReport| format!("{} {}", who(ran), rounded(ran.total_ns));
         let all: Vec<String> = cause.ran.iter().map(of).collect();
         format!("in {}: {}", cause.cause, all.join(", "))
     };
-    told.map(line).collect()
+    with_occupants.map(line).collect()
 }
 
 /// A line for each of the longest gaps and latest wake-ups of which counts tell something:

@@ -29,11 +29,11 @@ static PAIRS: [[u8; 2]; 100] = {
 ///
 /// ```
 /// use hourglass_infer::CpuGaps;
-/// use hourglass_model::{Interval, Onset};
+/// use hourglass_model::{Interval, IntervalStart};
 /// use hourglass_report::text::RecordWriter;
 ///
 /// let record = |thread, start_ns, end_ns| Interval {
-///     thread, cpu: 0, start_ns, end_ns, start_ticks: 0, end_ticks: 0, onset: Onset::Gap,
+///     thread, cpu: 0, start_ns, end_ns, start_ticks: 0, end_ticks: 0, onset: IntervalStart::Gap,
 ///     evidence: Default::default(),
 /// };
 /// let mut lines = RecordWriter::new(Vec::new());

@@ -256,7 +256,7 @@ mod tests {
     /// The bug: "guaranteed" stood alone above "missed 7 periods".
     #[test]
     fn a_promise_that_was_not_kept_says_so() {
-        let told = |missed, broken_by: &[&str]| {
+        let rendered = |missed, broken_by: &[&str]| {
             let document = ReserveDocument {
                 missed: Some(missed),
                 kept: Some(missed == 0),
@@ -267,17 +267,17 @@ mod tests {
             };
             reserve(&document, Style::default()).split_whitespace().collect::<Vec<_>>().join(" ")
         };
-        assert!(!told(0, &[]).contains("not kept"));
-        let unknown = told(7, &[]);
+        assert!(!rendered(0, &[]).contains("not kept"));
+        let unknown = rendered(7, &[]);
         let wanted = "; guaranteed, and not kept in 7 of 30 periods, who had the CPU is not known";
         assert!(unknown.contains(wanted), "{unknown}");
-        let known = told(7, &["member-moved"]);
+        let known = rendered(7, &["member-moved"]);
         assert!(known.contains("not kept in 7 of 30 periods, because of member-moved"), "{known}");
     }
 
     /// The bug: a larger budget was suggested to work that wants all there is.
     #[test]
-    fn overruns_of_every_period_are_told_as_such() {
+    fn overruns_of_every_period_are_reported_as_such() {
         let overrun = |overruns| {
             let text = reserve(&ReserveDocument { overruns, ..document() }, Style::Plain);
             text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -380,7 +380,7 @@ mod tests {
 
     /// What was kept off is not called a limit, nor not kept off, because a warning takes the promise away.
     #[test]
-    fn what_is_not_promised_is_told_as_what_it_is() {
+    fn what_is_not_promised_is_reported_as_what_it_is() {
         let smt = SmtReport {
             policy: "monitor".to_owned(),
             interval_ns: None,
@@ -421,9 +421,9 @@ mod tests {
         assert!(text.contains("ignore: co-runners on CPU 1 are not stopped"), "{text}");
     }
 
-    /// Where nobody shares there is no monitor, and so nothing that it saw.
+    /// Without co-runners there is no monitor, and no report of it.
     #[test]
-    fn where_nobody_shares_nobody_watches() {
+    fn without_co_runners_there_is_no_monitor() {
         let mut document = document();
         let mut smt: SmtReport = serde_json::from_value(serde_json::json!({
             "policy": "monitor", "protected": false, "against": [], "broken": 0, "shares": [], "progress": "none",
@@ -443,7 +443,7 @@ mod tests {
     }
 
     /// The bug: a quota's report said that no period wanted all of the budget, that 41 of 44 wanted more, and that
-    /// none was missed, which nobody had measured.
+    /// none was missed, which was not measured.
     #[test]
     fn what_a_quota_does_not_tell_is_unknown() {
         let quota = ReserveDocument {

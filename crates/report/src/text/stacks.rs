@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_gap_and_the_latest_wake_up_are_told() {
+    fn the_longest_gap_and_the_latest_wake_up_are_reported() {
         let all = [report("gap", 4_530_000), report("gap", 9), report("wake_up", 2_000)];
         assert_eq!(
             worst(&all),

@@ -297,7 +297,7 @@ impl Lines {
         self.continued(text, tone);
     }
 
-    /// Lines under one word; nothing where there are none.
+    /// Writes lines under one label; writes nothing without lines.
     fn block(&mut self, label: &str, texts: &[String]) {
         let Some((first, rest)) = texts.split_first() else { return };
         self.line(label, first, TextStyle::Normal);
@@ -435,7 +435,7 @@ fn cautions(lines: &mut Lines, document: &RunDocument) {
     dropped(lines, document);
 }
 
-/// When a run was interrupted: `after 1.20 s of 10.0 s`; what was to last until it ended by itself has no length to compare with.
+/// When a run was interrupted: `after 1.20 s of 10.0 s`; without `of` for a run without a planned length.
 pub(crate) fn after(manifest: &Manifest) -> String {
     let after = format!("after {}", rounded(manifest.elapsed_ns));
     match manifest.duration_ns > manifest.elapsed_ns {
@@ -482,7 +482,7 @@ fn share(part: u64, whole: u64) -> String {
     format!("{}.{} %", per_mille / 10, per_mille % 10)
 }
 
-/// The CPUs on which a thread was seen to run, or where nobody looked, those on which it might.
+/// The CPUs on which a thread was seen to run; without samples, those on which it might run.
 fn cpus(thread: &ThreadReport) -> String {
     let mut cpus = match thread.cpus_seen.is_empty() {
         true => thread.cpus.clone(),

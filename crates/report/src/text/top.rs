@@ -136,7 +136,7 @@ fn histogram(out: &mut String, counts: &[u64], counted: &str, (width, rows): (us
     }
 }
 
-/// Of `room` columns as much as `count` is of `most` on a logarithmic scale; any is seen.
+/// Length of a bar for `count` on a logarithmic scale on which `most` fills `room`; at least 1 for any count but 0.
 fn length(count: u64, most: u64, room: usize) -> usize {
     if count == 0 {
         return 0;

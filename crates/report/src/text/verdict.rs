@@ -14,7 +14,7 @@ use crate::units::rounded;
 ///
 /// Where gaps have causes, the one that took the most time is named too.
 ///
-/// Of a run that rests on what did not hold there is none.
+/// A run whose premises did not hold has no verdict.
 pub(crate) fn verdict(result: &RunResult) -> (String, TextStyle) {
     if let Some(premise) = broken(result).next() {
         return (format!("none: {}", premise.text), TextStyle::Caution);

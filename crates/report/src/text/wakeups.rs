@@ -6,7 +6,7 @@ use super::table::{ColumnFormat, TextStyle, TextTable};
 use crate::clean;
 use crate::units::UnitScale;
 
-/// One row for each stage of each thread; `None` if there is none.
+/// A table with one row for each stage of each thread; `None` without a stage.
 pub(super) fn table(all: &[WakeUpReport]) -> Option<TextTable> {
     let stages = || all.iter().flat_map(|report| report.stages.iter().map(move |s| (report, s)));
     stages().next()?;

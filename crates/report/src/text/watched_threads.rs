@@ -12,7 +12,7 @@ use crate::units::rounded;
 /// What stands where the kernel does not tell.
 const UNKNOWN: &str = "-";
 /// Threads of which the lines below the table tell.
-const TOLD: usize = 5;
+const EXPLAINED: usize = 5;
 /// Rows besides the threads', of a live view.
 const AROUND: usize = 8;
 
@@ -34,7 +34,7 @@ pub(super) fn found(report: &WatchedReport, style: Style) -> String {
     let mut out = String::new();
     heading(&mut out, report, style);
     table(&report.threads, PAGE).write(&mut out, style);
-    lines(&mut out, report, TOLD, style);
+    lines(&mut out, report, EXPLAINED, style);
     out
 }
 
@@ -44,8 +44,8 @@ pub fn watched_live(report: &WatchedReport, width: u16, height: u16, style: Styl
     let (width, height) = (usize::from(width), usize::from(height));
     let mut out = String::new();
     heading(&mut out, report, Style::Plain);
-    let told = report.threads.len().min(if height > 2 * AROUND { TOLD } else { 0 });
-    let room = height.saturating_sub(AROUND + 2 * told).max(1);
+    let explained = report.threads.len().min(if height > 2 * AROUND { EXPLAINED } else { 0 });
+    let room = height.saturating_sub(AROUND + 2 * explained).max(1);
     let shown = &report.threads[..report.threads.len().min(room)];
     table(shown, width).write(&mut out, Style::Plain);
     let more = report.threads.len() - shown.len();
@@ -53,7 +53,7 @@ pub fn watched_live(report: &WatchedReport, width: u16, height: u16, style: Styl
         out.truncate(out.trim_end().len());
         out.push_str(&format!("\n{more} more threads waited less\n\n"));
     }
-    lines(&mut out, report, told, Style::Plain);
+    lines(&mut out, report, explained, Style::Plain);
     // A line that went on in the next one would not be drawn over.
     let cut = out.lines().take(height).map(|line| clean::shortened(line, width.max(1)));
     let line = |(at, line): (usize, String)| match at {
@@ -149,8 +149,8 @@ fn sum(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     Some(a?.saturating_add(b?))
 }
 
-/// What stands below the table: quotas, and of the `told` threads that waited longest who had their CPU.
-fn lines(out: &mut String, report: &WatchedReport, told: usize, style: Style) {
+/// Lines below the table: quotas, and the occupants of the CPU of the `explained` threads that waited longest.
+fn lines(out: &mut String, report: &WatchedReport, explained: usize, style: Style) {
     let before = out.len();
     for process in &report.processes {
         if let Some(line) = throttled(process) {
@@ -168,7 +168,7 @@ fn lines(out: &mut String, report: &WatchedReport, told: usize, style: Style) {
             out.push('\n');
         }
     }
-    for thread in report.threads.iter().take(told) {
+    for thread in report.threads.iter().take(explained) {
         let name = format!("{} ({})", clean::for_terminal(&thread.name), thread.tid);
         if !thread.ran.is_empty() {
             let had = if thread.delays.is_some() { "had its CPU" } else { "had its CPU at most" };

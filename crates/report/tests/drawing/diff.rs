@@ -127,7 +127,7 @@ fn one_run_each_without_a_verdict() {
 
 /// Too few rounds for what is undecided: how many can decide it.
 #[test]
-fn few_rounds_are_told_how_many_decide() {
+fn few_rounds_say_how_many_decide() {
     let unknown = DiffDocument {
         rounds: 6,
         verdict: DiffVerdict::Unknown,

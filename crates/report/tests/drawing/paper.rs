@@ -127,7 +127,7 @@ fn rows_with_places_make_a_grid() {
 }
 
 #[test]
-fn what_is_not_measured_says_how_it_was_found_and_an_interruption_is_told() {
+fn what_is_not_measured_says_how_it_was_found_and_an_interruption_is_reported() {
     let mut document = document();
     document.tables[0].rows[0].how = MeasurementKind::Simulated;
     document.interrupted = true;

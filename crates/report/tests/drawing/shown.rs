@@ -345,7 +345,7 @@ pub(crate) fn latency_run(threads: u32, seed: u64) -> TestRun {
 }
 
 /// A thread of the run (70 to the kernel) on CPU 0 for a second, of which `spinner` takes 2 ms in every 10, and each
-/// millisecond begins with an interrupt of 20 us. The kernel told all of it.
+/// millisecond begins with an interrupt of 20 us. The kernel's trace has all of it.
 pub(crate) fn competed() -> TestRun {
     const MS: i64 = 1_000_000;
     let mut events = Vec::new();

@@ -322,7 +322,7 @@ fn extremes_are_printed() {
 /// Found with a LAT thread that preempts a busy one a thousand times a second: "0 switches" is untrue where only
 /// one thread writes a trace.
 #[test]
-fn switches_are_told_only_of_threads_with_a_trace() {
+fn switches_are_reported_only_of_threads_with_a_trace() {
     let mut probe = thread(1, "LAT 1ms", "FIFO:80");
     probe.latency = Some(LatencyReport::default());
     let of = |threads: Vec<ThreadReport>| {

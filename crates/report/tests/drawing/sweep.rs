@@ -4,7 +4,7 @@ use hourglass_model::sweep::{SWEEP_SCHEMA, SweepDocument, SweepExperiment, Sweep
 use hourglass_report::svg::acceptance;
 use hourglass_report::text::{Style, sweep};
 
-/// Points with so many of a thousand sets accepted by each analysis.
+/// A document of points; each gives how many of a thousand sets each analysis accepts.
 fn document(analyses: &[&str], points: &[(&str, &[u64])]) -> SweepDocument {
     let names = || analyses.iter().map(|name| (*name).to_owned());
     let point = |(utilisation, accepted): &(&str, &[u64])| SweepPoint {
@@ -106,7 +106,7 @@ fn many_analyses_stand_below_each_other() {
     assert_eq!(table.matches("50.0").count(), 30);
 }
 
-/// A file may have been written by somebody else.
+/// A file may come from an untrusted source.
 #[test]
 fn nothing_of_a_file_reaches_the_terminal_or_the_markup() {
     let evil = "<b>\u{1b}[31m";
@@ -146,7 +146,7 @@ fn the_picture_has_a_dot_for_each_point_where_it_belongs() {
 /// All there are: after a dozen colours the marks change, and no name covers another, not even at 0 %,
 /// where tests that accept nothing lie.
 #[test]
-fn thirty_curves_can_be_told_apart() {
+fn thirty_curves_can_be_distinguished() {
     let names: Vec<String> = (0..30).map(|n| format!("analysis-{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let falling: Vec<u64> = (0..30).map(|n| if n < 20 { n } else { 900 - n }).collect();
@@ -171,7 +171,7 @@ fn thirty_curves_can_be_told_apart() {
     assert!(found.len() > 20, "{}", found.len());
 }
 
-/// One point, none, or the finest step: no number that is none, nothing outside the page.
+/// One point, no point, or the finest step: the picture has no NaN and nothing outside the page.
 #[test]
 fn any_number_of_points_makes_a_picture() {
     let one = document(&["edf"], &[("0.5", &[500])]);

@@ -59,7 +59,7 @@ pub(crate) struct Rows<D: DecodeRows> {
     next: usize,
     rows_before_batch: u64,
     ended: bool,
-    /// What ended it, to be told after the rows before it.
+    /// The fault that ended the table; returned after the rows before it.
     failure: Option<TraceError>,
 }
 

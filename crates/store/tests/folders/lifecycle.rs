@@ -93,7 +93,7 @@ fn a_run_called_off_leaves_nothing() {
 }
 
 #[test]
-fn somebody_elses_file_is_not_removed() {
+fn a_foreign_file_is_not_removed() {
     let parent = tempfile::tempdir().unwrap();
     let path = parent.path().join("run");
     let folder = RunFolder::create(&path).unwrap();
@@ -121,9 +121,12 @@ fn a_folder_just_made_is_half_written() {
     let folder = RunFolder::create(&path).unwrap();
     assert_eq!(names(&path), ["trace.parquet.partial"]);
     assert!(matches!(RunFolder::open(&path), Err(OpenError::HalfWritten(_))));
-    // It may also be looked at while the run goes on: nobody is told to measure again at once.
-    let told = RunFolder::open(&path).unwrap_err().to_string();
-    assert!(told.contains("its run goes on, or ended") && told.contains("; wait for"), "{told}");
+    // The run may still go on: the message does not advise to measure again.
+    let message = RunFolder::open(&path).unwrap_err().to_string();
+    assert!(
+        message.contains("its run goes on, or ended") && message.contains("; wait for"),
+        "{message}"
+    );
     drop(folder);
 }
 
@@ -243,8 +246,8 @@ fn samples_that_no_reader_takes_are_refused() {
         ([(0, late(&[1])), (1 << 31, late(&[1]))], RowFault::Thread),
     ] {
         match folder.write_samples(threads) {
-            Err(WriteError::Record { row: 1, fault, path: told }) => {
-                assert_eq!((fault, told), (expected, path.join(SAMPLES_FILE)));
+            Err(WriteError::Record { row: 1, fault, path: failed }) => {
+                assert_eq!((fault, failed), (expected, path.join(SAMPLES_FILE)));
             }
             other => panic!("{other:?} for {expected:?}"),
         }

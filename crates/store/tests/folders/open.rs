@@ -1,4 +1,4 @@
-//! What a reader is told about folders and files that are not as they should be.
+//! Errors of a reader for folders and files that are damaged, incomplete or foreign.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -55,7 +55,7 @@ fn another_version_of_the_manifest() {
 }
 
 #[test]
-fn a_malformed_manifest_is_told_with_its_place() {
+fn a_malformed_manifest_is_reported_with_its_place() {
     let parent = tempfile::tempdir().unwrap();
     let path = run_folder(parent.path(), &intervals(3));
     let file = path.join(MANIFEST_FILE);
@@ -67,9 +67,9 @@ fn a_malformed_manifest_is_told_with_its_place() {
         Err(error @ OpenError::ManifestMalformed { line, column, .. }) => {
             assert_eq!(line, expected);
             assert!(column > 0);
-            let told = error.to_string();
-            assert!(told.contains(&format!("manifest.json:{expected}:{column}: ")), "{told}");
-            assert!(!told.contains(" at line "), "{told}");
+            let message = error.to_string();
+            assert!(message.contains(&format!("manifest.json:{expected}:{column}: ")), "{message}");
+            assert!(!message.contains(" at line "), "{message}");
         }
         other => panic!("{other:?}"),
     }
@@ -89,16 +89,16 @@ fn a_manifest_cut_off_or_no_file_at_all() {
     let text = fs::read_to_string(&file).unwrap();
     for cut in [0, 10, text.len() / 2] {
         fs::write(&file, &text[..cut]).unwrap();
-        let told = RunFolder::open(&path).unwrap_err().to_string();
-        assert!(told.contains("truncated") && told.ends_with("; copy it again"), "{told}");
+        let message = RunFolder::open(&path).unwrap_err().to_string();
+        assert!(message.contains("truncated") && message.ends_with("; copy it again"), "{message}");
     }
     fs::remove_file(&file).unwrap();
     let made = std::process::Command::new("mkfifo").arg(&file).status();
     if !made.is_ok_and(|status| status.success()) {
         return skip(Requirement::program("mkfifo"), "no mkfifo");
     }
-    let told = RunFolder::open(&path).unwrap_err().to_string();
-    assert!(told.contains("not a regular file"), "{told}");
+    let message = RunFolder::open(&path).unwrap_err().to_string();
+    assert!(message.contains("not a regular file"), "{message}");
 }
 
 #[test]
@@ -321,7 +321,7 @@ fn wrong_types_are_named() {
 }
 
 #[test]
-fn bad_rows_are_told_after_the_good_ones() {
+fn bad_rows_are_reported_after_the_good_ones() {
     let parent = tempfile::tempdir().unwrap();
     let path = parent.path().join("trace.parquet");
     for (index, field, values, fault) in [

@@ -205,7 +205,7 @@ impl Entries {
     }
 }
 
-/// What the entry of a place lost; less than nothing where there is none. For the writing thread.
+/// Time that the span of an entry lost; `None` if the entry is empty. Only for the writing thread.
 fn lost_there(slot: &[AtomicU64]) -> Option<u64> {
     const MOST: usize = 5;
     let at = |place: usize| slot.get(place).map(|word| word.load(Ordering::Relaxed));

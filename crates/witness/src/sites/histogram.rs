@@ -81,7 +81,7 @@ pub struct Distribution {
 }
 
 impl Distribution {
-    /// The sum of histograms of the same scale, of which the values are made nanoseconds; `greatest_ns` is known better.
+    /// Sums histograms of one scale and converts their values to ns; `greatest_ns` is the exact maximum.
     pub(crate) fn of<'a>(
         scale: BucketLayout,
         histograms: impl Iterator<Item = &'a [AtomicU64]>,
@@ -117,7 +117,7 @@ impl Distribution {
         Span::from_nanos(i64::try_from(self.greatest_ns).unwrap_or(i64::MAX))
     }
 
-    /// A length that this many of a million do not exceed: never too low, and too high by less than the width of its step,
+    /// A length that `ppm` of a million do not exceed: never too low, and too high by less than the width of its step,
     /// 1/16 of span lengths, 1/8 of lost time and about a microsecond. Zero if nothing was counted.
     #[must_use]
     pub fn quantile(&self, ppm: u32) -> Span {
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(Distribution::default().quantile(500_000), Span::ZERO);
     }
 
-    /// The bug: the median of ten spans of 12 ms and more was told as 11.98 ms.
+    /// The bug: the median of ten spans of 12 ms and more was reported as 11.98 ms.
     #[test]
     fn quantiles_are_never_too_low_and_too_high_by_a_step_at_most() {
         for (scale, width) in [(LENGTHS, 16), (LOSSES, 8)] {
@@ -184,10 +184,10 @@ mod tests {
                 let found = Distribution::of(scale, [&counts[..]].into_iter(), |ns| ns, values[30]);
                 for (rank, exact) in values.iter().enumerate() {
                     let ppm = u32::try_from((rank + 1) * 1_000_000 / 31).unwrap();
-                    let told = found.quantile(ppm).nanos() as u64;
+                    let quantile = found.quantile(ppm).nanos() as u64;
                     assert!(
-                        told >= *exact && told <= exact + exact / width + 1_024,
-                        "{seed}: {told} of {exact}"
+                        quantile >= *exact && quantile <= exact + exact / width + 1_024,
+                        "{seed}: {quantile} of {exact}"
                     );
                 }
             }

@@ -6,11 +6,11 @@
 //!
 //! let sites = Sites::new(SiteSettings::default()); // once a process
 //! let request = sites.site("request");         // once for each place in the program
-//! let here = sites.here()?;                    // once a thread
+//! let thread = sites.current_thread()?;        // once a thread
 //! for _ in 0..100 {
-//!     let span = here.begin(request);
+//!     let span = thread.begin(request);
 //!     handle();
-//!     here.end(span);
+//!     thread.end(span);
 //! }
 //! for site in sites.report() {
 //!     println!("{}: {} of {} spans disturbed", site.name, site.disturbed, site.spans);
@@ -25,9 +25,9 @@
 //! # Memory
 //!
 //! A table has a fixed size ([`SiteSettings::bytes_per_thread`]): for each site a histogram of lengths (5.3 KB), two of
-//! lost time (1.9 KB each) and sums (0.6 KB), and 48 bytes for each span that is to be kept one by one; some 330 KB with
-//! [`SiteSettings::default`]. A thread that ends leaves its table, with what was counted, to the next that begins, so that
-//! there are as many as threads at a time. What finds no room is counted: [`DroppedCounts`].
+//! lost time (1.9 KB each) and sums (0.6 KB), and 48 bytes for each span that is stored one by one; some 330 KB with
+//! [`SiteSettings::default`]. A thread that ends leaves its table and its counts to the next thread that begins, so
+//! that the number of tables is the greatest number of threads at one time. [`DroppedCounts`] counts what found no room.
 
 mod aggregate;
 mod entries;
@@ -56,16 +56,16 @@ use crate::sites::entries::DisturbedSpan;
 use crate::sites::table::{EndedSpan, ThreadTable};
 use crate::{DetachedSpan, Loss, OpenSpan, Witness, WitnessError};
 
-/// How much is kept.
+/// Sizes of the tables, and what is recorded in them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SiteSettings {
     /// Call sites, at most [`SiteSettings::MOST_SITES`]; spans of further ones are counted together.
     pub sites: u16,
-    /// The worst spans of each thread that are kept with their evidence.
+    /// Number of the worst spans that are stored for each thread, with their evidence.
     pub worst_spans: u16,
-    /// Spans of each thread that are kept one by one, the first ones; 0 for none.
+    /// Number of spans that are stored one by one for each thread, from its first; 0 stores none.
     pub spans: u32,
-    /// A span that lost at least so much asks for a dump of the worst ([`Sites::take_asked`]).
+    /// A span that lost at least this time requests a dump of the worst ([`Sites::take_asked`]).
     pub ask_from: Option<Span>,
     /// Whether the kernel is to record switches with their times, where it does: [`Witness::record_switches`].
     pub switch_times: bool,
@@ -78,15 +78,15 @@ impl Default for SiteSettings {
 }
 
 impl SiteSettings {
-    /// What is usual.
+    /// 32 sites and 32 worst spans; no span is stored one by one.
     pub const DEFAULT: SiteSettings =
         SiteSettings { sites: 32, worst_spans: 32, spans: 0, ask_from: None, switch_times: false };
-    /// More sites are not kept apart.
+    /// Maximum of [`SiteSettings::sites`].
     pub const MOST_SITES: u16 = 4_096;
     /// Histograms of lost time for each site: few sites lose time by more causes.
     const HISTOGRAMS: usize = 2;
 
-    /// Bytes of memory that each thread takes.
+    /// Memory of one thread's table, bytes.
     #[must_use]
     pub fn bytes_per_thread(&self) -> usize {
         ThreadTable::bytes(self)
@@ -216,7 +216,7 @@ impl Sites {
         self.site_at(name, &format!("{}:{}", place.file(), place.line()))
     }
 
-    /// The same with another place, as other languages name theirs.
+    /// Like [`Sites::site`], with a place that the caller names, as bindings of other languages do.
     #[must_use]
     pub fn site_at(&self, name: &str, place: &str) -> Site {
         let mut names = locked(&self.shared.names);
@@ -243,7 +243,7 @@ impl Sites {
             if let Some((_, held)) = found {
                 return Rc::clone(held);
             }
-            // Those whose sites nobody has any more.
+            // Drops tables whose `Sites` no longer exist.
             own.retain(|(shared, _)| shared.strong_count() > 0);
             if self.shared.settings.switch_times {
                 // Where the kernel refuses, bounds are by its counts, and the evidence has no recorded switch.
@@ -347,13 +347,13 @@ impl Sites {
         }
     }
 
-    /// Asks for a dump, and wakes who waits on [`Sites::asked`]. May be called in a signal handler.
+    /// Asks for a dump, and wakes the threads that wait on [`Sites::dump_request`]. May be called in a signal handler.
     pub fn request_dump(&self) {
         request_dump(self.shared.asked);
     }
 
-    /// Whether a dump was asked for since this was called last: by [`Sites::request_dump`], by a span that lost too much
-    /// ([`SiteSettings::ask_from`]), or by a signal. A thread of the program looks now and then, and calls [`Sites::dump`].
+    /// Whether a dump was requested since the last call: by [`Sites::request_dump`], by a span that lost too much time
+    /// ([`SiteSettings::ask_from`]), or by a signal. A thread of the program polls this, and calls [`Sites::dump`].
     #[must_use]
     pub fn take_asked(&self) -> bool {
         self.shared.asked.swap(0, Ordering::AcqRel) != 0
@@ -385,19 +385,19 @@ impl ThreadSites {
         &self.witness
     }
 
-    /// A span of a call site begins. See [`Witness::begin`].
+    /// Begins a span of a call site. See [`Witness::begin`].
     #[inline]
     pub fn begin(&self, site: Site) -> SiteSpan {
         SiteSpan { site, open: self.witness.begin() }
     }
 
-    /// The same of a span that does not wait. See [`Witness::begin_busy`].
+    /// Begins a span that does not wait. See [`Witness::begin_busy`].
     #[inline]
     pub fn begin_busy(&self, site: Site) -> SiteSpan {
         SiteSpan { site, open: self.witness.begin_busy() }
     }
 
-    /// A span ends, and is counted. What it lost: see [`Witness::end`].
+    /// Ends a span, counts it, and returns its loss. See [`Witness::end`].
     #[inline]
     pub fn end(&self, span: SiteSpan) -> Option<Loss> {
         let SiteSpan { site: Site(site), open } = span;

@@ -31,7 +31,7 @@ pub struct SiteReport {
     pub length: Distribution,
     /// For how long their threads were off the CPU, summed over them: at least, at most.
     pub lost: Bounded<Span>,
-    /// The same by cause, that with the greatest loss first.
+    /// Lost time by cause, the greatest loss first.
     pub causes: Vec<CauseLost>,
     /// The span that lost most.
     pub greatest: Option<SpanLost>,
@@ -41,13 +41,13 @@ pub struct SiteReport {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct CauseLost {
-    /// The cause.
+    /// Why the spans lost time.
     pub cause: Cause,
-    /// Spans.
+    /// Number of spans.
     pub count: u64,
-    /// Summed over them: at least, at most.
+    /// Time off the CPU, summed over these spans: at least, at most.
     pub lost: Bounded<Span>,
-    /// How much each lost, at most. Of those for which a histogram was left.
+    /// Upper bounds of the time that each span lost, of the spans for which a histogram was free.
     pub distribution: Distribution,
 }
 
@@ -61,13 +61,13 @@ pub struct SpanLost {
     pub tid: u32,
     /// What that thread was called when it counted first.
     pub thread: String,
-    /// When it began, ns of `CLOCK_MONOTONIC`, to about a microsecond. Of one that was detached, its end less its length.
+    /// When it began, ns of `CLOCK_MONOTONIC`, to about a microsecond. For a detached span: its end less its length.
     pub begun_ns: u64,
     /// How long it was.
     pub length: Span,
     /// For how long its thread was off the CPU: at least, at most.
     pub off_cpu: Bounded<Span>,
-    /// How often.
+    /// Number of context switches.
     pub switches: Switches,
     /// For how long it waited for a CPU, by the kernel's count.
     pub waited: Span,
@@ -75,13 +75,13 @@ pub struct SpanLost {
     pub faults: u64,
     /// The CPUs on which it began and ended.
     pub cpus: (u32, u32),
-    /// Why.
+    /// Why it was off the CPU.
     pub cause: Cause,
-    /// How sure that is, from 0 to 1.
+    /// Confidence in the cause, from 0 to 1.
     pub confidence: f64,
-    /// What speaks for it.
+    /// Indications of the cause.
     pub evidence: IndicationSet,
-    /// Who had the CPU, where that is known: see [`crate::Loss::last_thread_on_cpu`].
+    /// The thread that had the CPU, where that is known: see [`crate::Loss::who`].
     pub who: Option<u32>,
 }
 
@@ -96,7 +96,7 @@ pub struct StoredSpan {
     pub start_ns: u64,
     /// When it ended.
     pub ended_ns: u64,
-    /// The same on the counter.
+    /// Start and end on the counter.
     pub ticks: (u64, u64),
     /// The CPUs on which it began and ended.
     pub cpus: (u32, u32),
@@ -113,7 +113,7 @@ pub struct SpanLoss {
     pub switches: Switches,
     /// Page faults, at most; likewise.
     pub faults: u64,
-    /// Why.
+    /// Why it was off the CPU.
     pub cause: Cause,
     /// Whether nothing is known: see [`crate::SpanError`].
     pub unknown: bool,

@@ -33,7 +33,7 @@ pub(crate) struct CauseSums {
     pub(crate) least_ns: AtomicU64,
     pub(crate) most_ns: AtomicU64,
     pub(crate) greatest_ns: AtomicU64,
-    /// Which histogram, counted from 1; 0 if there is none.
+    /// Number of the cause's histogram, from 1; 0 without a histogram.
     histogram: AtomicU16,
 }
 

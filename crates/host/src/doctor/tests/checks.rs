@@ -210,7 +210,7 @@ fn cpus_set_apart_by_isolcpus_or_a_partition() {
     e.asked = None;
     e.host.cpu.online = Some(cpus("0"));
     says("isolation", &e, Status::Warn, "no CPU is kept", "a second CPU");
-    // Nobody said which CPUs: those of the last core are proposed.
+    // Without a choice of CPUs those of the last core are proposed.
     says(
         "isolation",
         &laptop_evidence(),
@@ -309,7 +309,7 @@ fn governors_that_there_are() {
     e.tuning.processor.governors = vec!["powersave".to_owned(), "schedutil".to_owned()];
     says("governor", &e, Status::Warn, "", "available: powersave, schedutil");
     says("governor", &e, Status::Warn, "", "scaling_min_freq");
-    // The frequency is fixed, whoever would govern it.
+    // The frequency is fixed under any governor.
     e.host.frequency.policies[0].min_khz = Some(4_700_000);
     says("governor", &e, Status::Ok, "powersave on CPUs 2-3", "");
     says("turbo", &e, Status::Warn, "on", "echo 1 | sudo tee /sys/devices/system/cpu/intel_pstate");
@@ -408,7 +408,7 @@ fn the_rest_of_the_memory_and_the_build() {
     says("firmware", &laptop_evidence(), Status::Warn, "EFI", "efi=noruntime");
 }
 
-/// A file that is not there is told apart from one that may not be read.
+/// A missing file is distinguished from one that may not be read.
 #[test]
 fn why_a_file_tells_nothing() {
     let mut e = laptop_evidence();

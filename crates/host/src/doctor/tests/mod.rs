@@ -17,7 +17,7 @@ fn all(e: &DoctorInput) -> DoctorDocument {
 }
 
 /// `id: found -> remedy` of the checks with this status.
-fn told(document: &DoctorDocument, status: Status) -> Vec<String> {
+fn with_status(document: &DoctorDocument, status: Status) -> Vec<String> {
     let found = document.checks.iter().filter(|check| check.status == status);
     found.map(|c| format!("{}: {} -> {}", c.id, c.found, c.remedy)).collect()
 }
@@ -26,7 +26,7 @@ fn told(document: &DoctorDocument, status: Status) -> Vec<String> {
 fn nothing_is_wrong_with_a_tuned_machine() {
     let document = all(&evidence(&tuned(), "tsc", GRANTED));
     for status in [Status::Fail, Status::Warn, Status::Unknown] {
-        assert_eq!(told(&document, status), Vec::<String>::new());
+        assert_eq!(with_status(&document, status), Vec::<String>::new());
     }
     assert_eq!(document.counts.ok, document.checks.len());
     assert_eq!((document.cpus, document.cpus_are), (cpus("2-3"), CpuSelection::Isolated));
@@ -70,7 +70,7 @@ fn a_container_in_a_virtual_machine() {
     assert_eq!(of("irqbalance").status, Status::Unknown);
 }
 
-/// No panic, and no guess: whatever cannot be read is unknown, and the way to it is told.
+/// No panic, and no guess: what cannot be read is unknown, and the check says how to make it readable.
 #[test]
 fn a_machine_that_tells_nothing() {
     let document = all(&mute());
@@ -102,7 +102,7 @@ fn nonsense_in_every_file() {
     }
 }
 
-/// Whatever the machine, whoever asks, for whichever CPUs: one line each, and a remedy exactly
+/// On every machine, for every user and all CPUs: one line each, and a remedy exactly
 /// where something is to be done.
 #[test]
 fn every_verdict_is_complete() {

@@ -32,7 +32,7 @@ pub(super) fn write_monitor(out: &mut String, smt: &SmtReport, style: Style) {
     };
     line(out, "siblings", &text, tone, style);
     if smt.shares.is_empty() {
-        // Then nobody watched.
+        // There was no monitor.
         return;
     }
     let missed = if smt.missed == 0 { TextStyle::Good } else { TextStyle::Bad };
