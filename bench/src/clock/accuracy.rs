@@ -261,24 +261,22 @@ fn switch_by_hand(clock: &Clock, since_ns: u64) {
 /// A clock that reads a made-up `/sys`, which says time and again that the kernel left its clock source.
 struct FailoverClock {
     clock: Clock,
-    source_path: PathBuf,
+    path: PathBuf,
     /// The number in the name that was written last.
     last: Cell<u64>,
 }
 
 impl FailoverClock {
     fn new(root: &Path) -> Result<FailoverClock> {
-        let source_path =
-            root.join("sys/devices/system/clocksource/clocksource0/current_clocksource");
-        std::fs::create_dir_all(source_path.parent().context("the path has a parent")?)?;
+        let path = root.join("sys/devices/system/clocksource/clocksource0/current_clocksource");
+        std::fs::create_dir_all(path.parent().context("the path has a parent")?)?;
         let settings = ClockSettings {
             start: Start::With(counter::SOURCE),
             look_every_ns: 0,
             root: Some(root.to_owned()),
             ..ClockSettings::DEFAULT
         };
-        let failing =
-            FailoverClock { clock: Clock::with(settings), source_path, last: Cell::new(0) };
+        let failing = FailoverClock { clock: Clock::with(settings), path, last: Cell::new(0) };
         failing.tell(0);
         Ok(failing)
     }
@@ -299,7 +297,7 @@ impl FailoverClock {
     /// Writes another made-up name, if it was not written last. A full disk shows in the failovers counted.
     fn tell(&self, number: u64) {
         if number == 0 || self.last.replace(number) != number {
-            let _ = std::fs::write(&self.source_path, format!("made_up_{number}\n"));
+            let _ = std::fs::write(&self.path, format!("made_up_{number}\n"));
         }
     }
 }

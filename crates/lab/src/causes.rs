@@ -196,8 +196,7 @@ fn facts(document: &RunDocument) -> RunFacts {
     let manifest = &document.manifest;
     let host = &manifest.host;
     let change = host.change.as_ref();
-    let logged =
-        change.and_then(|change| change.rt_throttling_logged).is_some_and(|count| count > 0);
+    let logged = change.and_then(|change| change.rt_throttling_logged).is_some_and(|n| n > 0);
     let rt_limit = throttling::in_force_ns(host).map(|(runtime_ns, period_ns)| RtLimit {
         runtime_ns,
         period_ns,

@@ -262,14 +262,13 @@ mod tests {
             to_ns: to * MS as i64,
             cpu,
         };
-        let reported = counts.reports(&[gap(10, 50, Some(1))], &tids, 100 * MS);
-        assert_eq!(reported.len(), 1);
-        let ran: Vec<_> =
-            reported[0].ran.iter().map(|r| (r.thread, r.tid, r.total_ns / MS)).collect();
+        let list = counts.reports(&[gap(10, 50, Some(1))], &tids, 100 * MS);
+        assert_eq!(list.len(), 1);
+        let ran: Vec<_> = list[0].ran.iter().map(|r| (r.thread, r.tid, r.total_ns / MS)).collect();
         // No more than the gap, and not the thread itself.
         assert_eq!(ran, [(None, Some(812), 40), (Some(1), None, 5)]);
-        assert_eq!(reported[0].ran[0].name.as_deref(), Some("stress"));
-        assert_eq!((reported[0].looked_ns, reported[0].looked_again_ns), (0, 102 * MS as i64));
+        assert_eq!(list[0].ran[0].name.as_deref(), Some("stress"));
+        assert_eq!((list[0].looked_ns, list[0].looked_again_ns), (0, 102 * MS as i64));
         // Over two looks, in none, and where the CPU is not known.
         let over = counts.reports(&[gap(90, 150, Some(1))], &tids, 100 * MS);
         assert_eq!(over[0].ran.len(), 3);
@@ -299,13 +298,9 @@ mod tests {
                 to_ns: to,
                 cpu: Some(1),
             };
-            let reported = counts.reports(&[of], &BTreeMap::new(), 0);
+            let list = counts.reports(&[of], &BTreeMap::new(), 0);
             let expected = stopped.then_some(Cause::Stopped);
-            assert_eq!(
-                (reported[0].cause, reported[0].ran.is_empty()),
-                (expected, stopped),
-                "{gap:?}"
-            );
+            assert_eq!((list[0].cause, list[0].ran.is_empty()), (expected, stopped), "{gap:?}");
         }
         let mut usual = StopSpans::default();
         usual.asleep(0, 110 * MS, 0);

@@ -317,17 +317,14 @@ mod tests {
     fn a_trace_that_no_memory_holds_is_refused_before_it_is_read() {
         let check = |rows, room, events| check_size(rows, room, events, |bytes| bytes < 1 << 30);
         assert!(check(300_000, 300_000, 1_000_000).is_ok());
-        let message = check(60_000_000, 300_000, 0).unwrap_err().to_string();
-        assert!(
-            message.contains("60000000 records, and its manifest has room for 300000"),
-            "{message}"
-        );
+        let text = check(60_000_000, 300_000, 0).unwrap_err().to_string();
+        assert!(text.contains("60000000 records, and its manifest has room for 300000"), "{text}");
         for (rows, events) in [(60_000_000, 0), (1, 10_000_000)] {
-            let message = check(rows, u64::MAX, events).unwrap_err().to_string();
-            assert!(message.contains("up to 10000000"), "{message}");
-            assert!(message.contains("--from TIME --to TIME"), "{message}");
+            let text = check(rows, u64::MAX, events).unwrap_err().to_string();
+            assert!(text.contains("up to 10000000"), "{text}");
+            assert!(text.contains("--from TIME --to TIME"), "{text}");
         }
-        let message = check(6_000_000, 6_000_000, 0).unwrap_err().to_string();
-        assert!(message.contains("take 1430 MiB of memory, more than there is"), "{message}");
+        let text = check(6_000_000, 6_000_000, 0).unwrap_err().to_string();
+        assert!(text.contains("take 1430 MiB of memory, more than there is"), "{text}");
     }
 }

@@ -155,7 +155,7 @@ fn progress() -> Body {
                 ^ (done % 7) << 2;
         }
         file.write_all_at(&bytes[..bytes.len().min(128)], 0).expect("a page can be written");
-        let (reported, opened, grid) = (page.was_reported(), page.was_opened(), page.grid());
+        let (read, opened, grid) = (page.was_reported(), page.was_opened(), page.grid());
         let again = ProgressPage::open(&page.path());
         if again.is_ok() {
             let mut writer = Progress::on(page);
@@ -164,10 +164,7 @@ fn progress() -> Body {
             writer.report(1, 2);
             let _ = writer.job();
         }
-        answer
-            ^ u64::from(reported) << 9
-            ^ u64::from(opened) << 10
-            ^ u64::from(grid.is_some()) << 11
+        answer ^ u64::from(read) << 9 ^ u64::from(opened) << 10 ^ u64::from(grid.is_some()) << 11
     })
 }
 

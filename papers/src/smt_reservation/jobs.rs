@@ -123,7 +123,7 @@ fn phases(ns: u64, alone: bool) -> Vec<JobPhase> {
 impl ProcessJobs {
     /// What a job needs, ns of a CPU that is not shared.
     pub(super) fn lengths(&self) -> impl Iterator<Item = u64> {
-        self.jobs.iter().map(|job| job.iter().map(|phase| phase.ns).sum())
+        self.jobs.iter().map(|job| job.iter().map(|p| p.ns).sum())
     }
 
     /// The same for the simulator.
@@ -167,12 +167,9 @@ mod tests {
     #[test]
     fn two_loops_tell() {
         for job in video(24).jobs {
-            let reported: u64 =
-                job.iter().filter(|phase| phase.reported).map(|phase| phase.ns).sum();
-            let all: u64 = job.iter().map(|phase| phase.ns).sum();
-            assert!(
-                reported * 10 >= all * 5 && job.iter().filter(|phase| phase.reported).count() == 2
-            );
+            let sum: u64 = job.iter().filter(|p| p.reported).map(|p| p.ns).sum();
+            let all: u64 = job.iter().map(|p| p.ns).sum();
+            assert!(sum * 10 >= all * 5 && job.iter().filter(|p| p.reported).count() == 2);
         }
     }
 }
