@@ -117,7 +117,7 @@ pub(crate) struct Reserve {
     /// group (/sys/fs/cgroup/batch) or a session (session:1234); may be repeated
     #[arg(long, value_name = "WHOM", value_parser = str::parse::<Selection>, requires = "smt", help_heading = SHARING)]
     stop: Vec<Selection>,
-    /// ProposalOptions they are stopped: auto (the fastest, measured), cgroup2_freeze, sigstop, cgroup1_freezer
+    /// How they are stopped: auto (the fastest, measured), cgroup2_freeze, sigstop, cgroup1_freezer
     /// or core_cookie
     #[arg(long, value_name = "NAME", default_value = "auto", value_parser = stopper)]
     #[arg(requires = "smt", help_heading = SHARING)]
