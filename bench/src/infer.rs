@@ -33,7 +33,7 @@ pub(crate) fn measure(rounds: u32, only: &[String]) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// The same counter, compiled with nobody to ask.
+/// The counter, compiled without its evidence.
 #[derive(Clone, Copy, Debug)]
 struct WithoutEvidence<C>(C);
 

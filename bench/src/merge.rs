@@ -113,7 +113,7 @@ fn templates(home: &Path) -> Result<Vec<(PathBuf, Manifest)>> {
     Ok(templates)
 }
 
-/// What explains a run whose threads lost so much, and at most so much at once.
+/// A manifest of a run whose threads lost these times: the sum, and the longest at once.
 fn manifest(lost: &[(u64, u64)]) -> Manifest {
     let thread = |id: u32| ThreadFacts {
         id,

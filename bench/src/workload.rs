@@ -264,7 +264,7 @@ fn synthetic() -> impl Iterator<Item = Interval> {
 }
 
 /// Runs the command with its output thrown away; seconds, and the peak of its resident memory in
-/// MB as the kernel last told it.
+/// MB as the kernel last reported it.
 fn watched(binary: &Path, arguments: &[&str], path: &Path) -> Result<(f64, f64)> {
     let begun = Instant::now();
     let mut child = Command::new(binary)

@@ -15,7 +15,7 @@ pub(super) struct Batches {
 }
 
 impl Batches {
-    /// None yet, of so many operations each.
+    /// No batches yet; each will have `size` operations.
     pub(super) fn of(size: u64) -> Batches {
         Batches { size: size.max(1), took_ns: Vec::new() }
     }

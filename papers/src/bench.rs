@@ -18,7 +18,7 @@ use super::smt_reservation::CachedRuns as SmtKept;
 pub enum MeasurementSize {
     /// Seconds for a whole paper.
     Quick,
-    /// As much as the paper measured, where that is known: minutes, up to half an hour for
+    /// The amount that the paper measured, where that is known: minutes, up to half an hour for
     /// `hrtimers`.
     Full,
 }

@@ -38,7 +38,7 @@ pub(super) struct MeasuredSource<'a> {
     pub(super) order: ReadOrder,
 }
 
-/// When a measurement is complete: with so many reads of every source, or when the time is up.
+/// When a measurement is complete: after a number of reads of every source, or when the time is up.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     pub(super) reads: u64,
@@ -127,7 +127,7 @@ impl PinnedThread {
 
 impl Drop for PinnedThread {
     fn drop(&mut self) {
-        // If one of them has gone offline the others remain; there is nobody to tell.
+        // If one of them has gone offline the others remain; a destructor cannot report it.
         let _ = thread::set_affinity(self.0.iter().copied());
     }
 }

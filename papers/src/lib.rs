@@ -105,8 +105,8 @@ impl Paper {
         self.tables.iter().find(|table| table.id == id)
     }
 
-    /// Measures the tables that `wanted` takes, one after the other, on one CPU; `begin` is told
-    /// of each before its measurement. Takes at most [`MeasurementSize::budget`] for each table of costs; the
+    /// Measures the tables that `wanted` takes, one after the other, on one CPU; `begin` is called with
+    /// each before its measurement. Takes at most [`MeasurementSize::budget`] for each table of costs; the
     /// sleeps of the thesis' chapter 5 take a quarter of a minute for the first table, or some minutes.
     ///
     /// From here on SIGINT, SIGTERM and SIGHUP end the measurement and not the process: what was

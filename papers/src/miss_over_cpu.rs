@@ -1,5 +1,5 @@
-//! What sleeps miss over what they take of a CPU, as a figure: ours as a curve over budgets, each peer a
-//! point. Nobody's point should lie below and left of our curve.
+//! Sleep latency over CPU time, as a figure: ours as a curve over budgets, each peer a point. No peer's point should
+//! lie below and left of our curve.
 
 use hourglass_model::paper::{AxisScale, Curve, CurveOrigin, CurvePoint, Curves, Edge, EdgeUnit};
 

@@ -4,7 +4,7 @@ use hourglass_model::paper::{Figure, MeasurementKind, PaperFigure, PaperRow, Pap
 
 use super::MeasuredTable;
 
-/// A number that was found, and behind it so many single measurements.
+/// A number that was found, and the number of single measurements behind it.
 pub(super) fn found(
     name: String,
     number: f64,

@@ -15,7 +15,7 @@ pub(super) fn more(ns: f64) -> String {
     format!("{} {word}", time(ns.abs()))
 }
 
-/// How many times as much.
+/// The ratio of `value` and `of`, in words.
 pub(super) fn times(value: f64, of: f64) -> String {
     let ratio = value / of;
     match ratio {

@@ -71,7 +71,7 @@ pub(crate) const SLOW: &[&str] = &[
     kernels::MANY_CPUS.name,
 ];
 
-/// Beds whose kernel nobody packages: they run only when they are asked for by name.
+/// Beds whose kernel is not packaged: they run only when they are requested by name.
 pub(crate) const ON_DEMAND: &[&str] = &[slice::BED.name];
 
 /// Where a guest's kernel comes from.
@@ -84,10 +84,8 @@ enum Kernel {
 }
 
 impl Kernel {
-    /// Its file.
-    ///
     /// # Errors
-    /// The package cannot be had, or nobody says where the file is.
+    /// The package cannot be had, or the place of the file is unknown.
     fn file(&self, cache: &Path) -> Result<PathBuf, StepFailure> {
         match self {
             Kernel::Debian(package) => debian::kernel(*package, cache),
@@ -114,9 +112,9 @@ pub(crate) struct TestBed {
     kernel: Kernel,
     /// The C library of a second root below `/libc`, for which the guest's first step mounts the rest.
     libc: Option<Package>,
-    /// What QEMU is told about the machine, besides what all guests share.
+    /// Arguments of QEMU that describe the machine, besides those that all guests share.
     machine: &'static [&'static str],
-    /// What the kernel is told.
+    /// The kernel's command line.
     kernel_arguments: &'static str,
     /// Test programs that the guest has beside hourglass.
     tests: &'static [binary::Test],

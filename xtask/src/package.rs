@@ -299,7 +299,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_with_a_loader_is_told_from_one_without() {
+    fn a_program_with_a_loader_differs_from_one_without() {
         let with = |kind: u8| {
             let mut elf = vec![0; 64 + 2 * 56];
             (elf[32], elf[54], elf[56]) = (64, 56, 2);

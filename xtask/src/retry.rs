@@ -13,7 +13,7 @@ use std::process::{Command, ExitStatus, Stdio};
 
 use crate::failure::StepFailure;
 
-/// More failed tests than so many are not run again.
+/// If more tests than this fail, none is run again.
 const MOST: usize = 3;
 
 /// What may pass only when run again alone, by words of the names, and why. Anything else fails the run, since what fails

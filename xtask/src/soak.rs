@@ -11,7 +11,7 @@ pub(crate) const MANY: u64 = 1_000_000;
 /// Where the test reads how many sets there are to be.
 const SETS: &str = "HOURGLASS_SOAK_SETS";
 
-/// Runs the test on so many sets and shows what it says.
+/// Runs the test on `sets` sets and shows its output.
 ///
 /// # Errors
 /// A response exceeds its bound, or nothing can be built.

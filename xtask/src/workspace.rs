@@ -43,7 +43,7 @@ impl Workspace {
     /// The package whose folder, or which itself, has this name.
     ///
     /// # Errors
-    /// `Usage` where there is none.
+    /// `Usage` where no package has it.
     pub(crate) fn package(&self, name: &str) -> Result<String, StepFailure> {
         let folders = [self.root.join("crates").join(name), self.root.join(name)];
         let named = folders.iter().find_map(|folder| {

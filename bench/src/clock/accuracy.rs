@@ -66,7 +66,7 @@ pub(super) struct ClockCase<'a> {
     name: &'static str,
     /// Fills a burst without indirection between the readings.
     fill: Box<dyn Fn(&mut ReadingBurst) + 'a>,
-    /// Told the time since the beginning in ns, between bursts.
+    /// Called with the time since the start in ns, between bursts.
     disturb: Box<dyn FnMut(u64) + 'a>,
     pub(super) tally: Tally,
 }
@@ -258,26 +258,25 @@ fn switch_by_hand(clock: &Clock, since_ns: u64) {
     }
 }
 
-/// A clock that believes in a made-up `/sys` and is told there, time and again, that the kernel
-/// left its clock source.
+/// A clock that reads a made-up `/sys`, which says time and again that the kernel left its clock source.
 struct FailoverClock {
     clock: Clock,
-    told: PathBuf,
-    /// The number in the name that was told last.
+    path: PathBuf,
+    /// The number in the name that was written last.
     last: Cell<u64>,
 }
 
 impl FailoverClock {
     fn new(root: &Path) -> Result<FailoverClock> {
-        let told = root.join("sys/devices/system/clocksource/clocksource0/current_clocksource");
-        std::fs::create_dir_all(told.parent().context("the path has a parent")?)?;
+        let path = root.join("sys/devices/system/clocksource/clocksource0/current_clocksource");
+        std::fs::create_dir_all(path.parent().context("the path has a parent")?)?;
         let settings = ClockSettings {
             start: Start::With(counter::SOURCE),
             look_every_ns: 0,
             root: Some(root.to_owned()),
             ..ClockSettings::DEFAULT
         };
-        let failing = FailoverClock { clock: Clock::with(settings), told, last: Cell::new(0) };
+        let failing = FailoverClock { clock: Clock::with(settings), path, last: Cell::new(0) };
         failing.tell(0);
         Ok(failing)
     }
@@ -295,10 +294,10 @@ impl FailoverClock {
         }
     }
 
-    /// Makes up another name, if it was not told last. A full disk shows in the failovers counted.
+    /// Writes another made-up name, if it was not written last. A full disk shows in the failovers counted.
     fn tell(&self, number: u64) {
         if number == 0 || self.last.replace(number) != number {
-            let _ = std::fs::write(&self.told, format!("made_up_{number}\n"));
+            let _ = std::fs::write(&self.path, format!("made_up_{number}\n"));
         }
     }
 }
@@ -337,7 +336,7 @@ mod tests {
     #[test]
     fn a_wrong_clock_is_outside_in_every_comparison() {
         for off_ns in [1_000_000i64, -1_000_000] {
-            // Whoever is interrupted for a millisecond proves nothing, so the best of some.
+            // A burst that is interrupted for a millisecond proves nothing, so the best of some.
             assert_eq!((0..20).map(|_| outside_of_a_burst(off_ns)).max(), Some(255), "{off_ns} ns");
         }
     }

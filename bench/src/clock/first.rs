@@ -91,13 +91,13 @@ fn fresh_processes() -> Result<Vec<Row>> {
     let mut from_exec = Rounds::of(names);
     let mut spread = vec![ValueCounts::default(); SUBJECTS.len()];
     for _ in 0..PROCESSES {
-        let mut told = vec![(0, 0); SUBJECTS.len()];
+        let mut measured = vec![(0, 0); SUBJECTS.len()];
         first.try_round(|subject| -> Result<f64> {
-            told[subject] = fresh_process(&folder, SUBJECTS[subject])?;
-            spread[subject].add(told[subject].0);
-            Ok(told[subject].0 as f64)
+            measured[subject] = fresh_process(&folder, SUBJECTS[subject])?;
+            spread[subject].add(measured[subject].0);
+            Ok(measured[subject].0 as f64)
         })?;
-        from_exec.round(|subject| told[subject].1 as f64);
+        from_exec.round(|subject| measured[subject].1 as f64);
     }
     let mut rows = first.rows("first_value", "ns");
     for ((subject, _), counts) in SUBJECTS.iter().zip(&spread) {

@@ -12,7 +12,7 @@ use crate::document::Row;
 
 /// For how long, s.
 const SECONDS: u64 = 6;
-/// Each state of the kernel's clock lasts for so long.
+/// Length of each state of the kernel's clock.
 const STATE_NS: u64 = 60_000_000;
 /// From here on the tick is changed as well: up to then it is only the frequency, as by ntpd.
 const TICKS_NS: u64 = 3_000_000_000;

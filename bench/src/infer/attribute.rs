@@ -18,7 +18,7 @@ const INTERVALS: u64 = 10_000_000;
 const THREADS: u32 = 4;
 /// Distance of gaps of a thread, ns.
 const EVERY_NS: i64 = 400_000;
-/// Of so many gaps one is a switch, and one has no event.
+/// One gap in `ONE_IN` is a switch, and one has no event.
 const ONE_IN: u64 = 10;
 
 /// The limits: seconds, and bytes.

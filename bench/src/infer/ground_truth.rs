@@ -24,7 +24,7 @@ const GOAL: f64 = 0.99;
 /// With fewer switches a run is repeated, and then left out.
 const FEWEST: u64 = 100;
 const TRIES: u32 = 12;
-/// A load works for so long and rests for so long.
+/// A load works for `WORK`, then rests for `REST`.
 const WORK: Duration = Duration::from_millis(2);
 const REST: Duration = Duration::from_millis(7);
 
@@ -49,7 +49,7 @@ impl ExperimentObserver for Quiet {
     fn ended(&mut self) {}
 }
 
-/// All runs. None where the kernel cannot be traced here; the reason is told.
+/// All runs. None where the kernel cannot be traced here; the reason is printed.
 pub(super) fn measure() -> Result<Vec<Row>> {
     let cpu = *hourglass_sys::thread::affinity()?.last().context("no CPU")?;
     let alone = || vec![pinned("CPU", Policy::Other(0), cpu)];

@@ -24,7 +24,7 @@ struct Pair {
     /// Of `hourglass`.
     command: &'static str,
     peer: &'static str,
-    /// What both are told.
+    /// Options for both.
     options: &'static [&'static str],
     /// Shorter ones are not compared, us: below it each counts by a threshold of its own.
     from_us: u64,
@@ -47,7 +47,7 @@ const PAIRS: [Pair; 2] = [
     },
 ];
 
-/// Distances, medians and 99th percentiles; nothing, with the reason told, without the peer.
+/// Distances, medians and 99th percentiles; without the peer nothing, and the reason is printed.
 pub(super) fn measure() -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for pair in &PAIRS {

@@ -14,8 +14,8 @@ const GAIN: f64 = 1.5;
 const MONITOR: f64 = 1.0;
 const LOOKS: f64 = 10.0;
 
-/// Throughput relative to disabled SMT, missed periods, what the monitor uses and how often it looks.
-/// `monitor_cpu_of_10` is the use as if it had looked ten times in a job. None, with the reason told, where the machine cannot do it.
+/// Throughput relative to disabled SMT, missed periods, the CPU use of the monitor and its number of checks.
+/// `monitor_cpu_of_10` is its use for ten checks in a job. Empty where the machine cannot do it: the reason is printed.
 pub(super) fn measure(rounds: u32) -> Vec<Row> {
     let turns = usize::try_from(rounds).unwrap_or(usize::MAX);
     match headline(turns, PERIODS) {
@@ -30,7 +30,7 @@ pub(super) fn measure(rounds: u32) -> Vec<Row> {
     }
 }
 
-/// Where the time of each late job went, of those who promise that there is none.
+/// Where the time of each late job went, for the ways that promise no late job.
 fn tell_late(found: &Headline) {
     for policy in found.policies.iter().filter(|policy| policy.policy != "ignore") {
         let PolicyFigures { policy: name, latest_look_ns, margin_ns, late, .. } = policy;

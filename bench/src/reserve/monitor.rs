@@ -1,7 +1,7 @@
 //! What the monitor itself takes of a processor.
 //!
-//! It watches the paper's reservation of 55 ms in 70 ms. Progress is told by a clock: at 0.6 of full speed
-//! while co-runners run, which is what makes some 15 looks a job, and at full speed when they stand. There
+//! It watches the paper's reservation of 55 ms in 70 ms. A clock reports progress: at 0.6 of full speed
+//! while co-runners run, which makes some 15 checks a job, and at full speed when they are stopped. There
 //! are no co-runners; stopping them costs the stopper, not the monitor.
 
 use std::io;
@@ -105,7 +105,7 @@ impl ProgressSource for Pace {
     }
 }
 
-/// Stops nobody.
+/// Stops no co-runner.
 struct NullStopper;
 
 impl Stopper for NullStopper {

@@ -28,7 +28,7 @@ const COUNTS: [usize; 3] = [10, 20, 50];
 /// Utilisations, with their names in the cases.
 const UTILISATIONS: [(&str, f64); 2] = [("0.7", 0.7), ("0.95", 0.95)];
 
-/// The goal: at most so much of the peer's time.
+/// The goal: at most this share of the peer's time.
 const SHARE_OF_PEER: f64 = 0.4;
 
 /// The goal of QPA with 20 tasks at 0.95, us a set.

@@ -29,9 +29,9 @@ const LENGTHS: [(&str, u64, usize); 4] = [
     ("100ms", 100_000_000, 12),
 ];
 
-/// Sleeps before the first block of a length, in which whoever learns learns.
+/// Sleeps before the first block of a length, for sleepers that learn.
 const FIRST: usize = 50;
-/// For so long at most, ns.
+/// Longest time for these sleeps, ns.
 const FIRST_NS: u64 = 1_200_000_000;
 /// Sleeps before those that count in later blocks.
 const AGAIN: usize = 3;
@@ -72,7 +72,7 @@ struct Block {
 /// Name, unit and value of a figure.
 type Figure = (&'static str, &'static str, fn(&Block) -> f64);
 
-/// What is told of the blocks.
+/// The figures that are reported of the blocks.
 const FIGURES: [Figure; 3] = [
     ("p50", "ns", |block| block.p50_ns),
     ("p99", "ns", |block| block.p99_ns),

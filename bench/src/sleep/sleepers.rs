@@ -26,7 +26,7 @@ pub(super) struct SleepCase {
     pub(super) slack_ns: u64,
     /// Whether it may spin through whole sleeps.
     pub(super) may_spin_all: bool,
-    /// Sleeps so many nanoseconds, so often; gives the misses, ns.
+    /// Sleeps for a length in ns, a number of times; returns the misses, ns.
     pub(super) sleep: Box<dyn FnMut(u64, usize) -> Vec<f64>>,
 }
 
@@ -41,7 +41,7 @@ impl SleepCase {
     }
 }
 
-/// How late each of so many sleeps of one length ended, ns.
+/// How late each of `times` sleeps of one length ended, ns.
 fn misses_ns(sleeps: &mut impl Sleeps, length_ns: u64, times: usize) -> Vec<f64> {
     let clock = process::clock();
     let mut misses_ns = Vec::with_capacity(times);
@@ -80,13 +80,13 @@ pub(super) fn all() -> Vec<SleepCase> {
     ]
 }
 
-/// May spin so much of what the kernel's wait takes, and no more.
+/// A sleeper that may spin for at most this part of the kernel's wait.
 fn budget(of_wait_ppm: u32) -> Sleeper {
     let budget = Budget { per_sleep_ns: 0, of_wait_ppm, share_ppm: 0 };
     Sleeper::with(SleeperSettings { budget, ..SleeperSettings::DEFAULT })
 }
 
-/// How late each of so many jobs of a periodic task is begun that waits as one does by default, ns.
+/// How late each of `times` jobs of a periodic task begins that waits by the default way, ns.
 fn releases_ns(period_ns: u64, times: usize) -> Vec<f64> {
     let parameters = Parameters::every(Span::from_nanos(period_ns as i64)).check();
     let mut sleeper = Sleeper::with(SleeperSettings::with_policy(SleepPolicy::KernelOnly));

@@ -130,7 +130,7 @@ fn now() -> u64 {
     now_ns(ClockId::Monotonic)
 }
 
-/// Nobody waits on this word: a sleep.
+/// Sleeps: no thread wakes this word.
 fn pause() {
     let _ = futex::wait_until(&AtomicU32::new(0), 0, now() + PAUSE_NS);
 }
@@ -172,7 +172,7 @@ fn ours(cpu: u32) -> Result<Vec<(f64, f64)>> {
 /// What a watchdog and its offender share.
 #[derive(Default)]
 struct Post {
-    /// The deadline, ns; 0 while there is none.
+    /// The deadline, ns; 0 without one.
     deadline_ns: AtomicU64,
     last_ns: AtomicU64,
     /// Deadlines handled.

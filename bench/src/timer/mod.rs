@@ -62,15 +62,15 @@ fn turns() -> Vec<Turn> {
     ]
 }
 
-/// Rounds if nobody says how many.
+/// The default number of rounds.
 const ROUNDS: u32 = 15;
-/// After so long no further round with one number of timers is begun, unless there were fewer than
+/// After this time no further round with one number of timers is begun, unless there were fewer than
 /// [`LEAST_ROUNDS`]: a round with a million timers takes up to a minute.
 const LONGEST: Duration = Duration::from_secs(100);
 /// The least of which a median is worth something.
 const LEAST_ROUNDS: u32 = 3;
 
-/// All cases of the suite, in so many rounds, or as many as fit into five minutes.
+/// All cases of the suite, in `rounds` rounds, or the number that fits into five minutes.
 ///
 /// # Errors
 /// No thread can be started.
@@ -86,7 +86,7 @@ pub(crate) fn measure(rounds: Option<u32>) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// All cases with so many timers outstanding.
+/// All cases with `outstanding` timers armed.
 fn measure_with(outstanding: usize, rounds: Option<u32>) -> Vec<Row> {
     let turns = turns();
     let begun = Instant::now();

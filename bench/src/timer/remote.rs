@@ -34,7 +34,7 @@ const TIMERS: u64 = 1_000;
 const WAKES: Duration = Duration::from_millis(1);
 /// Every expiry lies so far ahead at least.
 const AHEAD: u64 = 1_000_000_000;
-/// One figure is the median of so many batches of so many armings.
+/// One figure is the median of this number of batches.
 const BATCHES: usize = 400;
 const BATCH: u32 = 500;
 

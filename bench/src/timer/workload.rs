@@ -44,7 +44,7 @@ pub(crate) trait TimerBackend {
     /// What a poll hands out of a timer, by which it is armed again.
     type Fired: Copy;
 
-    /// Empty, at time 0, with room for so many ids.
+    /// Empty, at time 0, with room for `ids`.
     fn with_room(ids: usize) -> Self;
 
     fn insert(&mut self, id: u32, now: u64, deadline: u64);

@@ -61,7 +61,7 @@ struct Count {
     widths: Vec<f64>,
 }
 
-/// All loads; nothing, with the reason told, where the kernel cannot be traced.
+/// All loads; nothing where the kernel cannot be traced: the reason is printed.
 pub(super) fn measure() -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for load in [Load::Idle, Load::Busy, Load::Fifo, Load::Stops] {

@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     hourglass_terminal::concluded(words.and_then(|words| dispatch::dispatch(&words)))
 }
 
-/// A decoder that panics on a damaged file becomes one clear line; its panic is not told besides.
+/// Replaces the panic message of a decoder: the caller reports the damaged file in one line.
 fn suppress_decoder_output() {
     let say = panic::take_hook();
     panic::set_hook(Box::new(move |panicked| {

@@ -81,7 +81,7 @@ pub(crate) trait Source {
     -> Result<()>;
 }
 
-/// Prints a run. That nobody reads any more is no failure.
+/// Prints a run. A closed pipe is no failure.
 ///
 /// # Errors
 /// Writing or reading fails.

@@ -120,9 +120,9 @@ fn tasks(count: usize) -> String {
     (0..count).map(task).collect()
 }
 
-/// 20,000 tasks were simulated for minutes, 600,000 analysed until the kernel killed somebody.
+/// 20,000 tasks were simulated for minutes, 600,000 analysed until the kernel killed a process.
 #[test]
-fn too_many_tasks_are_told_at_once() {
+fn too_many_tasks_are_refused_at_once() {
     let home = tempfile::tempdir().unwrap();
     fs::write(home.path().join("many.toml"), tasks(20_000)).unwrap();
     let (code, text) = refusal("", "simulate many.toml --horizon 10ms", home.path());

@@ -251,7 +251,7 @@ fn what_does_not_hold() {
             .replace("17ms", "16500us")
             .replace("33ms\"", "33ms\"\njitter = \"1ms\"");
     no(&endless, "infeasible", "due");
-    // A busy window of so many jobs that the search is given up.
+    // A busy window of more jobs than the step limit: the search is given up.
     let given_up = PAPER
         .replace("\"3ms", "\"4ms")
         .replace("17ms", "500000001ns")
@@ -289,7 +289,7 @@ fn analyses_are_listed_and_asked_for_by_name() {
     }
 }
 
-/// A pipe that nobody writes to made the command wait for ever; a missing file had no remedy.
+/// A pipe without a writer made the command wait for ever; a missing file had no remedy.
 #[test]
 fn only_files_and_the_standard_input_are_read() {
     let folder = TempDir::new().unwrap();
@@ -303,9 +303,9 @@ fn only_files_and_the_standard_input_are_read() {
         for command in ["check", "simulate", "predict", "sweep"] {
             let mut words = Command::new(env!("CARGO_BIN_EXE_hourglass"));
             let output = words.arg(command).arg(path).stdin(Stdio::null()).output().unwrap();
-            let told = text(&output.stderr);
-            assert_eq!(output.status.code(), Some(2), "{command}: {told}");
-            assert!(told.contains(said) && told.lines().count() == 1, "{command}: {told}");
+            let message = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{command}: {message}");
+            assert!(message.contains(said) && message.lines().count() == 1, "{command}: {message}");
         }
     }
     let file = File::new("tasks.toml", PAPER);

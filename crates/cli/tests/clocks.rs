@@ -56,7 +56,7 @@ fn clocks_tell_what_is_here_and_what_was_chosen() {
 
 /// Issue 3, item 6: `--watch`, drift and bound over time.
 #[test]
-fn a_watched_clock_is_told_look_by_look() {
+fn a_watched_clock_is_reported_sample_by_sample() {
     let document = json(&printed("clocks --watch --for 200ms --every 50ms --json"));
     let samples = document["watch"]["samples"].as_array().unwrap();
     assert_eq!(samples.len(), 5);

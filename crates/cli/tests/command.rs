@@ -245,7 +245,7 @@ fn a_workload_file_is_run_and_its_mistakes_are_found() {
 
 /// Section 5.3 asks for `-i RTC`, which many machines do not have.
 #[test]
-fn a_missing_timer_is_told_or_emulated() {
+fn a_missing_timer_is_reported_or_emulated() {
     let has_rtc = Path::new("/dev/rtc").exists() || Path::new("/dev/rtc0").exists();
     if !has_rtc {
         let output = hourglass("-d 0.2s -n 1 -w LAT 5.3ms -i RTC");
@@ -258,7 +258,7 @@ fn a_missing_timer_is_told_or_emulated() {
     assert!(has_rtc || document["threads"][0]["emulated"].is_string(), "{document}");
 }
 
-/// Whoever runs this: with the privilege it has the priority, without it goes on and says so.
+/// For every user: with the privilege it has the priority, without it goes on and says so.
 #[test]
 fn best_effort_runs_whatever_is_refused() {
     let line = "-d 0.2s -n 1 -p RTHIGH -w LAT 10ms --best-effort --json";
@@ -401,7 +401,7 @@ fn a_file_of_rt_app_is_run() {
         ("right", 700),
         ("late", 400),
     ] {
-        // The rate that a run is planned by and the one that it is told by differ by a trifle.
+        // The rate by which a run is planned and the one by which it is reported differ by a trifle.
         let least = us * 999;
         assert!(received(name) >= least, "{name}: {document}");
     }

@@ -268,7 +268,7 @@ fn answered(control: &Value) -> Option<i32> {
 /// What so few rounds can decide is said before the first of them and stands in the document; a gate tells
 /// "no verdict" from "worse".
 #[test]
-fn a_against_a_is_told_from_worse() {
+fn a_against_a_differs_from_worse() {
     for (rounds, before, warned) in [
         ("5", "warning: 5 rounds cannot decide anything", true),
         ("6", "warning: 6 rounds can decide latency.p50_ns only if all of them agree", true),

@@ -95,7 +95,7 @@ fn strangers_are_refused() {
     }
 }
 
-/// A full disk is told, and is no panic.
+/// A full disk is reported, and is no panic.
 #[test]
 fn a_full_disk_is_no_panic() {
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();

@@ -206,7 +206,7 @@ fn all_pages() -> Vec<PathBuf> {
             let entry = entry.unwrap();
             let name = entry.file_name().into_string().unwrap();
             let path = folder.join(&name);
-            // What is built, fetched or of an editor is nobody's page.
+            // Files that are built, fetched or of an editor are no pages.
             let foreign = name.starts_with('.') || matches!(&*name, "target" | "node_modules");
             if entry.file_type().unwrap().is_dir() && !foreign {
                 folders.push(path);

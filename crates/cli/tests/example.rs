@@ -1,4 +1,4 @@
-//! `hourglass example`: help texts named files that nobody had.
+//! `hourglass example`: help texts named files that users did not have.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

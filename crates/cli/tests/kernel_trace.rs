@@ -188,7 +188,7 @@ fn wake_ups_are_taken_apart() {
     assert_eq!(shown["wakeups"], document["wakeups"]);
 }
 
-/// Waits for `done`, for so long at most.
+/// Waits for `done`, at most for `limit`.
 fn within(limit: Duration, mut done: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();
     while !done() {
@@ -243,7 +243,7 @@ fn no_instance_stays_behind() {
     assert_eq!(instances(pid), Vec::<PathBuf>::new());
 }
 
-/// Without the privilege there is no run, and the line that grants it is told (exit code 3).
+/// Without the privilege there is no run, and the message holds the line that grants it (exit code 3).
 #[test]
 fn without_the_trace_the_run_is_refused() {
     if std::fs::read_dir(INSTANCES).is_ok() {

@@ -1,7 +1,7 @@
 //! The reference of all keys, `docs/src/reference/keys.md`, is what the structures say that the
 //! documents are written from: their fields with their comments.
 //!
-//! Owns: reading just so much of Rust as those structures are written in.
+//! Owns: a reader of the part of Rust in which those structures are written.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

@@ -36,9 +36,9 @@ fn the_exit_code_says_whether_limits_were_kept() {
 }
 
 /// Lines have no place for limits: what was broken goes to stderr, also of a quiet run, since the exit code is
-/// 1 for it. A run of threads that measure latency alone is not told to make room for records.
+/// 1 for it. A run of threads that measure latency alone gets no remedy that makes room for records.
 #[test]
-fn a_pipe_is_told_what_was_broken() {
+fn broken_limits_are_reported_into_a_pipe() {
     for (limit, broken) in [("0ns", true), ("1h", false)] {
         let words = ["-n", "1", "-d", "0.1s", "-w", "GRID", "5ms", "-q", "--max-latency", limit];
         let output = hourglass(&words);
@@ -62,8 +62,8 @@ fn a_pipe_is_told_what_was_broken() {
 #[test]
 fn the_first_gap_beyond_the_limit_ends_the_run_and_calls_the_command() {
     let home = tempfile::tempdir().unwrap();
-    let (folder, told) = (home.path().join("kept"), home.path().join("told"));
-    let command = format!("echo $HOURGLASS_HIT_KIND $HOURGLASS_HIT_NS > {}", told.display());
+    let (folder, output_path) = (home.path().join("kept"), home.path().join("told"));
+    let command = format!("echo $HOURGLASS_HIT_KIND $HOURGLASS_HIT_NS > {}", output_path.display());
     let output = hourglass(&[
         "-n",
         "1",
@@ -86,8 +86,8 @@ fn the_first_gap_beyond_the_limit_ends_the_run_and_calls_the_command() {
     assert_eq!((&hit["kind"], &hit["thread"]), (&Value::from("gap"), &Value::from(0)));
     assert_eq!(document["gates"][0]["name"], "stop-on-gap");
     assert_eq!(document["gates"][0]["passed"], false);
-    let told = fs::read_to_string(told).unwrap();
-    assert_eq!(told, format!("gap {}\n", hit["value_ns"]));
+    let content = fs::read_to_string(output_path).unwrap();
+    assert_eq!(content, format!("gap {}\n", hit["value_ns"]));
     // The gap is the last of the trace, which the folder has.
     assert!(folder.join("trace.parquet").is_file());
 }

@@ -126,7 +126,7 @@ fn a_break_is_said_and_gives_1() {
 }
 
 #[test]
-fn the_state_is_told_on_sigusr1_and_ctrl_c_ends_an_endless_run() {
+fn sigusr1_prints_the_state_and_ctrl_c_ends_an_endless_run() {
     let started = Instant::now();
     let mut child = command("latency --policy other -i1000 -q")
         .stdout(Stdio::piped())
@@ -136,7 +136,7 @@ fn the_state_is_told_on_sigusr1_and_ctrl_c_ends_an_endless_run() {
     let id = child.id();
     let signal = |name: &str| send(name, id.into()).unwrap();
     let stderr = BufReader::new(child.stderr.take().unwrap());
-    let (teller, told) = std::sync::mpsc::channel();
+    let (teller, lines) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         stderr.lines().map_while(Result::ok).try_for_each(|l| teller.send(l))
     });
@@ -145,7 +145,7 @@ fn the_state_is_told_on_sigusr1_and_ctrl_c_ends_an_endless_run() {
     // A question from before the run is not answered; the first answer may come before the first wake-up.
     until("it counts", || {
         signal("-USR1");
-        while let Ok(line) = told.recv_timeout(Duration::from_millis(200)) {
+        while let Ok(line) = lines.recv_timeout(Duration::from_millis(200)) {
             let answer = line.starts_with("T: 0 (");
             assert!(answer || line.starts_with("# after "), "{line}");
             if answer {

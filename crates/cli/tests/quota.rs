@@ -17,7 +17,7 @@ struct Group(PathBuf, #[expect(dead_code)] MutexGuard<'static, ()>);
 static ALONE: Mutex<()> = Mutex::new(());
 
 impl Group {
-    /// A group with a quota of so many microseconds in 100 ms, in version 1 or 2.
+    /// A group with a quota of `us` microseconds in 100 ms, in version 1 or 2.
     fn with_quota(us: u64) -> Result<Group, String> {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let (root, files) = controller().ok_or("no cpu controller is mounted")?;
@@ -96,7 +96,7 @@ fn laid_to_the_quota(run: &Value) -> (u64, u64) {
     })
 }
 
-/// The group that `us` in 100 ms leave it, or why there is none.
+/// A group with a quota of `us` in 100 ms; `None` after a skip that says why it cannot be made.
 fn group(us: u64) -> Option<Group> {
     let group = Group::with_quota(us);
     let named = |why| {
@@ -131,7 +131,7 @@ fn a_stop_by_the_quota_is_named() {
 
 /// A quota that is never used up is not the cause of anything.
 #[test]
-fn a_quota_that_stopped_nobody_is_no_cause() {
+fn a_quota_that_stopped_no_thread_is_no_cause() {
     let Some(group) = group(1_000_000) else { return };
     let run = run_in(&group.0);
     assert_eq!(run["manifest"]["host"]["change"]["quota_throttled"], 0);

@@ -371,7 +371,7 @@ fn left_behind(mark: &str) -> Vec<(u32, char, u32)> {
                 continue;
             };
             match state_and_policy(pid, tid) {
-                // Zombies have ended; whoever reaps them is not ours.
+                // Zombies have ended; another process reaps them.
                 None | Some(('Z' | 'X', _)) => {}
                 Some((state, policy)) if policy != OTHER || state == 'T' || is_frozen(pid) => {
                     found.push((tid, state, policy));
@@ -400,7 +400,7 @@ fn is_in_frozen_group(pid: u32) -> Option<bool> {
     Some(events.lines().any(|line| line == "frozen 1"))
 }
 
-/// Somebody who uses up a CPU, until the test is over.
+/// A process that uses up a CPU until the test is over.
 fn busy_on(cpu: u32) -> Option<Running> {
     let mut command = Command::new("taskset");
     command.args(["-c", &cpu.to_string(), "sh", "-c", "while :; do :; done"]);
@@ -412,7 +412,7 @@ fn busy_on(cpu: u32) -> Option<Running> {
     Some(running)
 }
 
-/// Whether somebody stands: by a signal, or in a frozen group.
+/// Whether a process is stopped: by a signal, or in a frozen group.
 fn stands(pid: u32) -> bool {
     state_and_policy(pid, pid).is_some_and(|(state, _)| state == 'T') || is_frozen(pid)
 }
@@ -447,7 +447,7 @@ fn who_shares_the_cpu_is_stopped_and_runs_again() {
         return skip(Requirement::SECOND_CPU, "there is no second CPU, or no taskset");
     };
     let pid = victim.0.id().to_string();
-    // Some periods of work: nobody stands for what sleeps.
+    // Some periods of work: no co-runner is stopped for a target that sleeps.
     let script = "i=0; while [ $i -lt 120000 ]; do i=$((i+1)); done";
     for policy in ["disable", "monitor", "ignore"] {
         // A machine that keeps the monitor from its CPU for a period may let it miss them all.
@@ -502,7 +502,7 @@ fn a_check_asks_what_the_run_would_ask() {
         (&["--stop", &pid], ""),
         (&["--stop", "4194304"], "no process 4194304"),
         (&["--stop", "1"], "the first process"),
-        // Nobody is named: that is everybody, whom only cookies stop; and these do not reach beyond a core.
+        // No co-runner is named: then all are meant, which only cookies stop; and these do not reach beyond a core.
         (&[], "core_cookie: "),
         (&["--stop", &pid, "--stopper", "core_cookie"], "core_cookie: "),
     ];

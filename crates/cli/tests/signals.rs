@@ -84,8 +84,8 @@ fn a_file_beyond_the_limit_is_a_full_disk() {
     let output = under("ulimit -f 1", run).current_dir(home.path()).output().unwrap();
     let text = stderr(&output);
     assert_eq!(output.status.code(), Some(3), "{text}");
-    let told = text.lines().filter(|line| line.contains("File too large")).count();
-    assert_eq!(told, 1, "{text}");
+    let messages = text.lines().filter(|line| line.contains("File too large")).count();
+    assert_eq!(messages, 1, "{text}");
     let shown = Command::new(HOURGLASS).args(["show", "kept"]).current_dir(home.path()).output();
     assert_ne!(shown.unwrap().status.code(), Some(0));
     // Also where the output itself is the file.
@@ -108,7 +108,7 @@ fn seen(output: &str) -> Vec<u64> {
 }
 
 /// What is started finds signals as if its starter's starter had started it. It had SIGPIPE back at its
-/// default, nothing blocked, and where SIGCHLD was ignored nobody could wait for its end.
+/// default, nothing blocked, and where SIGCHLD was ignored no process could wait for its end.
 #[test]
 fn what_is_started_inherits_what_was_ignored_and_blocked() {
     const ENV: &str = "env --ignore-signal=HUP,PIPE,CHLD,USR2 --block-signal=USR1,WINCH";

@@ -1,5 +1,5 @@
 //! `hourglass watch` as a script sees it: children of the test are held back or stopped, and the command says so.
-//! One-sided: a child that a competitor holds back waits at least so long; how long else is the machine's.
+//! One-sided: a child that a competitor holds back waits at least a known time; further waiting is the machine's.
 
 mod processes;
 
@@ -72,8 +72,8 @@ fn shared_cpu() -> Option<u32> {
     cpus.iter().last()
 }
 
-/// Whoever shares a CPU with another waits for it about half of the time; a tenth is asked for. The competitor is
-/// among those named, with its own number: what else the machine runs may have had more.
+/// A process that shares a CPU with another waits for it about half of the time; the test asks for a tenth. The
+/// competitor is among those named, with its own number: what else the machine runs may have had more.
 #[test]
 fn a_child_that_a_competitor_holds_back_waits() {
     let Some(cpu) = shared_cpu() else { return skip(Requirement::program("taskset"), "taskset") };
@@ -129,7 +129,7 @@ fn it_ends_with_the_program() {
 }
 
 #[test]
-fn somebody_must_be_named() {
+fn a_target_must_be_named() {
     let output = watch("");
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("--comm NAME"), "{output:?}");
@@ -235,7 +235,7 @@ fn the_kernels_events_say_who_ran() {
     );
     assert_eq!(delays["worst"]["delay_ns"], delays["max_ns"]);
     assert_eq!(delays["worst"]["cpu"], cpu);
-    // Whoever else the machine runs may have had it longer than the competitor.
+    // Other processes of the machine may have had it longer than the competitor.
     let others = thread["ran"].as_array().unwrap();
     let had: u64 = others.iter().map(|ran| ns(&ran["total_ns"])).sum();
     assert!(had > 0 && had <= ns(&delays["total_ns"]), "{found}");

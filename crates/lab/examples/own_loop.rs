@@ -35,7 +35,7 @@ impl Robot {
     }
 }
 
-/// Controls the robot for so many periods.
+/// Controls the robot for `periods` periods.
 fn control(periods: u32, folder: Option<PathBuf>) -> Result<Finished, LoopFailure> {
     let mut robot = Robot::new();
     let mut own = MeasuredLoop::start(

@@ -65,9 +65,9 @@ mod tests {
         ThreadReport { cpus: vec![1], intervals: 20_267, strayed, ..ThreadReport::default() }
     }
 
-    /// A CPU that went offline under a pinned run was not told of.
+    /// A CPU that went offline under a pinned run was not reported.
     #[test]
-    fn a_thread_that_was_moved_is_told() {
+    fn a_thread_that_was_moved_is_reported() {
         let strayed = StrayReport {
             at_ns: 412_000_000,
             from_cpu: 1,
@@ -76,18 +76,18 @@ mod tests {
             cpu_time_ns: 1,
         };
         let threads = [thread(None), thread(Some(strayed))];
-        let told = warnings(&threads, "0".parse().ok().as_ref());
-        assert_eq!(told.len(), 1);
-        assert_eq!(told[0].id, "left-its-cpus");
+        let list = warnings(&threads, "0".parse().ok().as_ref());
+        assert_eq!(list.len(), 1);
+        assert_eq!(list[0].id, "left-its-cpus");
         assert_eq!(
-            told[0].text,
+            list[0].text,
             "thread 0: 4519 of 20267 intervals lie outside of CPU 1, which it was given: 412ms into \
              the run it was moved from CPU 1 to CPU 0; CPU 1 is offline now, and the kernel moves \
              threads whose last CPU goes"
         );
-        assert!(told[0].remedy.ends_with("/cpu1/online"), "{}", told[0].remedy);
+        assert!(list[0].remedy.ends_with("/cpu1/online"), "{}", list[0].remedy);
         // It may be back, or the affinity was changed.
-        let told = warnings(&threads, "0-1".parse().ok().as_ref());
-        assert!(told[0].text.ends_with("from outside (taskset -p, a cpuset)"), "{}", told[0].text);
+        let list = warnings(&threads, "0-1".parse().ok().as_ref());
+        assert!(list[0].text.ends_with("from outside (taskset -p, a cpuset)"), "{}", list[0].text);
     }
 }

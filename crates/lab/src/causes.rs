@@ -159,7 +159,7 @@ fn is_hosts(gap: &AttributedGap) -> bool {
     gap.cause == Cause::BelowKernel && periodic && proven
 }
 
-/// With fewer such gaps the host's period is not told.
+/// With fewer such gaps the host's period is not reported.
 const FEWEST_OF_HOST: u64 = 5;
 
 /// The quota, and how often it stopped the process: at most each period where the process came under other quotas
@@ -196,7 +196,7 @@ fn facts(document: &RunDocument) -> RunFacts {
     let manifest = &document.manifest;
     let host = &manifest.host;
     let change = host.change.as_ref();
-    let logged = change.and_then(|change| change.rt_throttling_logged).is_some_and(|told| told > 0);
+    let logged = change.and_then(|change| change.rt_throttling_logged).is_some_and(|n| n > 0);
     let rt_limit = throttling::in_force_ns(host).map(|(runtime_ns, period_ns)| RtLimit {
         runtime_ns,
         period_ns,

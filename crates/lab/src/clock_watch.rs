@@ -26,7 +26,7 @@ pub struct ClockWatchOptions {
 
 /// A shorter pause would leave no time to sleep.
 const SHORTEST: Span = Span::from_millis(10);
-/// So often somebody looks whether a signal came.
+/// Time between two checks for signals.
 const ATTENTION_NS: u64 = 50_000_000;
 
 /// Lets a clock run over `selected`, chosen by `policy`, and tells `each` what was seen so far
@@ -95,7 +95,7 @@ impl Observer {
         Observer { clock, begin_ns: monotonic_ns(), pair: None, first: None }
     }
 
-    /// Keeps the clock until so long after the beginning; false if a signal came.
+    /// Maintains the clock until `at_ns` after the start; false if a signal came.
     fn wait_until(&self, at_ns: u64) -> bool {
         loop {
             let due_ns = self.clock.maintain().next_ns;
@@ -211,14 +211,14 @@ mod tests {
             every: Span::from_millis(20),
             length: Some(Span::from_millis(100)),
         };
-        let mut told = 0;
+        let mut samples = 0;
         let (facts, signal) =
             watch(SelectionPolicy::Strict, SourceName::MONOTONIC, how, 5, |facts| {
-                told += 1;
-                assert_eq!(facts.samples.len(), told.min(5));
+                samples += 1;
+                assert_eq!(facts.samples.len(), samples.min(5));
                 ControlFlow::Continue(())
             });
-        assert_eq!((facts.samples.len(), told, signal), (5, 6, None));
+        assert_eq!((facts.samples.len(), samples, signal), (5, 6, None));
         assert!(facts.samples.iter().all(|sample| !sample.violated), "{facts:?}");
         assert!(facts.samples.is_sorted_by_key(|sample| sample.at_ns));
     }

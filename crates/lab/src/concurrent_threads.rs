@@ -1,8 +1,7 @@
 //! Who ran meanwhile, by the counts that every user may read.
 //!
-//! Owns: looks at `/proc/PID/schedstat` of all visible threads: before the run, behind it, and while it goes on from
-//! the CPU on which the run is supervised. Must not: look from a measured CPU while the run goes on; say when somebody
-//! ran.
+//! Owns: samples of `/proc/PID/schedstat` of all visible threads: before the run, after it, and during it from the CPU
+//! that supervises the run. Must not: sample from a measured CPU during the run; say at which moment a thread ran.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
@@ -263,13 +262,13 @@ mod tests {
             to_ns: to * MS as i64,
             cpu,
         };
-        let told = counts.reports(&[gap(10, 50, Some(1))], &tids, 100 * MS);
-        assert_eq!(told.len(), 1);
-        let ran: Vec<_> = told[0].ran.iter().map(|r| (r.thread, r.tid, r.total_ns / MS)).collect();
+        let list = counts.reports(&[gap(10, 50, Some(1))], &tids, 100 * MS);
+        assert_eq!(list.len(), 1);
+        let ran: Vec<_> = list[0].ran.iter().map(|r| (r.thread, r.tid, r.total_ns / MS)).collect();
         // No more than the gap, and not the thread itself.
         assert_eq!(ran, [(None, Some(812), 40), (Some(1), None, 5)]);
-        assert_eq!(told[0].ran[0].name.as_deref(), Some("stress"));
-        assert_eq!((told[0].looked_ns, told[0].looked_again_ns), (0, 102 * MS as i64));
+        assert_eq!(list[0].ran[0].name.as_deref(), Some("stress"));
+        assert_eq!((list[0].looked_ns, list[0].looked_again_ns), (0, 102 * MS as i64));
         // Over two looks, in none, and where the CPU is not known.
         let over = counts.reports(&[gap(90, 150, Some(1))], &tids, 100 * MS);
         assert_eq!(over[0].ran.len(), 3);
@@ -277,7 +276,7 @@ mod tests {
         assert_eq!(counts.reports(&none, &tids, 100 * MS), []);
     }
 
-    /// `latency` with SIGSTOP, 0.4 s later SIGCONT: whoever had the CPU then is not the reason.
+    /// `latency` with SIGSTOP, 0.4 s later SIGCONT: the thread that had the CPU in between is not the reason.
     #[test]
     fn a_process_that_was_stopped_is_not_laid_to_others() {
         for (waited, gap, stopped) in [
@@ -299,9 +298,9 @@ mod tests {
                 to_ns: to,
                 cpu: Some(1),
             };
-            let told = counts.reports(&[of], &BTreeMap::new(), 0);
+            let list = counts.reports(&[of], &BTreeMap::new(), 0);
             let expected = stopped.then_some(Cause::Stopped);
-            assert_eq!((told[0].cause, told[0].ran.is_empty()), (expected, stopped), "{gap:?}");
+            assert_eq!((list[0].cause, list[0].ran.is_empty()), (expected, stopped), "{gap:?}");
         }
         let mut usual = StopSpans::default();
         usual.asleep(0, 110 * MS, 0);

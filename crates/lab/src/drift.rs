@@ -15,7 +15,7 @@ pub(crate) const ID: &str = "clock-drift";
 /// Events of another clock that may be off by more than this cannot be put beside the trace, ns.
 pub(crate) const MOST_NS: u64 = 50_000;
 
-/// In a frequency that is written in hertz this part of one is told apart.
+/// Frequencies that are written in hertz are compared in units of 1/1000 Hz.
 const MILLIHERTZ: f64 = 1e3;
 
 /// A counter that did not keep its rate.
@@ -47,7 +47,7 @@ pub(crate) fn from_manifest(manifest: &Manifest) -> Option<Drift> {
     })
 }
 
-/// A calibration's frequency; `None` for one that is none.
+/// A calibration's frequency; `None` for a value that is no frequency.
 fn millihertz(calibration: &CalibrationFacts) -> Option<i128> {
     let frequency = (calibration.frequency_hz * MILLIHERTZ).round();
     let is_one = calibration.window_ns > 0 && frequency.is_finite() && frequency >= 1.0;

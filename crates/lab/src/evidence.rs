@@ -1,5 +1,4 @@
-//! What a run could find out about its gaps, told in the manifest once: what was there, and what would
-//! give the rest.
+//! Evidence about gaps in the manifest of a run: which sources were there, and what would give the others.
 
 use hourglass_model::manifest::EvidenceFacts;
 use hourglass_sys::rseq::{ClearRule, RseqUnusable};
@@ -59,7 +58,7 @@ fn remedy(reason: &RseqUnusable) -> String {
     remedy.to_owned()
 }
 
-/// What the kernel told of its own: its trace if that was asked for, else records of switches.
+/// The kernel's own evidence: its trace if that was requested, else records of switches.
 pub(crate) fn of_kernel(traced: bool, switches: Option<&SwitchRecording>) -> [EvidenceFacts; 2] {
     let trace = EvidenceFacts {
         source: EvidenceFacts::TRACE.to_owned(),

@@ -12,7 +12,7 @@
 //!    no partial run.
 //! 4. The gate opens with the timeline: the run's zero on the counter, and a calibration against
 //!    `CLOCK_MONOTONIC` with a bound. Each thread sleeps to its start and runs its model on its
-//!    `Recorder`. The main thread sleeps; it ticks only if there is a CPU that nobody measures.
+//!    `Recorder`. The main thread sleeps; it ticks only if there is a CPU that is not measured.
 //! 5. Afterwards everything is converted with the calibration over the whole run, merged in order of
 //!    start, written, printed.
 
@@ -69,7 +69,7 @@ pub struct RunOptions {
     pub spec: RunSpec,
     /// The command line, word by word, for the manifest.
     pub command_line: Vec<String>,
-    /// Hold `/dev/cpu_dma_latency` at so many microseconds.
+    /// Holds `/dev/cpu_dma_latency` at this value, in microseconds.
     pub dma_latency_us: Option<u32>,
     /// Keep the run in this folder, which must not exist.
     pub folder: Option<PathBuf>,
@@ -106,8 +106,8 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// What the kernel told by its trace events, in order of `ticks`; if it was not asked, records of
-    /// the threads' context switches where it gave them.
+    /// The kernel's trace events, in order of `ticks`; of a run without a trace, records of the threads' context
+    /// switches where the kernel gave them.
     pub fn kernel_events(&self) -> impl Iterator<Item = KernelEvent> + '_ {
         kernel_events(&self.measured, self.kernel.as_ref(), self.records.as_ref())
     }
@@ -123,8 +123,8 @@ impl Finished {
         merged(&self.measured)
     }
 
-    /// The same, with what is known of gaps that the trace had no room for: before each such gap and
-    /// behind it an interval of no length. For causes; between them nobody knows what was.
+    /// The intervals, with gaps that the trace had no room for: before and after each such gap stands an interval of
+    /// length 0. For causes; what happened between such gaps is unknown.
     pub fn intervals_and_long_gaps(&self) -> impl Iterator<Item = Interval> + '_ {
         records::with_long_gaps(&self.measured)
     }
@@ -276,13 +276,13 @@ pub(crate) fn run_and_add(
     let without = |refused: &[Shortfall], warnings: &mut Vec<Warning>| {
         advice::judge_again(&host, &advice::without(&wanted, refused), warnings);
     };
-    let (told, switches_of) = (&mut warnings, recorder);
+    let (run_warnings, switches_of) = (&mut warnings, recorder);
     let mut interrupts = interrupt_counts::InterruptSession::for_run(&spec, host.tick);
     let mut meanwhile = (!traced).then(concurrent_threads::RunTimeSampler::default);
     let mut masks = Masks::of(&spec);
     let mut run_observer = RunObserver {
         watch,
-        warnings: told,
+        warnings: run_warnings,
         without: &without,
         interrupts: &mut interrupts,
         tracing: tracer,
@@ -417,7 +417,7 @@ fn by_counts(
     counts.reports(&spans, &tids, measured.timeline.epoch.monotonic_ns)
 }
 
-/// What the kernel told of a run, each where it did.
+/// What the kernel recorded of a run; each part only where it did.
 pub(crate) type KernelData = (
     Option<kernel_trace::KernelRecording>,
     Option<switch_records::SwitchRecording>,

@@ -13,7 +13,7 @@ use crate::gates::GateError;
 pub enum RunFailure {
     #[error(transparent)]
     Spec(#[from] SpecError),
-    /// A limit that is none, or that this run could not break.
+    /// A limit that cannot be read, or that this run could not break.
     #[error(transparent)]
     Gate(#[from] GateError),
     /// A CPU that the machine does not have.

@@ -4,8 +4,8 @@
 //! between; the stretches in which nothing came but ticks. Must not: run on a measured CPU meanwhile; say what a
 //! gap was.
 //!
-//! What lies between two readings with equal counts had no interrupt. Ticks are not told from other timers by the
-//! counts, but their moments are known, so that as many timer interrupts as ticks are ticks. Readings are taken in the middle
+//! Between two samples with equal counts no interrupt came. The counts do not distinguish ticks from other timers, but
+//! the moments of ticks are known: as many timer interrupts as ticks are ticks. Samples are taken in the middle
 //! between two ticks, where no tick falls into one.
 
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ const SOFTIRQS: &str = "/proc/softirqs";
 /// Softirqs that the tick brings, by itself or through timers.
 const SOFTIRQS_OF_TICKS: [&str; 4] = ["TIMER", "SCHED", "HRTIMER", "RCU"];
 
-/// Counts are read once in so many ticks.
+/// Ticks between two samples of the counts.
 const EVERY_TICKS: u64 = 4;
 
 /// Reading takes no more than this part of the free CPU.

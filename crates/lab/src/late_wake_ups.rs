@@ -1,6 +1,6 @@
-//! The wake-ups of a kept run on its time line, and what became of the latest of them.
+//! The wake-ups of an open run on its time line, and the stages of the latest of them.
 //!
-//! Owns: which wake-ups are kept in memory, and which are told one by one. Must not: join them with events
+//! Owns: which wake-ups are held in memory, and which are reported one by one. Must not: join them with events
 //! (`infer` does).
 
 use std::cmp::Reverse;
@@ -16,11 +16,11 @@ use hourglass_model::document::ThreadReport;
 /// the latest ones.
 const MOST_KEPT: usize = 400_000;
 
-/// Of each thread at least so many.
+/// Wake-ups that are held for each thread at least.
 const FEWEST_KEPT: usize = 1_000;
 
-/// How many of a run are told one by one.
-const MOST_TOLD: usize = 20;
+/// Wake-ups of a run that are reported one by one, at most.
+const MAX_REPORTED: usize = 20;
 
 /// The wake-ups of a thread while they are read. Memory: twice as many as are kept.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(crate) struct LatestWakeUps {
 }
 
 impl LatestWakeUps {
-    /// Of one of so many threads that have wake-ups.
+    /// The latest wake-ups of one thread, where `threads` of the run have wake-ups.
     pub(crate) fn of_threads(threads: usize) -> LatestWakeUps {
         LatestWakeUps { kept: Vec::new(), most: (MOST_KEPT / threads.max(1)).max(FEWEST_KEPT) }
     }
@@ -69,21 +69,21 @@ pub(crate) fn latest(
     let mut all: Vec<(u32, TimedWakeUp)> = each.collect();
     let by_lateness =
         |(thread, one): &(u32, TimedWakeUp)| (Reverse(one.latency_ns), one.woke_ns, *thread);
-    if all.len() > MOST_TOLD {
-        all.select_nth_unstable_by_key(MOST_TOLD, by_lateness);
-        all.truncate(MOST_TOLD);
+    if all.len() > MAX_REPORTED {
+        all.select_nth_unstable_by_key(MAX_REPORTED, by_lateness);
+        all.truncate(MAX_REPORTED);
     }
     // In order of time, as they are joined with events.
     all.sort_unstable_by_key(|(thread, one)| (one.woke_ns, *thread));
     let tids: BTreeMap<u32, u32> =
         threads.iter().filter_map(|thread| Some((thread.id, thread.tid?))).collect();
     let woke = all.iter().map(|(thread, one)| ObservedWakeUp {
-        // Nobody's, which no event is joined with.
+        // A wake-up without a thread: no event is joined with it.
         tid: tids.get(thread).copied().unwrap_or(KernelEvent::UNTOLD),
         ns: one.woke_ns,
     });
     let joined = wakeup::decompose(events.iter().copied(), woke, epoch_ns).map(Result::ok);
-    let mut told: Vec<LateWakeUp> = all
+    let mut reports: Vec<LateWakeUp> = all
         .iter()
         .zip(joined)
         .map(|((thread, one), stages)| LateWakeUp {
@@ -94,17 +94,17 @@ pub(crate) fn latest(
             occupants: GapOccupants::default(),
         })
         .collect();
-    say_who_ran(&mut told, &tids, events);
-    told.sort_by_key(|one| (Reverse(one.latency_ns), one.woke_ns));
-    told
+    say_who_ran(&mut reports, &tids, events);
+    reports.sort_by_key(|one| (Reverse(one.latency_ns), one.woke_ns));
+    reports
 }
 
 /// Notes who had the CPU between the expiry and the moment at which the thread saw the time.
-fn say_who_ran(told: &mut [LateWakeUp], tids: &BTreeMap<u32, u32>, events: &[KernelEvent]) {
+fn say_who_ran(reports: &mut [LateWakeUp], tids: &BTreeMap<u32, u32>, events: &[KernelEvent]) {
     let of_run: BTreeMap<u32, u32> = tids.iter().map(|(id, tid)| (*tid, *id)).collect();
-    let mut times: Vec<BTreeMap<Successor, u64>> = vec![BTreeMap::new(); told.len()];
+    let mut times: Vec<BTreeMap<Successor, u64>> = vec![BTreeMap::new(); reports.len()];
     let stages: Vec<(usize, WakeUp)> =
-        told.iter().enumerate().filter_map(|(place, one)| Some((place, one.stages?))).collect();
+        reports.iter().enumerate().filter_map(|(place, one)| Some((place, one.stages?))).collect();
     let mut who_ran = CpuOccupancy::new();
     let mut note = |slice: hourglass_infer::cpu_occupancy::Slice| {
         let Occupant::Thread(number) = slice.who else { return };
@@ -121,7 +121,7 @@ fn say_who_ran(told: &mut [LateWakeUp], tids: &BTreeMap<u32, u32>, events: &[Ker
     let last = stages.iter().map(|(_, up)| up.user_ns).max().unwrap_or(i64::MIN);
     events.iter().for_each(|event| who_ran.take(event, &mut note));
     who_ran.finish(last, note);
-    for (one, times) in told.iter_mut().zip(times) {
+    for (one, times) in reports.iter_mut().zip(times) {
         one.occupants =
             GapOccupants::from_shares(times.into_iter().map(|(who, ns)| OccupantShare { who, ns }));
     }
@@ -178,15 +178,15 @@ mod tests {
         .unwrap();
         let one = |woke_ns, late_ns| TimedWakeUp { woke_ns, latency_ns: late_ns };
         let wake_ups = BTreeMap::from([(3, vec![one(90 * US, 1), one(150 * US, 50_000)])]);
-        let told = latest(&[report.clone()], &wake_ups, &events, epoch_ns);
-        let lateness: Vec<u64> = told.iter().map(|one| one.latency_ns).collect();
+        let reports = latest(&[report.clone()], &wake_ups, &events, epoch_ns);
+        let lateness: Vec<u64> = reports.iter().map(|one| one.latency_ns).collect();
         assert_eq!(lateness, [50_000, 1]);
-        let stages = told[0].stages.unwrap().stages_ns();
+        let stages = reports[0].stages.unwrap().stages_ns();
         assert_eq!(stages, [10, 1, 1, 23, 15, 50].map(|us| us * US));
-        let ran: Vec<OccupantShare> = told[0].occupants.iter().collect();
+        let ran: Vec<OccupantShare> = reports[0].occupants.iter().collect();
         // From the expiry on, without the interrupt's 5 us.
         assert_eq!(ran, [OccupantShare { who: Successor::Kernel(812), ns: 30_000 }]);
-        assert_eq!((told[1].stages, told[1].occupants.longest()), (None, None));
+        assert_eq!((reports[1].stages, reports[1].occupants.longest()), (None, None));
         // Without the kernel's number nothing is joined.
         report.tid = None;
         assert!(latest(&[report], &wake_ups, &events, epoch_ns)[0].stages.is_none());

@@ -2,9 +2,9 @@
 //!
 //! Owns: running a specification and explaining its numbers ([`experiment`]), the same for a loop of
 //! the user's own ([`own_loop`]) and for spans of a program ([`spans`]), causes of gaps ([`causes`]), runs compared
-//! ([`compare`]), reading a kept run ([`open_run`]), runs of many nodes put together ([`fleet`]), limits that a run
-//! has to keep ([`gates`]), workload files ([`workload_file`]), sets of tasks read ([`task_input`]) and made threads
-//! of ([`task_threads`]).
+//! ([`compare`]), reading a run folder back ([`mod@open_run`]), runs of many nodes put together ([`fleet`]), limits
+//! that a run has to keep ([`gates`]), workload files ([`workload_file`]), sets of tasks ([`task_input`]) and threads
+//! made of them ([`task_threads`]).
 //! Must not: draw, print, or parse arguments.
 
 #![forbid(unsafe_code)]
@@ -57,7 +57,7 @@ mod worst_stacks;
 
 pub use causes::Explanation;
 pub use experiment::{ExperimentObserver, Finished, RunFailure, RunOptions, run};
-/// The rules by which a clock is chosen, and what a text is that is none.
+/// Policies for choosing a clock, and the error for an unknown policy name.
 pub use hourglass_clock::{
     SelectionPolicy as ClockPolicy,
     choice::UnknownPolicy as UnknownClockPolicy,

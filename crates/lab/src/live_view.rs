@@ -115,7 +115,7 @@ impl LastSample {
     }
 }
 
-/// Why a thread woke late that waited for a CPU for so long at most.
+/// Why a thread woke late that waited at most `waited_ns` for a CPU.
 fn of_wake_up(late_ns: u64, waited_ns: Option<u64>) -> Cause {
     match waited_ns {
         None => Cause::Unknown,

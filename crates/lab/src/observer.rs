@@ -11,13 +11,13 @@ pub trait ExperimentObserver {
     /// The run is about to begin. If not `ticking`, every CPU is measured and nothing may wake up
     /// until the end.
     fn started(&mut self, duration: Span, ticking: bool);
-    /// So much has passed; about ten times a second, if ticking.
+    /// `elapsed` of the run has passed; called about ten times a second, if the run ticks.
     fn tick(&mut self, elapsed: Span);
     /// Before the run begins: where it can be seen how the threads are doing.
     fn live_threads(&mut self, live_threads: &LiveThreads) {
         let _ = live_threads;
     }
-    /// Somebody asked by SIGUSR1 how the run goes, if the specification says that one may.
+    /// SIGUSR1 asked for the state of the run; only if the specification allows it.
     fn status_requested(&mut self, elapsed: Span) {
         let _ = elapsed;
     }

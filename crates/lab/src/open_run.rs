@@ -43,14 +43,14 @@ impl OpenRun {
         warnings.extend(warning.filter(|new| warnings.iter().all(|known| known.id != new.id)));
     }
 
-    /// Says that the log of latencies is damaged, or not this run's, where the latencies are there one by one
-    /// and nobody would miss it.
+    /// Warns that the log of latencies is damaged, or another run's. Needed where single latencies are stored: nothing
+    /// else would show the fault.
     fn log_warning(&self) -> Option<Warning> {
-        let told: Vec<(u32, u64)> = { &self.document.result.threads }
+        let counted: Vec<(u32, u64)> = { &self.document.result.threads }
             .iter()
             .filter_map(|thread| Some((thread.id, thread.latency?.count)))
             .collect();
-        if told.is_empty() {
+        if counted.is_empty() {
             return None;
         }
         let what = match self.folder.latencies() {
@@ -59,14 +59,14 @@ impl OpenRun {
                 let differs = |(id, count): &&(u32, u64)| {
                     logged.get(id).map_or(0, |histogram| histogram.len()) != *count
                 };
-                let (id, count) = told.iter().find(differs)?;
+                let (id, count) = counted.iter().find(differs)?;
                 let found = logged.get(id).map_or(0, |histogram| histogram.len());
                 format!(
                     "latency.hlog has {found} wake-ups of thread {id}, of {count} that were measured"
                 )
             }
         };
-        let single = told.iter().all(|(id, _)| self.has_single_latencies(*id).unwrap_or(false));
+        let single = counted.iter().all(|(id, _)| self.has_single_latencies(*id).unwrap_or(false));
         let instead = match single {
             true => "; the numbers shown are those of the manifest and of latency.parquet",
             false => "; the numbers shown are those of the manifest",
@@ -109,7 +109,7 @@ impl OpenRun {
         self.folder.intervals()
     }
 
-    /// What the kernel told by its trace events, in order of time; nothing if it was not traced.
+    /// The kernel's trace events, in order of time; nothing if it was not traced.
     ///
     /// # Errors
     /// They cannot be read; each may be the first that cannot.

@@ -6,9 +6,9 @@
 //! ```
 //! use hourglass_lab::own_loop::MeasuredLoop;
 //! use hourglass_lab::workload::LoopSpec;
-//! use hourglass_time::WorstInterval;
+//! use hourglass_time::Span;
 //!
-//! let mut own = MeasuredLoop::start(LoopSpec::every("control", WorstInterval::from_millis(2)), None)?;
+//! let mut own = MeasuredLoop::start(LoopSpec::every("control", Span::from_millis(2)), None)?;
 //! for _ in 0..5 {
 //!     own.begin_period();
 //!     // One step of the real work, with `own.check()` here and there.

@@ -1,6 +1,6 @@
 //! The reservations that a run makes, for each thread by itself: by the means that keeps them on this machine.
 //!
-//! Owns: which means, what became of it, and what a thread is told when it is refused one. Must not: enforce anything
+//! Owns: which means is taken, how it ended, and the error of a thread that is refused one. Must not: enforce anything
 //! (`reserve` does).
 
 use std::sync::{Mutex, PoisonError};
@@ -127,7 +127,7 @@ impl Reserver for KernelReserver {
     }
 }
 
-/// Nothing is raised that nobody would put back.
+/// No priority is raised without a guardian that would put it back.
 fn no_guardian() -> Refusal {
     Refusal {
         backend: BackendKind::User,
@@ -177,7 +177,7 @@ mod tests {
 
     use super::*;
 
-    fn told(facts: &AdmissionFacts) -> String {
+    fn remedy(facts: &AdmissionFacts) -> String {
         let (budget, period) = (Span::from_micros(3_100), Span::from_millis(8));
         let reservation = Reservation::new(budget, period, ReservationKind::Soft).unwrap();
         let refusal = Refusal {
@@ -225,8 +225,8 @@ mod tests {
         let root = AdmissionFacts { sys_nice: Some(true), ..AdmissionFacts::default() };
         let line = "reserve less; or a reserve in user space: hourglass reserve 3.1ms/8ms --soft --backend \
                     user -- COMMAND";
-        assert_eq!(told(&root), line);
+        assert_eq!(remedy(&root), line);
         let user = AdmissionFacts { sys_nice: Some(false), ..AdmissionFacts::default() };
-        assert_eq!(told(&user), "reserve less");
+        assert_eq!(remedy(&user), "reserve less");
     }
 }

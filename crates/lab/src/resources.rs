@@ -29,7 +29,7 @@ pub(crate) fn check_cpus(spec: &RunSpec, host: &Host) -> Result<(), RunFailure> 
     Ok(())
 }
 
-/// Locking more than this share of the memory would end in the kernel killing somebody.
+/// If more than this share of the memory were locked, the kernel would kill a process.
 const LOCKABLE: (u64, u64) = (3, 4);
 
 /// What a run takes beside its buffers, until its result is written: the trace's file has 15 MiB of columns at

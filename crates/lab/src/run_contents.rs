@@ -41,7 +41,7 @@ pub struct RunContents {
     pub wake_ups: BTreeMap<u32, Vec<TimedWakeUp>>,
     /// The latest of them all, the latest first.
     pub latest: Vec<LateWakeUp>,
-    /// What the kernel told, in order of time.
+    /// The kernel's events, in order of time.
     pub events: Vec<KernelEvent>,
     /// Spans of a program one by one, in order of their starts.
     pub spans: Vec<RecordedSpan>,
@@ -89,7 +89,7 @@ pub enum RunContentsError {
     },
 }
 
-/// Records and kernel events that are held in memory at a time. So many make a page of some 250 MB, which no
+/// Records and kernel events that are held in memory at a time. Ten million make a page of some 250 MB, which no
 /// browser shows well.
 const MOST_RECORDS: u64 = 10_000_000;
 
@@ -253,7 +253,7 @@ fn three_digits(number: u64) -> u64 {
     number / unit * unit
 }
 
-/// That so many records, of a run with `room` for so many, and so many events may be held in memory.
+/// Checks that these records, of a run with `room` for records, and these events fit into memory.
 fn check_size(
     rows: u64,
     room: u64,
@@ -317,14 +317,14 @@ mod tests {
     fn a_trace_that_no_memory_holds_is_refused_before_it_is_read() {
         let check = |rows, room, events| check_size(rows, room, events, |bytes| bytes < 1 << 30);
         assert!(check(300_000, 300_000, 1_000_000).is_ok());
-        let told = check(60_000_000, 300_000, 0).unwrap_err().to_string();
-        assert!(told.contains("60000000 records, and its manifest has room for 300000"), "{told}");
+        let text = check(60_000_000, 300_000, 0).unwrap_err().to_string();
+        assert!(text.contains("60000000 records, and its manifest has room for 300000"), "{text}");
         for (rows, events) in [(60_000_000, 0), (1, 10_000_000)] {
-            let told = check(rows, u64::MAX, events).unwrap_err().to_string();
-            assert!(told.contains("up to 10000000"), "{told}");
-            assert!(told.contains("--from TIME --to TIME"), "{told}");
+            let text = check(rows, u64::MAX, events).unwrap_err().to_string();
+            assert!(text.contains("up to 10000000"), "{text}");
+            assert!(text.contains("--from TIME --to TIME"), "{text}");
         }
-        let told = check(6_000_000, 6_000_000, 0).unwrap_err().to_string();
-        assert!(told.contains("take 1430 MiB of memory, more than there is"), "{told}");
+        let text = check(6_000_000, 6_000_000, 0).unwrap_err().to_string();
+        assert!(text.contains("take 1430 MiB of memory, more than there is"), "{text}");
     }
 }

@@ -1,4 +1,4 @@
-//! What the engine tells on its way to whoever watches a run.
+//! Passes the engine's progress on to the observer of a run.
 //!
 //! Owns: the order in which recordings of the kernel begin and end around it. Must not: decide what is
 //! recorded.

@@ -15,11 +15,10 @@ use hourglass_workload::{LiveThreads, Timeline};
 
 use crate::time_namespace::Offset;
 
-/// Room for each second of the run, bytes: a thousand switches, each told twice.
+/// Room for each second of the run, bytes: a thousand switches, each recorded twice.
 const BYTES_PER_SECOND: u64 = 64 << 10;
 
-/// Room where nobody knows how long it will take: for some minutes of a thread that waits a thousand times
-/// a second.
+/// Room for a run of unknown length, bytes: some minutes of a thread that waits a thousand times a second.
 const BYTES_WITHOUT_END: u64 = 16 << 20;
 
 /// How far a record may be off on the run's time line, ns: both clocks are read within less, twice, and the
@@ -171,7 +170,7 @@ impl SwitchSession {
 #[derive(Clone, Debug)]
 pub(crate) struct SwitchRecording {
     switches: Vec<Switch>,
-    /// `None` where there were more than was recorded and nobody knows how many.
+    /// `None` where some were not recorded and their number is unknown.
     lost: Option<u64>,
     refused: Option<PerfUnavailable>,
     first: Moment,
@@ -285,13 +284,13 @@ mod tests {
         let times: Vec<i64> = events.iter().map(|event| event.ns).collect();
         assert_eq!(times, [-1_000_000, 499_000_000, 999_000_000]);
         assert_eq!(events[1].ticks, 504_000_000);
-        let told: Vec<(u32, u32, u64)> = events.iter().map(|e| (e.a, e.b, e.value)).collect();
+        let switches: Vec<(u32, u32, u64)> = events.iter().map(|e| (e.a, e.b, e.value)).collect();
         let other = KernelEvent::UNTOLD;
-        assert_eq!(told, [(70, other, 0), (other, 70, 0), (70, other, 1)]);
+        assert_eq!(switches, [(70, other, 0), (other, 70, 0), (70, other, 1)]);
     }
 
     #[test]
-    fn what_is_missing_is_told_with_what_helps() {
+    fn what_is_missing_is_reported_with_a_remedy() {
         let moment = Moment::default();
         let of = |lost, refused| {
             SwitchRecording { switches: Vec::new(), lost, refused, first: moment, last: moment }

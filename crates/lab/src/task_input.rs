@@ -17,7 +17,7 @@ use thiserror::Error;
 use crate::workload_file::online_cpus;
 use crate::{RunContentsError, open_run};
 
-/// A file of tasks has at most so many bytes: 64 MiB. A thousand tasks take a tenth of one.
+/// Maximum size of a file of tasks, bytes: 64 MiB. A thousand tasks take a tenth of one MiB.
 pub const MOST_BYTES: u64 = 64 << 20;
 
 /// A format that tasks are read from.
@@ -157,7 +157,7 @@ pub enum InputError {
     Tasks { path: PathBuf, source: Box<TaskSetError> },
 }
 
-/// Reads a set of tasks; without `source`, the format is told by the content.
+/// Reads a set of tasks; without `source`, the content decides the format.
 ///
 /// # Errors
 /// The file cannot be read, or what it says is no set of tasks.
@@ -217,8 +217,7 @@ fn run_folder(path: &Path) -> Result<Input, InputError> {
 /// The standard input among paths.
 const STANDARD_INPUT: &str = "-";
 
-/// Where a program's open files are, among them the pipes that a shell makes for `<(COMMAND)`: these
-/// have somebody at the other end.
+/// Where a program's open files are, among them the pipes that a shell makes for `<(COMMAND)`: these have a writer.
 const OPEN_FILES: [&str; 3] = ["/dev/stdin", "/dev/fd", "/proc/self/fd"];
 
 /// The text of a file of at most [`MOST_BYTES`]; `-` is the standard input.
@@ -236,7 +235,7 @@ pub fn text(path: &Path) -> Result<String, InputError> {
         std::io::stdin().lock().take(most).read_to_end(&mut bytes).map_err(unreadable)?;
     } else {
         let open = OPEN_FILES.iter().any(|open| path.starts_with(open));
-        // Opening a pipe that nobody writes to would wait for ever.
+        // Opening a pipe without a writer would wait for ever.
         if !open && !std::fs::metadata(path).map_err(unreadable)?.is_file() {
             return Err(InputError::Special(path.to_owned()));
         }

@@ -50,7 +50,7 @@ pub struct RunRequest {
 }
 
 impl RunRequest {
-    /// A run of so long, with everything else as it is unless it is asked for otherwise.
+    /// Options for a run of this length; all others have their defaults.
     #[must_use]
     pub fn with_duration(duration: Span) -> RunRequest {
         RunRequest {

@@ -8,7 +8,7 @@ pub(crate) fn reading() -> UtcReading {
     stated(adjtimex::both_clocks(), adjtimex::discipline().ok())
 }
 
-/// What may be said; no bound where nobody synchronises the clock, or the kernel does not say.
+/// The time in UTC; without a bound where the clock is not synchronised, or the kernel does not say.
 fn stated(both: ClockPair, discipline: Option<Discipline>) -> UtcReading {
     let bound = discipline.filter(|found| found.synchronised);
     UtcReading {

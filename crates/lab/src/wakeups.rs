@@ -79,7 +79,7 @@ fn stages(joined: &[[i64; 6]]) -> Vec<WakeUpStage> {
         .collect()
 }
 
-/// The least of the sorted `lengths` that so many of a thousand do not exceed.
+/// The least of the sorted `lengths` that `of_a_thousand` of a thousand do not exceed.
 fn nearest(lengths: &[i64], of_a_thousand: usize) -> Option<i64> {
     let rank = lengths.len().checked_mul(of_a_thousand)?.div_ceil(1000);
     lengths.get(rank.saturating_sub(1)).copied()

@@ -133,7 +133,7 @@ pub fn check_cpus(wanted: &CpuSet, online: Option<&CpuSet>) -> Result<(), NoSuch
 /// Reads a priority: the policy, and whether it is one of the paper's eight names.
 ///
 /// # Errors
-/// It is none.
+/// The text is no priority.
 pub fn read_priority(
     text: &str,
 ) -> Result<(Policy, bool), hourglass_model::policy::ParsePolicyError> {
@@ -208,7 +208,7 @@ pub fn parse(
     source.file(keys)
 }
 
-/// What helps if somebody gives a file of tasks, which other commands read.
+/// The remedy where the file holds tasks, which other commands read.
 fn of_tasks(text: &str) -> Option<&'static str> {
     text.lines().any(|line| line.trim_start().starts_with("[[task]]")).then_some(
         "this is a file of tasks, and a workload file has threads; `hourglass predict` runs tasks, \

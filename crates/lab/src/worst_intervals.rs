@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use hourglass_model::Interval;
 
-/// So many of each.
+/// How many intervals of each kind are reported.
 const WORST: usize = 5;
 
 /// A gap or wake-up, ns from the run's start.

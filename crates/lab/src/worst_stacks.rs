@@ -140,12 +140,12 @@ mod tests {
         ];
         let names = BTreeMap::from([(9, "stress".to_owned())]);
         let tids = BTreeMap::from([(3, 70)]);
-        let told = reports(&[gap, before], &tids, events.into_iter(), stacks.into_iter(), &names);
-        assert_eq!(told.len(), 1, "{told:?}");
+        let found = reports(&[gap, before], &tids, events.into_iter(), stacks.into_iter(), &names);
+        assert_eq!(found.len(), 1, "{found:?}");
         let seen: Vec<_> =
-            told[0].stacks.iter().map(|s| (s.moment.as_str(), s.at_ns, s.tid)).collect();
+            found[0].stacks.iter().map(|s| (s.moment.as_str(), s.at_ns, s.tid)).collect();
         assert_eq!(seen, [("taken", 2_100, 70), ("given", 890_200, 9)]);
-        assert_eq!(told[0].stacks[1].name.as_deref(), Some("stress"));
-        assert_eq!((told[0].length_ns, told[0].at_ns), (899_000, 900_000));
+        assert_eq!(found[0].stacks[1].name.as_deref(), Some("stress"));
+        assert_eq!((found[0].length_ns, found[0].at_ns), (899_000, 900_000));
     }
 }

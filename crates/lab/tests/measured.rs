@@ -160,13 +160,13 @@ fn gaps_in_which_another_thread_ran_were_switches() {
         assert!(counted <= account, "thread {}: {counted} of {account}", thread.id);
     }
     assert!(switched >= 5, "{switched}");
-    // Two interruptions in a row may be told in one.
+    // Two interruptions in a row may be reported as one.
     assert!(witnessed * 10 >= switched * 9, "{witnessed} of {switched}");
     let tids: Vec<u32> = finished.document.result.threads.iter().filter_map(|t| t.tid).collect();
     assert!(matches!(tids[..], [a, b] if a != b));
-    let told = &finished.document.manifest.evidence;
-    assert!(told.iter().any(|facts| facts.source == EvidenceFacts::COUNTERS && facts.used));
-    assert!(told.iter().all(|facts| facts.used || !facts.found.is_empty()));
+    let evidence = &finished.document.manifest.evidence;
+    assert!(evidence.iter().any(|facts| facts.source == EvidenceFacts::COUNTERS && facts.used));
+    assert!(evidence.iter().all(|facts| facts.used || !facts.found.is_empty()));
 }
 
 /// A host that has the CPU while clocks are compared makes records fall beside their gaps: the best of so
@@ -183,8 +183,8 @@ fn recorded_switches_lie_outside_the_intervals() {
         let path = folder.path().join(number.to_string());
         let finished =
             run_in(spec(300, vec![thread("PERIODIC 1ms 10ms")]), Some(path.clone())).unwrap();
-        let told = &finished.document.manifest.evidence;
-        let perf = told.iter().find(|facts| facts.source == EvidenceFacts::PERF).unwrap();
+        let evidence = &finished.document.manifest.evidence;
+        let perf = evidence.iter().find(|facts| facts.source == EvidenceFacts::PERF).unwrap();
         let events: Vec<KernelEvent> = finished.kernel_events().collect();
         if !perf.used {
             assert!(events.is_empty() && !perf.found.is_empty());
@@ -225,8 +225,8 @@ fn records_of_switches_are_evidence_in_own_loops_too() {
 
 /// What was found, where that are not the waits.
 fn too_few_recorded(finished: &Finished) -> Option<Vec<AttributedGap>> {
-    let told = &finished.document.manifest.evidence;
-    let perf = told.iter().find(|facts| facts.source == EvidenceFacts::PERF).unwrap();
+    let evidence = &finished.document.manifest.evidence;
+    let perf = evidence.iter().find(|facts| facts.source == EvidenceFacts::PERF).unwrap();
     if !perf.used {
         eprintln!("not allowed here: {}", perf.found);
         return None;
@@ -280,8 +280,8 @@ fn a_folder_whose_clock_drifted_says_so() {
     manifest["result"]["causes"] = serde_json::json!([]);
     std::fs::write(&path, manifest.to_string()).unwrap();
     let mut recalled = open_run(&folder).unwrap();
-    let told = recalled.document.result.warnings.iter().filter(is_drift).count();
-    assert_eq!(told, 1);
+    let warnings = recalled.document.result.warnings.iter().filter(is_drift).count();
+    assert_eq!(warnings, 1);
     recalled.find_causes();
     let contents = recalled.contents().unwrap();
     assert_eq!(contents.intervals, finished.intervals().collect::<Vec<_>>());
@@ -495,8 +495,8 @@ fn long_gaps_have_causes_beyond_a_full_trace() {
         let switches = result.causes.iter().find(|cause| cause.cause == preempted);
         // Turns of some milliseconds; the trace has the first or last eight records.
         assert!(switches.is_some_and(|cause| cause.count >= 10), "{:?}", result.causes);
-        let told = result.warnings.iter().find(|warning| warning.id == "records-dropped");
-        assert!(told.is_some_and(|warning| warning.text.contains("causes cover all gaps of")));
+        let warning = result.warnings.iter().find(|warning| warning.id == "records-dropped");
+        assert!(warning.is_some_and(|warning| warning.text.contains("causes cover all gaps of")));
     }
 }
 
@@ -519,8 +519,8 @@ fn inferences_of_two_threads_on_a_cpu() {
     let found = switches(finished.intervals());
     assert!(found.iter().all(|switch| switch.kind == SwitchKind::Involuntary));
     let fastest = found.iter().map(|switch| switch.gap_ns).min();
-    let told = find("switch_cost_involuntary", "fastest").map(|cost| cost.value as u64);
-    assert_eq!(told, fastest);
+    let reported = find("switch_cost_involuntary", "fastest").map(|cost| cost.value as u64);
+    assert_eq!(reported, fastest);
     let rate = find("switches", "rate").map_or(0.0, |rate| rate.value);
     assert!((rate * 0.4 - found.len() as f64).abs() < 1.5, "{rate} a second, {}", found.len());
     assert!(find("switch_cost_voluntary", "fastest").is_none());

@@ -52,7 +52,7 @@ impl Stop {
         Stop { code, lines }
     }
 
-    /// What the shell is told.
+    /// The exit code for the shell.
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.code)
     }

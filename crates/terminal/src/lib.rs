@@ -55,7 +55,7 @@ fn explain(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(exit::MACHINE)
 }
 
-/// Whether writing failed because nobody reads any more (`hourglass ... | head`).
+/// Whether writing failed because the reader closed the pipe (`hourglass ... | head`).
 #[must_use]
 pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {

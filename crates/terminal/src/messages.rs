@@ -8,7 +8,7 @@ use hourglass_model::document::{Premise, Warning};
 /// or break the line do not get through.
 pub fn say(line: &str) {
     let line: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    // If stderr is closed there is nobody left to be told.
+    // A closed stderr leaves no place to report the error.
     let _ = writeln!(io::stderr(), "hourglass: {line}");
 }
 

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use hourglass_report::text::Style;
 use serde::Serialize;
 
-/// That nobody reads any more is no failure.
+/// A closed pipe is no failure.
 ///
 /// # Errors
 /// Any other of `printed`.
@@ -67,6 +67,6 @@ pub fn style_of_stderr() -> Style {
 
 /// Writes a text to stderr: what a command that has stdout for itself says.
 pub fn to_stderr(text: &str) {
-    // If stderr is closed there is nobody left to be told.
+    // A closed stderr leaves no place to report the error.
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }

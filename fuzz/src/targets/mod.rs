@@ -41,7 +41,7 @@ fn no_examples() -> Vec<Vec<u8>> {
     Vec::new()
 }
 
-/// A target that takes texts; bytes that are none have one answer.
+/// A target that takes texts; all bytes that are no UTF-8 have one answer.
 fn of_text(take: impl Fn(&str) -> Answer + 'static) -> Body {
     Box::new(move |bytes| text(bytes).map_or(0, &take))
 }

@@ -147,15 +147,15 @@ fn progress() -> Body {
             word.begin(1_000_000);
             let done = word.done_ns();
             assert!(done <= 1_000_000, "{done} of 1000000 ns");
-            let told =
+            let reported =
                 (word.begun_ns().is_some(), word.is_silent(), word.is_idle(), word.has_ended());
             answer = answer.rotate_left(3)
-                ^ u64::from(told.0)
-                ^ u64::from(told.1) << 1
+                ^ u64::from(reported.0)
+                ^ u64::from(reported.1) << 1
                 ^ (done % 7) << 2;
         }
         file.write_all_at(&bytes[..bytes.len().min(128)], 0).expect("a page can be written");
-        let (told, opened, grid) = (page.was_reported(), page.was_opened(), page.grid());
+        let (read, opened, grid) = (page.was_reported(), page.was_opened(), page.grid());
         let again = ProgressPage::open(&page.path());
         if again.is_ok() {
             let mut writer = Progress::on(page);
@@ -164,7 +164,7 @@ fn progress() -> Body {
             writer.report(1, 2);
             let _ = writer.job();
         }
-        answer ^ u64::from(told) << 9 ^ u64::from(opened) << 10 ^ u64::from(grid.is_some()) << 11
+        answer ^ u64::from(read) << 9 ^ u64::from(opened) << 10 ^ u64::from(grid.is_some()) << 11
     })
 }
 

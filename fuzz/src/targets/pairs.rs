@@ -58,12 +58,12 @@ fn play<B: PriorityStructure>(bytes: &[u8]) -> Vec<String> {
     let mut queue: Queue<Sim, u64, B> = Queue::new();
     let mut handles: Vec<Handle> = Vec::new();
     let mut now: Instant<Sim> = Instant::ZERO;
-    let mut told = Vec::new();
-    while let Some(order) = orders.next().filter(|_| told.len() < MOST_ORDERS) {
+    let mut rows = Vec::new();
+    while let Some(order) = orders.next().filter(|_| rows.len() < MOST_ORDERS) {
         let at = orders.between(0, 255) as usize % handles.len().max(1);
         let line = match (order % 8, handles.get(at).copied()) {
             (0 | 1, _) | (_, None) => {
-                let made = queue.create(told.len() as u64);
+                let made = queue.create(rows.len() as u64);
                 handles.extend(made.ok());
                 format!("{made:?}")
             }
@@ -83,9 +83,9 @@ fn play<B: PriorityStructure>(bytes: &[u8]) -> Vec<String> {
                 format!("{fired:?}")
             }
         };
-        told.push(format!("{line} {:?} {} {}", queue.next_expiry(), queue.armed(), queue.timers()));
+        rows.push(format!("{line} {:?} {} {}", queue.next_expiry(), queue.armed(), queue.timers()));
     }
-    told
+    rows
 }
 
 pub(super) const QUEUE: Target = Target {

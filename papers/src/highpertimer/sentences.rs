@@ -67,7 +67,7 @@ pub(super) fn os_against_tsc(here: &LocalReads) -> String {
     }
 }
 
-/// The HPET against the thesis' one, or that there is none.
+/// The HPET against the thesis' one, or that the machine has no HPET.
 pub(super) fn hpet(here: &LocalReads) -> String {
     match here.costs(ReadMethod::Hpet).zip(here.printed_mean_ns(ReadMethod::Hpet)) {
         Some((hpet, printed)) => format!(

@@ -100,7 +100,7 @@ pub(super) const ROUNDS: f64 = 100_000.0;
 pub(super) struct Totals {
     pub(super) real: f64,
     pub(super) cpu: f64,
-    /// In user and in system mode, where that is told.
+    /// In user and in system mode, where that is reported.
     pub(super) split: Option<(f64, f64)>,
     /// Sleeps behind it.
     pub(super) sleeps: u64,
@@ -209,7 +209,7 @@ pub(super) fn row(
     }
 }
 
-/// A number for a sentence, or that there is none.
+/// A number for a sentence, or words for a missing one.
 pub(super) fn said(ns: Option<f64>) -> String {
     ns.map_or("nothing measured".into(), super::sentences::time)
 }

@@ -59,7 +59,7 @@ fn row(table: &PaperTable, name: &str) -> (Option<f64>, f64) {
     (row.paper, row.measured.unwrap_or_else(|| panic!("{row:?}")))
 }
 
-/// Every table has its rows, measured, under conditions that are told; every text is whole.
+/// Every table has its rows, measured, under conditions that are given; every text is whole.
 #[test]
 fn every_table_of_chapter_5_is_complete() {
     for (measured, id) in all().iter().zip(1..) {

@@ -128,7 +128,7 @@ fn explain(slept: &SweepTable) -> String {
 /// Ways of Figure 5.6: the thesis' and busy waiting as there, and ours.
 const SHOWN: [SleepMethod; 3] = [SleepMethod::Thesis, SleepMethod::Busy, SleepMethod::Learned];
 
-/// Figure 5.6: so many sleeps by each way, in turns. `None` if `stopped` said so.
+/// Figure 5.6: sleeps by each way, in turns. `None` if `stopped` ended it.
 pub(super) fn figure(
     machine: &mut impl BlockSleeper,
     count: usize,

@@ -145,7 +145,7 @@ fn figure(curves: Vec<Curve>) -> Curves {
 mod tests {
     use super::*;
 
-    /// Every gap is in a column, and what was set aside is told.
+    /// Every gap is in a column, and gaps that were set aside are reported.
     #[test]
     fn a_histogram_counts_every_gap() {
         let switch = |gap_ns| Switch {

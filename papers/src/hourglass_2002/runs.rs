@@ -174,7 +174,7 @@ pub(super) fn others(finished: &Finished) -> Option<String> {
     })
 }
 
-/// A row of a number that was inferred, in a unit of so many of the inference's.
+/// A row of a number that was inferred, converted from the unit of the inference.
 pub(super) fn row(
     name: &str,
     paper: Option<f64>,
@@ -305,7 +305,7 @@ mod tests {
         assert!(thread("PERIODIC", "RTHIGH", "HR", 0).is_err());
     }
 
-    /// A segment keeps as much of the trace on both sides as it is long.
+    /// A segment keeps its own length of the trace on both sides.
     #[test]
     fn a_segment_and_what_lies_around_it() {
         let interval = |start_ns| Interval {

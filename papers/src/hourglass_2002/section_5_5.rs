@@ -341,7 +341,7 @@ mod tests {
         assert_eq!(file, tasks(CASES[0].video_ms, 0, CASES[0].timer));
     }
 
-    /// A document of a run in which video missed so many.
+    /// A document of a run in which video missed `missed` deadlines.
     fn run_with(missed: u64) -> PredictDocument {
         let mut document =
             predict::predict(request(tasks(17, 0, "HR"), None), &mut ()).unwrap().document;

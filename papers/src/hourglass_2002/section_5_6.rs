@@ -37,7 +37,7 @@ struct Case {
     paper: Option<[(u64, u64); 2]>,
 }
 
-/// The two runs of the section; one with as much to spare as virtual machines need; and what the section
+/// The two runs of the section; one with the margin that virtual machines need; and what the section
 /// says it would have done for a real application.
 const CASES: [Case; 4] = [
     Case {

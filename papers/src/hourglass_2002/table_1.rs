@@ -171,7 +171,7 @@ mod tests {
 
     /// A machine that refuses has every row, with the reason.
     #[test]
-    fn what_is_refused_is_told() {
+    fn refusals_are_reported() {
         let rows = timer_rows("RTC", MeasurementKind::Emulated, Err("no privilege"));
         assert!(rows.iter().all(|row| row.missing.as_deref() == Some("no privilege")));
         assert!(way(&Path::Veth).is_none());

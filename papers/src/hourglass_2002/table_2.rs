@@ -131,7 +131,7 @@ fn measure_line(
     }
 }
 
-/// Counts for so long; `None` if it was stopped.
+/// Counts for a given time; `None` if it was stopped.
 fn count_for(
     duration: Span,
     counter: &dyn Fn() -> u64,

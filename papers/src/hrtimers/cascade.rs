@@ -72,8 +72,8 @@ impl CascadeRun {
     }
 }
 
-/// Arms so many timers in an empty structure, removes some, and looks at it every tick until all are
-/// past. `None` if `stopped` said so, or if the structure refused a timer.
+/// Arms timers in an empty structure, removes some, and polls it every tick until all have expired. `None` if
+/// `stopped` ended it, or if the structure refused a timer.
 pub(super) fn run(
     kind: Kind,
     timers: u64,
@@ -125,7 +125,7 @@ fn nanos(watch: Watch) -> u64 {
     u64::try_from(watch.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// All structures with so many timers, in turns, `rounds` times.
+/// All structures with one number of timers, in turns, `rounds` times.
 fn turns(
     timers: u64,
     cancelled: u64,

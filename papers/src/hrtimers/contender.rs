@@ -24,7 +24,7 @@ pub(super) trait TimerStructure {
     /// Takes a timer away before it expires.
     fn remove(&mut self, timer: Handle) -> Result<(), QueueError>;
 
-    /// Looks at it once; fired timers are told, and gone.
+    /// Polls once; reports expired timers to `fired` and removes them.
     fn poll(&mut self, now: Instant<Sim>, fired: &mut dyn FnMut(ExpiredEntry<Sim>)) -> PollCounts;
 
     /// Finds the next expiry; how many entries and timers were looked at, where that is counted.

@@ -65,8 +65,8 @@ impl GranularityRun {
     }
 }
 
-/// Arms and removes timeouts for so many milliseconds, and looks at the structure in each of them
-/// and until all are past. `None` if `stopped` said so, or if the structure refused a timeout.
+/// Arms and removes timeouts for some milliseconds, and polls the structure in each of them and until all have
+/// expired. `None` if `stopped` ended it, or if the structure refused a timeout.
 pub(super) fn run(
     kind: Kind,
     tick: Span,

@@ -39,7 +39,7 @@ impl Probe {
         Some(Probe { wheel, timer })
     }
 
-    /// Array and entry of a timer so many ticks ahead; `None` if the wheel refuses it.
+    /// Array and entry of a timer that expires after `ticks`; `None` if the wheel refuses it.
     fn place(&mut self, ticks: u64) -> Option<(u32, u32)> {
         let since = TICK.checked_mul(i64::try_from(ticks).ok()?)?;
         self.wheel.arm(self.timer, Instant::from_zero(since)).ok()?;

@@ -1,7 +1,7 @@
 //! A TCP stream at full speed, received on the CPU that is measured (section 5.4).
 //!
 //! The sender runs on other CPUs, the receiver on the measured one. Between them lies a pair of virtual
-//! Ethernet devices, each in a network namespace of its own, and the kernel is told to process what comes in
+//! Ethernet devices, each in a network namespace of its own, and the kernel is set to process what comes in
 //! on the measured CPU: it does so in an interrupt from the sender's CPU, as for a network card. Where
 //! namespaces are refused, the stream goes over the loopback device instead: there the kernel receives on the
 //! sender's CPU, so that only the receiver's system calls are left of the load.
@@ -77,13 +77,13 @@ impl NetworkLoad {
         let apart = path == Path::Veth;
         let (to_receiver, from_sender) = channel();
         let (to_sender, from_receiver) = channel();
-        let (told, tellings) = channel();
+        let (errors, failures) = channel();
         let (stop, received) = (Arc::clone(&ends.stop), Arc::clone(&ends.received));
         let mut load = NetworkLoad { stop, received, threads: Vec::new(), path };
-        let (own, told_too) = (ends.clone(), told.clone());
-        load.start("load-in", told, move || receive(&own, apart, &from_sender, &to_sender))?;
-        load.start("load-out", told_too, move || send(&ends, apart, &to_receiver, &from_receiver))?;
-        load.await_data(&tellings)?;
+        let (own, sender) = (ends.clone(), errors.clone());
+        load.start("load-in", errors, move || receive(&own, apart, &from_sender, &to_sender))?;
+        load.start("load-out", sender, move || send(&ends, apart, &to_receiver, &from_receiver))?;
+        load.await_data(&failures)?;
         Ok(load)
     }
 
@@ -91,14 +91,13 @@ impl NetworkLoad {
     fn start(
         &mut self,
         name: &str,
-        told: Sender<String>,
+        errors: Sender<String>,
         end: impl FnOnce() -> Result<(), String> + Send + 'static,
     ) -> Result<(), String> {
         let life = move || {
             if let Err(why) = end() {
-                // Nobody listens once data flow: then the load has ended early, which the
-                // throughput shows.
-                let _ = told.send(why);
+                // Once data flow, no error is received any more: the load has ended early, which the throughput shows.
+                let _ = errors.send(why);
             }
         };
         let builder = thread::Builder::new().name(name.to_owned());
@@ -107,10 +106,10 @@ impl NetworkLoad {
         Ok(())
     }
 
-    fn await_data(&self, tellings: &Receiver<String>) -> Result<(), String> {
+    fn await_data(&self, failures: &Receiver<String>) -> Result<(), String> {
         let begin = Instant::now();
         while self.received_bytes() == 0 {
-            if let Ok(why) = tellings.recv_timeout(Duration::from_millis(2)) {
+            if let Ok(why) = failures.recv_timeout(Duration::from_millis(2)) {
                 return Err(why);
             }
             if begin.elapsed() > PATIENCE {

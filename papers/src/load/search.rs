@@ -14,12 +14,12 @@ use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::thread::set_affinity;
 
 /// The tree: folders, files in each, and bytes of a file; 32 MiB together. The paper's had 900 MB, which a
-/// measurement should not need of somebody's disk.
+/// measurement should not need of a user's disk.
 const FOLDERS: usize = 64;
 const FILES: usize = 32;
 const BYTES: usize = 16 << 10;
 
-/// Of so many folders, one is written anew in each round and brought to the disk, since files that are only
+/// One folder in `REWRITTEN` is written anew in each round and brought to the disk, since files that are only
 /// read come from memory.
 const REWRITTEN: usize = 16;
 
@@ -29,15 +29,15 @@ const NEEDLE: &[u8] = b"hourglass!";
 /// How trees are called; behind it stand the process and a number.
 const NAME: &str = "hourglass-search-";
 
-/// A tree that nobody holds may still be about to be held for so long after it was made.
+/// For this time after it was made, a tree without a lock may still be about to be locked.
 const YOUNG: Duration = Duration::from_secs(60);
 
 /// A search that begins anew at its end, until this is dropped; then the tree is removed.
 #[derive(Debug)]
 pub struct SearchLoad {
     root: PathBuf,
-    /// Locked for as long as the process lives, however it ends: a tree that nobody has locked is removed
-    /// by whoever makes the next one.
+    /// Locked for as long as the process lives, however it ends: the process that makes the next tree removes trees
+    /// without a lock.
     _held: File,
     stop: Arc<AtomicBool>,
     searched: Arc<AtomicU64>,
@@ -107,7 +107,7 @@ fn hold(root: &Path) -> io::Result<File> {
     Ok(held)
 }
 
-/// Removes trees of processes that were killed: our own ones, which nobody has locked.
+/// Removes trees of processes that were killed: our own trees without a lock.
 fn remove_abandoned(home: &Path, young: Duration) {
     let Ok(own) = fs::metadata("/proc/self") else { return };
     let entries = fs::read_dir(home).into_iter().flatten().flatten();
@@ -216,7 +216,7 @@ mod tests {
         assert!(!held.exists() && other.join("0").is_dir());
     }
 
-    /// A tree that is there already is somebody else's.
+    /// A tree that is there already belongs to another process.
     #[test]
     fn nothing_of_others_is_touched() {
         let home = tempfile::tempdir().unwrap();

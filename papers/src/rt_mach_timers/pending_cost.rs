@@ -172,7 +172,7 @@ impl PendingQueue for FilledKernel {
     }
 }
 
-/// What arming behind so many took, or why it could not be done.
+/// The number of pending timers, and the cost of arming behind them or why it could not be measured.
 type PendingCost = (usize, Result<Batches, String>);
 
 fn behind(

@@ -63,7 +63,7 @@ pub(super) struct ServiceTimers {
 }
 
 impl ServiceTimers {
-    /// A service of its own, with room for so many timers.
+    /// A service of its own, with room for `timers`.
     pub(super) fn with_room(timers: usize) -> Result<ServiceTimers, String> {
         Ok(ServiceTimers {
             timers: Vec::with_capacity(timers),
@@ -131,7 +131,7 @@ pub(super) struct ServicePort {
 /// Messages that a port has room for; one at a time is read.
 const ROOM: usize = 64;
 
-/// A message is waited for at most so long before the thread looks whether it is to stop.
+/// The thread waits at most this long for a message before it checks whether it is to stop.
 const LOOK: Span = Span::SECOND;
 
 impl ServicePort {
@@ -156,7 +156,7 @@ impl Waker for ServicePort {
         Ok(WaitEnd::Woken)
     }
 
-    /// What the message says: it stands for the expiry waited for and so many after it.
+    /// Timer overruns of the message: expirations after the one that was waited for.
     fn passed(&mut self, _: u64, _: u64, _: u64) -> io::Result<u64> {
         Ok(self.overruns)
     }

@@ -35,7 +35,7 @@ impl TimerKind {
         }
     }
 
-    /// Nothing but room for so many timers.
+    /// Opens the kind with room for `timers`, without any timer.
     pub(super) fn open(self, timers: usize) -> Result<Box<dyn TimerOperations>, String> {
         Ok(match self {
             TimerKind::Posix => Box::new(PosixTimers(Vec::with_capacity(timers))),

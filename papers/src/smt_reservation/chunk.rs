@@ -2,8 +2,8 @@
 //!
 //! Owns: measuring chunks, running them. Must not: know who shares the CPU, read progress.
 //!
-//! On hardware threads of one core a chunk is so many steps: what makes it slow is what is to be found
-//! out. Where contention is emulated it is so much time instead, since a host changes a machine's speed
+//! On hardware threads of one core a chunk is a number of steps: what makes it slow is what is to be found
+//! out. Where contention is emulated it is a length of time instead, since a host changes a machine's speed
 //! from one moment to the next, by more than what jobs leave of their reservation: then no job would be of
 //! known length, and contention that is not emulated would be taken for contention that is.
 
@@ -74,12 +74,11 @@ impl Chunk {
     }
 }
 
-/// A piece that takes more than so many times as long as usual was interrupted. Beside a busy sibling that
-/// belongs to a host, it takes up to some two times as long.
+/// A piece that takes more than this multiple of its usual time was interrupted. Beside a busy sibling that
+/// belongs to a host, it takes up to some two times its usual time.
 const MOST: u64 = 4;
 
-/// What a piece is worth that usually takes `usual`, ns: what it took, unless that is so much that
-/// it was interrupted.
+/// What a piece is worth that usually takes `usual`, ns: what it took, unless it was interrupted.
 fn worth(took: u64, usual: u64) -> u64 {
     if took <= usual.saturating_mul(MOST) { took } else { usual }
 }
@@ -89,7 +88,7 @@ mod tests {
     use super::super::workloads::WordLookup;
     use super::*;
 
-    /// An interruption is nobody's work.
+    /// An interruption does not count as work.
     #[test]
     fn interruptions_are_worth_nothing() {
         assert_eq!(

@@ -54,7 +54,7 @@ impl CoRunner {
     }
 }
 
-/// So many hundredths.
+/// `percent` hundredths.
 pub(super) fn hundredths(percent: u64) -> Fraction {
     Fraction::new(percent, 100).unwrap_or(Fraction::ONE)
 }

@@ -3,8 +3,8 @@
 //! Owns: heart beats, and the waiting that makes a thread slow while another's heart beats. Must not:
 //! compute, measure.
 //!
-//! Whoever takes part works in chunks of some microseconds. After each it writes the time into its word,
-//! its heart beat, and looks at the words of those on other CPUs of the core. If one is fresh, both ran
+//! Each thread works in chunks of some microseconds. After each chunk it writes the time into its word,
+//! its heart beat, and reads the words of the threads on other CPUs of the core. If one is fresh, both ran
 //! at the same time: then it spins, its heart still beating, for as long as makes the chunk's rate the one
 //! that is asked for. So both sides are slowed, and within some microseconds after one stops the other has
 //! its full speed. What is not emulated: that contention changes from one instruction to the next, and
@@ -33,7 +33,7 @@ pub(super) const WORDS: usize = PARTIES * STRIDE;
 /// Length of a chunk, about, ns.
 pub(super) const CHUNK_NS: u64 = 5_000;
 
-/// A heart beat is fresh for so long, ns: some chunks.
+/// Time for which a heart beat is fresh, ns: some chunks.
 const FRESH_NS: u64 = 15_000;
 
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +78,7 @@ impl<'a> Participant<'a> {
     }
 
     /// A chunk is done that takes `chunk_ns` on a CPU that is not shared. Returns when it would be done
-    /// on one that is; the time at which it was really done, later by what waiting took too long: somebody
+    /// on one that is; the time at which it was really done, later by what waiting took too long: another thread
     /// had the CPU.
     #[inline]
     pub(super) fn after(&self, chunk_ns: u64) -> u64 {
@@ -95,7 +95,7 @@ impl<'a> Participant<'a> {
             }
         }
         if let Some(word) = self.word(self.own, DONE) {
-            // Nobody else writes it.
+            // No other thread writes it.
             word.store(word.load(Ordering::Relaxed).wrapping_add(chunk_ns), Ordering::Release);
         }
         done + now.saturating_sub(end)
@@ -120,7 +120,7 @@ mod tests {
         (0..WORDS).map(|_| AtomicU64::new(0)).collect()
     }
 
-    /// Beside nobody no time is lost to anything; whoever rests is nobody.
+    /// Without a co-runner no time is lost; a thread that rests is no co-runner.
     #[test]
     fn alone_there_is_no_contention() {
         let words = words();

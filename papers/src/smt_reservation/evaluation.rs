@@ -82,7 +82,7 @@ pub(super) struct SubjectRuns {
 }
 
 impl SubjectRuns {
-    /// A way's outcome on this machine, or why there is none.
+    /// A way's outcome on this machine, or why it could not be measured.
     pub(super) fn here(&self, way: SmtMethod) -> Option<&Result<ProcessOutcome, String>> {
         self.here.iter().find(|(own, _)| *own == way).map(|(_, found)| found)
     }

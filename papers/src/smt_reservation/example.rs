@@ -117,7 +117,7 @@ impl Log {
 
 fn simulate(policy: SmtPolicy) -> Result<(SmtOutcome, Log), String> {
     let mut log = Log::default();
-    // A job that ends with the horizon is told.
+    // A job that ends with the horizon is reported.
     let settings = SimSettings::until(DEADLINE);
     let outcome =
         smt::run(&system(), policy, settings, &mut log).map_err(|error| error.to_string())?;

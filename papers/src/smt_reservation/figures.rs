@@ -17,7 +17,7 @@ use super::test_host::SmtTestHost;
 /// Nanoseconds in a millisecond.
 const MS: f64 = 1e6;
 
-/// How numbers of a machine are found, also of one that cannot be had: beside nobody there is nothing to
+/// How numbers of a machine are found, also of one that cannot be had: without co-runners there is nothing to
 /// emulate.
 pub(super) fn how(rig: &Result<SmtTestHost, String>, subject: Scenario) -> MeasurementKind {
     match rig {

@@ -26,7 +26,7 @@ pub(super) struct LoopResult {
 pub(super) struct Loop<'a> {
     pub(super) jobs: &'a ProcessJobs,
     /// Whether the monitor goes by what the jobs tell.
-    pub(super) told: bool,
+    pub(super) reported: bool,
     pub(super) pace: Participant<'a>,
     pub(super) account: ThreadAccounting,
     pub(super) progress: Progress,
@@ -85,9 +85,9 @@ impl Loop<'_> {
         Some(LoopResult { done, best_effort_ns: others().saturating_sub(before) })
     }
 
-    /// Does a job, and says what came of it. What it needed by itself is what the kernel charges it for,
-    /// without what is emulated; a job that tells its progress needs as much as makes true what it told: that
-    /// what is left takes no more than its share of what is reserved.
+    /// Does a job, and returns its outcome. What it needed by itself is what the kernel charges it for, without what is
+    /// emulated; a job that reports its progress needs the time that makes its reports true: the remaining part takes
+    /// no more than its share of what is reserved.
     fn timed(
         &mut self,
         job: &[JobPhase],
@@ -102,7 +102,7 @@ impl Loop<'_> {
         let after = thread::counters();
         let response_ns = end - release;
         let others_ns = went.waited_ns.saturating_add(went.taken_ns);
-        let ahead_ns = if self.told { went.ahead_ns } else { 0 };
+        let ahead_ns = if self.reported { went.ahead_ns } else { 0 };
         let (felt, left) = went.felt;
         FinishedJob {
             period,
@@ -138,7 +138,7 @@ impl Loop<'_> {
                 went.own_ns += end.saturating_sub(began);
                 left = left.saturating_sub(this);
                 done += this;
-                if phase.told && done < total {
+                if phase.reported && done < total {
                     self.progress.report(done, total);
                     let ahead_ns = self.promised(done, total).saturating_sub(went.own_ns);
                     went.ahead_ns = went.ahead_ns.max(ahead_ns);
@@ -166,7 +166,7 @@ impl Loop<'_> {
         u64::try_from(share).unwrap_or(u64::MAX)
     }
 
-    /// What became of the time since `read`, with a gap in it of so many ns: what others of this kernel do not have of a gap
+    /// How the time since `read` was used, with a gap in it, ns: the part of a gap that no thread of this kernel had
     /// is a host's, and so is what the kernel says that the host stole.
     fn span(
         &self,

@@ -1,6 +1,6 @@
 //! The real-time processes of the paper, as jobs of known length.
 //!
-//! Owns: what each job computes, for how long, and what of it is told. Must not: run it.
+//! Owns: what each job computes, for how long, and which progress it reports. Must not: run it.
 
 use std::ops::Range;
 
@@ -42,8 +42,8 @@ pub(super) struct JobPhase {
     pub(super) kind: WorkKind,
     /// How long it takes on a CPU that is not shared, ns.
     pub(super) ns: u64,
-    /// Whether progress is told within it.
-    pub(super) told: bool,
+    /// Whether progress is reported within it.
+    pub(super) reported: bool,
 }
 
 /// A periodic process with a reservation.
@@ -59,14 +59,14 @@ pub(super) struct ProcessJobs {
 
 /// Section 5.2: 50 ms of products, 55 of every 70 ms reserved.
 pub(super) fn product(periods: usize) -> ProcessJobs {
-    let phase = JobPhase { kind: WorkKind::Product, ns: 50 * MS, told: true };
+    let phase = JobPhase { kind: WorkKind::Product, ns: 50 * MS, reported: true };
     ProcessJobs { period_ns: 70 * MS, reserve_ns: 55 * MS, jobs: vec![vec![phase]; periods] }
 }
 
 /// Frames from one that is encoded by itself to the next, section 5.3: one after 11 others.
 const GROUP: usize = 12;
 
-/// A change of scene: one frame in so many, on average.
+/// Frames between two changes of scene, on average.
 const SCENE: u64 = 60;
 
 /// Frames of the whole video, 30 s of it.
@@ -108,7 +108,7 @@ pub(super) fn video(frames: usize) -> ProcessJobs {
 
 /// The phases of a frame: an I-frame has no motion to estimate.
 fn phases(ns: u64, alone: bool) -> Vec<JobPhase> {
-    let part = |kind, percent: u64, told| JobPhase { kind, ns: ns * percent / 100, told };
+    let part = |kind, percent: u64, reported| JobPhase { kind, ns: ns * percent / 100, reported };
     let [first, motion, second, cosines, last] =
         if alone { [5, 0, 15, 60, 20] } else { [5, 55, 5, 25, 10] };
     vec![
@@ -123,7 +123,7 @@ fn phases(ns: u64, alone: bool) -> Vec<JobPhase> {
 impl ProcessJobs {
     /// What a job needs, ns of a CPU that is not shared.
     pub(super) fn lengths(&self) -> impl Iterator<Item = u64> {
-        self.jobs.iter().map(|job| job.iter().map(|phase| phase.ns).sum())
+        self.jobs.iter().map(|job| job.iter().map(|p| p.ns).sum())
     }
 
     /// The same for the simulator.
@@ -163,13 +163,13 @@ mod tests {
         assert!(part.iter().any(|ns| *ns > 22 * MS) && part.iter().any(|ns| *ns < 14 * MS));
     }
 
-    /// What is told never exceeds what is done, and the two loops take most of a frame.
+    /// Reported progress never exceeds what is done, and the two loops take most of a frame.
     #[test]
     fn two_loops_tell() {
         for job in video(24).jobs {
-            let told: u64 = job.iter().filter(|phase| phase.told).map(|phase| phase.ns).sum();
-            let all: u64 = job.iter().map(|phase| phase.ns).sum();
-            assert!(told * 10 >= all * 5 && job.iter().filter(|phase| phase.told).count() == 2);
+            let sum: u64 = job.iter().filter(|p| p.reported).map(|p| p.ns).sum();
+            let all: u64 = job.iter().map(|p| p.ns).sum();
+            assert!(sum * 10 >= all * 5 && job.iter().filter(|p| p.reported).count() == 2);
         }
     }
 }

@@ -60,7 +60,7 @@ pub(super) fn curves(runs: &SubjectRuns, ways: &[SmtMethod]) -> Vec<Curve> {
     COLOURS.into_iter().filter_map(curve).collect()
 }
 
-/// The late completions that are not among the missed, counted; empty if there are none.
+/// The late completions that are not among the missed, counted; empty if no such completion exists.
 pub(super) fn excused_words(runs: &SubjectRuns, ways: &[SmtMethod]) -> String {
     let of = |late: LateReason| -> Vec<(SmtMethod, usize)> {
         let counts =

@@ -11,9 +11,9 @@ pub(super) struct FinishedJob {
     pub(super) response_ns: u64,
     /// What it needed by itself, ns: what the kernel charged it for, interrupts included. 0 where that is not known.
     pub(super) own_ns: u64,
-    /// What it told beyond what it had done: what was left needed more than its share of what is reserved, ns.
+    /// What it reported beyond what it had done: the rest needed more than its share of what is reserved, ns.
     pub(super) ahead_ns: u64,
-    /// Time in it that somebody below this kernel took, as far as that is proven, ns.
+    /// Time in it that a host below this kernel took, as far as that is proven, ns.
     pub(super) taken_ns: u64,
     /// Whether another thread took the CPU from it meanwhile: one of a higher priority.
     pub(super) preempted: bool,
@@ -34,7 +34,7 @@ pub(super) struct FinishedJob {
 pub(super) enum LateReason {
     /// Others kept it from what was reserved.
     Missed,
-    /// It needed more than was reserved, or than its progress told: interrupts are charged to it, and are nobody's.
+    /// It needed more than was reserved, or than its progress said: interrupts are charged to it, and are not its work.
     Overran,
     Host,
 }
@@ -82,7 +82,7 @@ impl ProcessOutcome {
         self.reserve_ns.map_or(0, |reserve| need_ns.saturating_sub(reserve))
     }
 
-    /// Whether a job would have been in time had it been so much shorter.
+    /// Whether a job would have been in time had it been shorter by `ns`.
     fn in_time_without(&self, ns: u64, done: &FinishedJob) -> bool {
         done.response_ns.saturating_sub(ns) <= self.deadline_ns
     }
@@ -108,14 +108,13 @@ impl ProcessOutcome {
             .sum()
     }
 
-    /// Periods missed: their jobs needed no more than was reserved, and were late by nobody below the
-    /// kernel.
+    /// Periods missed: their jobs needed no more than was reserved, and no host below the kernel made them late.
     pub(super) fn missed(&self) -> u64 {
         self.late(LateReason::Missed)
     }
 
-    /// Periods late because the job was charged with more than was reserved, or needed more than it told, with what a host
-    /// took.
+    /// Periods late because the job was charged with more than was reserved, or needed more than it reported, with what
+    /// a host took.
     pub(super) fn overran(&self) -> u64 {
         self.late(LateReason::Overran)
     }
@@ -240,7 +239,7 @@ mod tests {
         assert_eq!((all.missed(), all.overran(), all.excused()), (2, 0, 2));
         all.reserve_ns = Some(48);
         assert_eq!((all.missed(), all.overran(), all.excused()), (0, 2, 2));
-        // What was told beyond what was done counts as needed; the rest was the host's.
+        // What was reported beyond what was done counts as needed; the rest was the host's.
         all.reserve_ns = Some(53);
         all.done[1].ahead_ns = 5;
         assert_eq!((all.missed(), all.overran()), (0, 2));

@@ -28,7 +28,7 @@ pub(super) enum SimMethod {
     Ignore,
     /// Others stand.
     Disable,
-    /// Slack is monitored; the process reports its progress, in so many steps.
+    /// Slack is monitored; the process reports its progress, in this number of steps.
     Reported(u32),
     /// Slack is monitored; the processor counts instructions.
     Counted,

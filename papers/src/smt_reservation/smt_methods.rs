@@ -13,7 +13,7 @@ pub(super) enum SmtMethod {
     Word,
     /// Slack is monitored; the processor counts instructions. The paper's `PMC`.
     Instructions,
-    /// Slack is monitored; processor time counts, beside others as much as is certain.
+    /// Slack is monitored; processor time counts, beside co-runners only its certain part.
     CpuTime,
 }
 

@@ -34,7 +34,7 @@ use super::smt_methods::SmtMethod;
 use super::test_host::{self, SmtTestHost, phase, take_place};
 use super::workloads::Computation;
 
-/// A compilation waits for a disk: so long after so much work, ns.
+/// A compilation works for a time, then waits for a disk for a time, ns.
 const WORKS_NS: u64 = 8_000_000;
 const WAITS_NS: u64 = 1_000_000;
 
@@ -250,7 +250,7 @@ impl SmtTrial<'_> {
         let rates = self.rates(REAL_TIME);
         let looped = Loop {
             jobs: self.jobs,
-            told: way == SmtMethod::Word,
+            reported: way == SmtMethod::Word,
             pace: Participant::new(words.words(), REAL_TIME, rates),
             account: ThreadAccounting::open(),
             progress,
@@ -269,7 +269,7 @@ fn outcome(
 ) -> ProcessOutcome {
     ProcessOutcome {
         deadline_ns: jobs.period_ns,
-        // On hardware threads nobody knows what a job needs by itself.
+        // On hardware threads it is unknown what a job needs by itself.
         reserve_ns: rig.emulated.then_some(jobs.reserve_ns),
         periods: jobs.jobs.len() as u64,
         done: found.done,
@@ -286,7 +286,7 @@ fn outcome(
 const WINDOWS: usize = 8;
 const WINDOW_STEPS: u64 = 10_000;
 
-/// Instructions of the product by time. Nobody else runs on the core yet that has no real-time class.
+/// Instructions of the product by time. No other thread of the core without a real-time class runs yet.
 fn single_thread_rate(counter: &Instructions) -> Result<SingleThreadRate, String> {
     let mut work = phase(WorkKind::Product);
     let mut windows = Vec::with_capacity(WINDOWS);
@@ -317,7 +317,7 @@ mod tests {
         let jobs = product(8);
         let once = |way| run(&rig, &jobs, Some(CoRunner::Integer), way, || false);
         let outcome = |way| {
-            // A monitor that gets no processor time says so and protects nobody: seen once on a shared machine.
+            // A monitor that gets no processor time says so and protects no job: seen once on a shared machine.
             let starved = |why: &String| why.contains("got no processor time");
             match once(way).or_else(|why| if starved(&why) { once(way) } else { Err(why) }) {
                 Ok(outcome) => outcome.unwrap(),

@@ -274,7 +274,7 @@ mod tests {
         }
     }
 
-    /// A block that is the one before, moved by so much, is found again.
+    /// A block that is the one before, moved by a vector, is found again.
     #[test]
     fn motion_is_found() {
         let mut motion = MotionEstimation::new();

@@ -26,7 +26,7 @@ pub(in super::super) struct Summary {
 }
 
 impl LatencySamples {
-    /// Nothing yet; the memory for so many is there, and in use.
+    /// Nothing yet; the memory for `wake_ups` is there, and in use.
     pub(in super::super) fn with_room(wake_ups: usize) -> LatencySamples {
         // Written to, so that no page is missing later.
         let mut ns = vec![1; wake_ups];
@@ -43,7 +43,7 @@ impl LatencySamples {
         self.ns.push(now_ns.saturating_sub(wanted_ns));
     }
 
-    /// What they say together; `None` if there are none.
+    /// The summary of all samples; `None` without samples.
     pub(in super::super) fn summary(&self) -> Option<Summary> {
         let mut sorted = self.ns.clone();
         sorted.sort_unstable();
@@ -68,7 +68,7 @@ impl LatencySamples {
     }
 }
 
-/// The least value that at least so many in a hundred do not exceed; 0 of nothing.
+/// The least value that at least `percent` in a hundred do not exceed; 0 of nothing.
 pub(in super::super) fn quantile(sorted: &[u64], percent: usize) -> u64 {
     let rank = (sorted.len() * percent).div_ceil(100).max(1);
     sorted.get(rank - 1).copied().unwrap_or(0)

@@ -20,7 +20,7 @@ pub(in super::super) struct CpuHogs {
 /// Additions between two looks at whether to end.
 const ROUND: u32 = 10_000;
 
-/// They are waited for at most so long: a busy machine may take its time.
+/// Longest wait for the threads of the load: a busy machine may take its time.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl CpuHogs {

@@ -26,8 +26,7 @@ pub(super) use lateness::{LatencySamples, Summary, quantile};
 pub(super) use load::CpuHogs;
 pub(super) use waker::{Device, EngineWaker, FileTimer, PosixSignal, Sleep, WaitEnd, Waker};
 
-/// Makes a way of being woken, in the thread that will be; the error says why there is none, and
-/// what would mend that.
+/// Makes a way of being woken, in the thread that will be; the error says why that fails, and what would mend it.
 pub(super) type WakerFactory = Box<dyn FnOnce() -> Result<Box<dyn Waker>, String> + Send>;
 
 /// What is asked of every way of being woken.

@@ -1,4 +1,4 @@
-//! Being woken on this machine: never early, whatever else; upper bounds are nobody's to promise.
+//! Being woken on this machine: never early, whatever else; upper bounds cannot be promised.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -33,7 +33,7 @@ fn never() -> bool {
 
 /// Every way gives as many wake-ups as were asked for, none of them early; bound to ticks too.
 #[test]
-fn nobody_is_woken_early() {
+fn no_thread_is_woken_early() {
     let ways = vec![
         sleep(),
         posix(),

@@ -71,7 +71,7 @@ fn or_interrupted(slept: io::Result<()>) -> io::Result<WaitEnd> {
 /// one of our own device of that kind is another.
 const SIGNAL: i32 = 4;
 
-/// A signal is waited for at most so long before the thread looks whether it is to stop.
+/// The thread waits at most this long for a signal before it checks whether it is to stop.
 const LOOK_NS: u64 = 1_000_000_000;
 
 /// A periodic POSIX timer that signals the thread, which takes the signal.
@@ -118,7 +118,7 @@ impl Waker for PosixSignal {
 
 impl Drop for PosixSignal {
     fn drop(&mut self) {
-        // Ends what an error left; there is nobody to tell of another one.
+        // Ends what an error left; a destructor cannot report another one.
         let _ = self.end();
         if !self.was_blocked {
             let _ = unblock(self.signal);

@@ -17,7 +17,7 @@ const CHARACTER_DEVICE: u32 = 0o020_600;
 /// `/dev/console`: without it the guest's init would have no output.
 const CONSOLE: (u32, u32) = (5, 1);
 
-/// Of longer output the beginning and the end are kept, of so many bytes each: the guest's serial line is slow.
+/// Bytes that are kept of each end of longer output: the guest's serial line is slow.
 const OUTPUT_HALF: u32 = 128 << 10;
 
 /// Writes the archive: the programs, each under its name, the libraries, each where the guest looks for it (and

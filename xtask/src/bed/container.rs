@@ -1,4 +1,4 @@
-//! What a container gives a program: a user namespace whose root is nobody outside, 64 KiB of locked memory, no
+//! What a container gives a program: a user namespace whose root has no rights outside, 64 KiB of locked memory, no
 //! real-time priority, and a share of a CPU (`cpu.max`) that ends in the midst of a period.
 
 use super::debian::CLOUD_KERNEL;

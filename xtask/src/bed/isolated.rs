@@ -1,4 +1,4 @@
-//! A CPU that the kernel keeps for whoever asks for it by name: `isolcpus`, without a tick (`nohz_full`) and without
+//! A CPU that the kernel keeps for programs that name it: `isolcpus`, without a tick (`nohz_full`) and without
 //! the kernel's callbacks (`rcu_nocbs`). Processes start with a mask that leaves it out, so a command that took its
 //! own mask for what is allowed would refuse the very CPU that it is for.
 

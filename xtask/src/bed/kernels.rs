@@ -13,7 +13,7 @@ const CLOCKS: Step = Step {
     expect: &[ExitCode(0), Shows("by policy strict:")],
 };
 
-/// Of two hundred wake-ups; 63 were seen on a host with five times as much to do as it has processors.
+/// Of two hundred wake-ups; 63 were seen on a host with five runnable threads for each processor.
 const LATENCY: Step = Step {
     name: "latency",
     command: "hourglass -d 1s -n 1 -t 0 -p RTHIGH -w LAT 5ms -i SLEEPER",

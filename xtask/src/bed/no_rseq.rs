@@ -1,5 +1,5 @@
 //! A C library that registers no restartable sequences (`glibc.pthread.rseq=0`), as older ones and musl's do not:
-//! Hourglass registers an area of its own, and says as much about gaps as with the library's.
+//! Hourglass registers an area of its own, and reports gaps as fully as with the library's.
 
 use super::debian::CLOUD_KERNEL;
 use super::expectation::Expectation::{ExitCode, Says, Values};

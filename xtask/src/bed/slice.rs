@@ -1,6 +1,6 @@
 //! A kernel that grants time-slice extensions (`CONFIG_RSEQ_SLICE_EXTENSION`, Linux 7.0), an option that Debian leaves
-//! out: a sleeper enables one, and its sleeps are on time. How many preemptions that spares cannot be told here: an
-//! emulated interrupt takes longer than the microseconds that are asked for.
+//! out: a sleeper enables one, and its sleeps are on time. How many preemptions that spares cannot be measured here:
+//! an emulated interrupt takes longer than the microseconds that are asked for.
 
 use super::debian::Package;
 use super::expectation::Expectation::{ExitCode, Says, Shows};

@@ -28,7 +28,7 @@ pub(super) const BED: TestBed = TestBed {
             name: "set-back-and-forth",
             command: "hourglass -n 1 -d 3s -t 0 -p RTHIGH -w LAT 10ms -i SLEEPER & sleep 1; date -s 1999-12-31; sleep 1; \
                       date -s 2037-01-20; wait $!",
-            // Two hundred and more of three hundred: nobody waits for the wall clock.
+            // Two hundred and more of three hundred: no sleep waits for the wall clock.
             expect: &[ExitCode(0), Values { tag: "latlate:", at_least: 150, none_below: 0.0 }],
         },
         Step {

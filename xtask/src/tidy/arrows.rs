@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arrow_that_nobody_uses_is_found() {
+    fn an_unused_arrow_is_found() {
         let idle = |uses: &[&str]| {
             let lines: String =
                 uses.iter().map(|one| format!("hourglass-{one}.workspace = true\n")).collect();

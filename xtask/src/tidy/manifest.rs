@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_are_told_from_strings() {
+    fn comments_differ_from_strings() {
         let text = "[a]\nx = \"# no\"\ny = 1 # yes\n# above\nz.w = 2\n\nlast = 3";
         let reasons: Vec<(String, bool)> =
             entries(text).into_iter().map(|e| (e.key, e.reason)).collect();

@@ -3,7 +3,7 @@
 use super::Finding;
 use super::files::File;
 
-/// Folders at the root of somebody's machine.
+/// Folders at the root of a developer's machine.
 const PRIVATE_FOLDERS: &[&str] = &["work", "root"];
 
 /// The folder below which people live.

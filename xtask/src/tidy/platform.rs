@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_is_gone_is_told() {
+    fn a_missing_page_is_reported() {
         assert_eq!(check(&[]).len(), 1);
     }
 }

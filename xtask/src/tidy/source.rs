@@ -1,4 +1,4 @@
-//! Rust source taken apart just far enough: code, comments and literals told from each other.
+//! Splits Rust source into code, comments and literals.
 //!
 //! This is not a parser. It knows what a rule needs so as not to be fooled by a brace in a
 //! string or a word in a comment.
@@ -191,7 +191,7 @@ fn char_literal(rest: &[u8]) -> Option<usize> {
     (rest.get(1 + width) == Some(&b'\'')).then_some(width + 2)
 }
 
-/// A string's quotes stay in the code view, so that `= ""` can be told from `= "why"`.
+/// A string's quotes stay in the code view, so that `= ""` differs from `= "why"`.
 fn keep_quotes(bytes: &[u8], from: usize, kinds: &mut [Kind]) {
     let to = kinds.len();
     let is_quote = |at: usize| bytes[at] == b'"';

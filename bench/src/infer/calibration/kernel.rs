@@ -1,4 +1,4 @@
-//! What the kernel's own events say about a gap, by rules that are none of the inference's.
+//! What the kernel's own events say about a gap, by rules that the inference does not use.
 
 use std::collections::BTreeMap;
 

@@ -17,7 +17,7 @@ use hourglass_sys::thread::set_affinity;
 /// What real-time competitors are called, for who looks at the kernel's record.
 pub(super) const RIVAL: &str = "rival";
 
-/// Nobody's user, and its group.
+/// The unprivileged user, and its group.
 const NOBODY: u32 = 65_534;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -64,7 +64,7 @@ struct LoadCounts {
     long: Count,
 }
 
-/// All loads. None where the kernel cannot be traced here; the reason is told.
+/// All loads. None where the kernel cannot be traced here; the reason is printed.
 pub(super) fn measure() -> Result<Vec<Row>> {
     let cpu = *hourglass_sys::thread::affinity()?.last().context("no CPU")?;
     let mut rows = Vec::new();

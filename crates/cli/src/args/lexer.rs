@@ -118,7 +118,7 @@ fn following_values<'a>(
     rest: &mut std::iter::Peekable<impl Iterator<Item = &'a str>>,
 ) -> Result<Vec<&'a str>, Stop> {
     // A known option is never a value, so that a forgotten value is noticed where it is missing.
-    // Other words with a dash may be values: `-s -5ms` deserves to be told what is wrong with it.
+    // Other words with a dash may be values, so that the error for `-s -5ms` names the wrong value.
     let quoted = matches!(entry.values, OptionValues::Quoted(_));
     let mut next = || rest.next_if(|word| quoted || !is_known_option(word));
     let mut values = Vec::new();

@@ -50,7 +50,7 @@ pub(crate) struct RunArguments {
     pub(crate) gates: Gates,
     /// `--trace`.
     pub(crate) trace: bool,
-    /// Whether the seed was made up, so that the user must be told it to repeat the run.
+    /// Whether the seed was made up: then the user needs it to repeat the run, and it is printed.
     pub(crate) seed_is_made_up: bool,
     /// `--records`, or what implies it.
     pub(crate) records: bool,

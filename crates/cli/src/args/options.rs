@@ -47,7 +47,7 @@ pub(crate) enum OptionKey {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OptionValues {
-    /// So many words, with their names.
+    /// One argument for each of these names.
     Words(&'static [&'static str]),
     /// The name of a workload, then as many words as it takes.
     Workload,

@@ -103,7 +103,7 @@ mod the_papers_commands {
         }
     }
 
-    /// Section 5.6: exactly as much as needed, and a little more.
+    /// Section 5.6: exactly the reservation that is needed, and a little more.
     #[test]
     fn reservations() {
         for (first, second) in [("3ms", "17ms"), ("3.1ms", "17.1ms")] {
@@ -202,7 +202,7 @@ mod who_is_meant {
     }
 
     #[test]
-    fn names_and_explicit_policies_are_told_apart() {
+    fn names_and_explicit_policies_are_distinguished() {
         for (line, policy, is_named) in [
             ("-n 1 -p RTHIGH", Policy::Fifo(80), true),
             ("-n 1 -p FIFO:80", Policy::Fifo(80), false),

@@ -116,7 +116,7 @@ pub(super) fn with_control(run: RunArguments) -> Result<ControlPlan> {
 }
 
 /// The exit code of a run whose limits were kept, beside its control: whatever the load adds to the platform is
-/// an answer; that it was not decided is none.
+/// an answer; an undecided comparison is not.
 pub(super) fn answered(control: Option<&ControlReport>) -> ExitCode {
     match control {
         Some(control) if control.verdict == DiffVerdict::Unknown => ExitCode::from(exit::UNDECIDED),

@@ -90,8 +90,8 @@ fn measure(run: RunArguments, control: Option<ThreadSpec>) -> Result<ExitCode> {
     Ok(exit_code(&finished))
 }
 
-/// What the shell is told of a run: the signal that ended it, or that what it rests on did not hold, or whether
-/// it kept its limits, or that beside its control nothing was decided.
+/// The exit code of a run: the signal that ended it, or that what it rests on did not hold, or whether it kept its
+/// limits, or that beside its control nothing was decided.
 pub(crate) fn exit_code(finished: &lab::Finished) -> ExitCode {
     let premises = &finished.document.result.premises;
     let kept = finished.document.result.gates.iter().all(|gate| gate.passed);

@@ -103,7 +103,7 @@ pub(crate) struct LetterOption<'a, K> {
 }
 
 impl<'a, K> LetterOption<'a, K> {
-    /// Its value; empty where there is none.
+    /// The option's value; empty for an option without a value.
     pub(crate) fn text(&self) -> &'a str {
         self.value.unwrap_or_default()
     }

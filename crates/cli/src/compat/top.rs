@@ -40,10 +40,10 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Whether there is a terminal to draw on.
+/// Checks that there is a terminal to draw on.
 ///
 /// # Errors
-/// There is none.
+/// stderr is no terminal.
 pub(super) fn check_terminal() -> Result<(), Stop> {
     if io::stderr().is_terminal() {
         return Ok(());
@@ -63,7 +63,7 @@ fn unmeasured(spec: &RunSpec, machine: &HostCpus) -> CpuSet {
     machine.cpus.difference(&measured(spec, machine))
 }
 
-/// Draws a run, and leaves what else there is to say to somebody else.
+/// Draws a run, and passes all other events on to another view.
 pub(super) struct TopView<'a> {
     rest: &'a mut dyn ExperimentObserver,
     view: LiveView,
@@ -103,7 +103,7 @@ impl TopView<'_> {
         }
     }
 
-    /// Draws over what was drawn before. That stderr is gone is nobody's concern.
+    /// Draws over what was drawn before. A closed stderr is ignored.
     fn draw(&mut self, elapsed: Span) {
         let report = self.view.sample(elapsed);
         let (rows, columns) = self.terminal.size();

@@ -15,7 +15,7 @@ pub(super) fn number<K, T: std::str::FromStr>(
     text.parse().map_err(|_| given.wrong(format!("bad {what} '{text}'")))
 }
 
-/// A time; a bare number is so many of `unit`.
+/// A time; a bare number counts in `unit`.
 pub(super) fn time<K>(given: &LetterOption<'_, K>, unit: &str) -> Result<Span, Stop> {
     let text = given.text();
     let bare = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

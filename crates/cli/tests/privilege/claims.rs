@@ -1,4 +1,4 @@
-//! Who is told of a reservation, and who is believed.
+//! Which users see a reservation, and whose reservations are believed.
 
 use std::io::{BufRead, BufReader};
 use std::os::linux::net::SocketAddrExt;
@@ -47,7 +47,7 @@ impl Drop for Holding {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
-        // The command lives on without it, and ends now; then nobody has the pipe.
+        // The command lives on without it, and ends now; then no process has the pipe.
         drop(self.0.stdin.take());
         let _ = std::io::read_to_string(self.0.stderr.take().unwrap());
     }
@@ -93,7 +93,7 @@ fn a_cpu_is_promised_once_in_all_namespaces_and_the_holder_is_named() {
 
 /// The bug: a socket that anybody bound, with a reservation in its name, was believed, and blocked root.
 #[test]
-fn a_name_that_anybody_bound_blocks_nobody() {
+fn a_name_that_another_user_bound_blocks_no_one() {
     let _alone = alone();
     if code(&second(&[])) == OWN {
         return skip(Requirement::REAL_TIME, stderr(&second(&[])).trim());
@@ -105,7 +105,7 @@ fn a_name_that_anybody_bound_blocks_nobody() {
     assert_eq!(code(&granted), 0, "{}", stderr(&granted));
 }
 
-/// Who may not write to the registry still reads it; that others do not see what he reserves is told.
+/// A user who may not write to the registry still reads it; a warning says that others do not see the reservation.
 #[test]
 fn a_reservation_that_others_do_not_see_is_not_guaranteed() {
     let _alone = alone();

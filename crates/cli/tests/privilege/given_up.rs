@@ -39,7 +39,7 @@ fn files_are_read_without_capabilities() {
     assert!(without);
 }
 
-/// capabilities(7): `execve` takes those of a file away, unless somebody made them ambient.
+/// capabilities(7): `execve` takes those of a file away, unless they were made ambient.
 #[test]
 fn a_reserved_program_has_no_capability() {
     let Some(capable) = Capable::new() else { return };

@@ -1,4 +1,4 @@
-//! What a privilege of the command gives to whoever may run it, and who is told of a reservation.
+//! What a privilege of the command gives to its users, and which users see a reservation.
 //!
 //! Most of it needs root and `setcap`. In a program of their own, since some reserve most of a CPU for a moment.
 

@@ -21,7 +21,7 @@ fn name(pid: u32) -> String {
     fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default()
 }
 
-/// What hourglass and whoever has the mark are doing, for a failure.
+/// The states of hourglass and of the processes with the mark, for the message of a failure.
 fn states(maker: u32, mark: &str) -> String {
     let of = |pid: u32| {
         let read = |what| fs::read_to_string(format!("/proc/{pid}/{what}")).unwrap_or_default();
@@ -31,7 +31,7 @@ fn states(maker: u32, mark: &str) -> String {
 }
 
 /// A reservation for two processes that use up whatever they get, in force, and its guardians. Both on one CPU, and
-/// for 5 s of it at most: what nobody keeps to a budget any more must not take this machine.
+/// for 5 s of it at most: processes without an enforced budget must not take this machine.
 fn started(backend: &str, mark: &str) -> (Running, Vec<u32>) {
     let begun = Instant::now();
     loop {
@@ -154,7 +154,7 @@ fn what_all_of_them_left_is_undone_by_clean() {
         let _ended = Ending(mark.clone());
         let (mut running, found) = started("user", &mark);
         let maker = running.0.id();
-        // Whoever is left of them for a moment starts another guardian: they stand before the first is killed.
+        // A remaining one would start another guardian: all are stopped before the first is killed.
         signal_at_once("-STOP", &[found[0], found[1], maker]);
         kill_at_once(&[found[0], found[1], maker]);
         running.0.wait().unwrap();

@@ -1,4 +1,4 @@
-//! `hourglass reserve` that is killed or stopped: nobody stays raised, stopped or frozen.
+//! `hourglass reserve` that is killed or stopped: no process stays raised, stopped or frozen.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -7,7 +7,7 @@ use hourglass_skip::{Requirement, skip};
 
 use super::*;
 
-/// Ends whoever has the mark, also when an assertion fails: they would spin for ever.
+/// Ends the processes with the mark, also when an assertion fails: they would spin for ever.
 pub(super) struct Ending(pub(super) String);
 
 impl Drop for Ending {
@@ -21,8 +21,8 @@ impl Drop for Ending {
     }
 }
 
-/// Ends whoever has the mark; but for the guardian, which ends by itself when everything is put back, and has its maker's
-/// name until it first runs. True when nobody is left.
+/// Ends the processes with the mark, except the guardian: it ends by itself when everything is put back, and has its
+/// maker's name until it first runs. Returns whether none remains.
 pub(super) fn gone(mark: &str) -> bool {
     for pid in marked(mark) {
         let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
@@ -99,7 +99,7 @@ fn killed_at_any_moment_it_leaves_nothing_behind() {
 
 /// The issue: kill -9 of the monitor at random moments leaves no process frozen.
 #[test]
-fn a_killed_monitor_leaves_nobody_frozen() {
+fn a_killed_monitor_leaves_no_process_frozen() {
     let _alone = alone();
     const ROUNDS: usize = 3;
     let Some(victim) = busy_on(1) else {
@@ -135,7 +135,7 @@ fn a_killed_monitor_leaves_nobody_frozen() {
 /// The thread that keeps a reserve from user space is stopped with its process: the work is not urgent without a
 /// budget, nor stands; and it is kept again when the keeper comes back.
 #[test]
-fn a_stopped_keeper_leaves_nobody_raised() {
+fn a_stopped_keeper_leaves_no_process_raised() {
     let _alone = alone();
     if !granted("user") {
         return;
@@ -219,7 +219,7 @@ fn no_protection_is_claimed_after_the_guardian_woke_them() {
     let pid = victim.0.id();
     let mark = format!("{}-woken", std::process::id());
     let _ended = Ending(mark.clone());
-    // They stand while it wants what is reserved: for work that sleeps nobody would.
+    // Co-runners are stopped while the target wants what is reserved: a target that sleeps would stop none.
     let script = "ulimit -t 5; echo ready; while :; do :; done";
     let mut command = Command::new(HOURGLASS);
     command.args(beside("disable", &pid.to_string(), script)).env(MARK, &mark);

@@ -3,7 +3,7 @@
 use super::*;
 
 /// The deadline class does not pin (`Documentation/scheduler/sched-deadline.rst`, section 5), and ends budgets of less than
-/// ten ticks late: `-rh` takes the means that keeps them, and says which. Where there is none, it says what would help.
+/// ten ticks late: `-rh` takes the means that keeps them, and says which. Without such a means, it names the remedy.
 #[test]
 fn a_run_reserved_on_one_cpu_says_what_keeps_it() {
     let _alone = alone();

@@ -44,9 +44,9 @@ fn watched(command: &[&str]) -> Option<Value> {
     Some(serde_json::from_slice(&output.stdout).unwrap())
 }
 
-/// The bug: the page was a path in hourglass's own `/proc`, which these could not open, and nothing was told.
+/// The bug: the page was a path in hourglass's own `/proc`, which these could not open, and no warning said so.
 #[test]
-fn whoever_is_started_can_tell_progress() {
+fn a_started_program_can_report_progress() {
     let _alone = alone();
     // Another user must be able to execute it.
     let folder = tempfile::tempdir().unwrap();
@@ -76,7 +76,7 @@ fn whoever_is_started_can_tell_progress() {
 
 /// A command that could not tell anything is not taken for one that did not want to.
 #[test]
-fn a_closed_descriptor_is_told_as_the_cause() {
+fn a_closed_descriptor_is_reported_as_the_cause() {
     let _alone = alone();
     if Command::new("bash").args(["-c", "true"]).output().is_err() {
         return skip(

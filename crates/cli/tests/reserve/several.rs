@@ -14,7 +14,7 @@ fn watched<'a>(amount: &'a str, victim: &'a str) -> Vec<&'a str> {
     vec![amount, "--cpu", "0", "--smt", "monitor", "--interferes", "1", "--stop", victim]
 }
 
-/// Some periods of work: nobody stands for what sleeps.
+/// Some periods of work: no co-runner is stopped for a target that sleeps.
 const WORK: [&str; 4] = ["--", "sh", "-c", "i=0; while [ $i -lt 120000 ]; do i=$((i+1)); done"];
 
 #[test]

@@ -86,7 +86,7 @@ pub struct CacheCostResult {
     pub signal: Option<i32>,
 }
 
-/// Measures. `watch` is told before each run, while nothing is measured.
+/// Measures. `watch` is called before each run, while nothing is measured.
 ///
 /// SIGINT, SIGTERM and SIGHUP end the experiment; what was complete by then is in the document.
 ///
@@ -294,9 +294,9 @@ mod tests {
         assert!(near(found.switches_per_s, 250.0));
     }
 
-    /// What others take half of drops out of the refill, and is told.
+    /// A cache of which others take half is left out of the refill, and a warning says so.
     #[test]
-    fn others_are_told() {
+    fn others_are_reported() {
         let (one, many) = (ran(0.5e6, 0.5e9, 0), ran(0.9e6, 0.9e9, 250));
         let found = size_cost(4096, &[Pair { single: one, shared: many }]);
         assert!(found.penalty_ns.unwrap() < 0.0 && found.refill_ns.unwrap().abs() < 1.0);

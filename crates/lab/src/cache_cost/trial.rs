@@ -88,7 +88,7 @@ fn switches(measured: &RunMeasurement) -> u64 {
     timeline.switches()
 }
 
-/// Nobody watches a single run: whatever moved would run on a CPU beside it.
+/// A single run has no observer: a progress display would run on a CPU beside it.
 struct NullObserver;
 
 impl hourglass_workload::RunObserver for NullObserver {

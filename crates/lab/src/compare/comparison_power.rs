@@ -37,7 +37,7 @@ impl ComparisonPower {
         Some(ComparisonPower { reach: DetectableRounds { leading: least, all }, leading })
     }
 
-    /// What so many rounds can decide, in a few words.
+    /// What `rounds` rounds can decide, in a few words.
     pub(super) fn words(&self, rounds: u64) -> String {
         let DetectableRounds { leading, all } = self.reach;
         match rounds {
@@ -47,7 +47,7 @@ impl ComparisonPower {
         }
     }
 
-    /// The warning where so many rounds cannot decide everything.
+    /// The warning where `rounds` rounds cannot decide everything.
     pub(super) fn warning(&self, rounds: u64) -> Option<Warning> {
         let DetectableRounds { leading, all } = self.reach;
         if rounds >= all {

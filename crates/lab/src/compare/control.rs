@@ -22,7 +22,7 @@ pub const NAME: &str = "control";
 /// What a control does where its policy could not be borne all the time: it watches four fifths of the time.
 const PART_TIME: [&str; 3] = ["PERIODIC", "8ms", "10ms"];
 
-/// A run beside its control is compared in so many parts, which stand for rounds.
+/// Parts in which a run is compared with its control; they stand for rounds.
 const PARTS: usize = 10;
 
 /// How the control of a run is to run.
@@ -181,11 +181,11 @@ fn parts<'a>(
     samples
 }
 
-/// How a metric is told.
+/// How a metric is worded.
 struct MetricWording {
     what: &'static str,
     unit: &'static str,
-    /// So many of the metric's units make one of `unit`.
+    /// Units of the metric in one of `unit`.
     unit_of: f64,
     difference: &'static str,
 }

@@ -54,7 +54,7 @@ pub struct RunVariant {
     pub spec: RunSpec,
     /// The command line that asks for it, word by word, for manifests.
     pub command_line: Vec<String>,
-    /// Hold `/dev/cpu_dma_latency` at so many microseconds.
+    /// Holds `/dev/cpu_dma_latency` at this value, in microseconds.
     pub dma_latency_us: Option<u32>,
     /// Limits that each run of it has to keep.
     pub gates: Gates,
@@ -86,7 +86,7 @@ impl RoundsRequest {
         Span::from_nanos(both.saturating_mul(i64::from(self.rounds)))
     }
 
-    /// What so many rounds can decide, in a few words: `can decide every metric`.
+    /// What this number of rounds can decide, in a few words: `can decide every metric`.
     #[must_use]
     pub fn can_decide(&self) -> String {
         self.plan().words(u64::from(self.rounds))

@@ -25,7 +25,7 @@ use crate::inferences::never_blocks;
 /// What may count as late: 100 us, and the columns of the paper's Table 1.
 const LATE_NS: [u64; 5] = [100_000, 1_000_000, 5_000_000, 10_000_000, 50_000_000];
 
-/// Late is what is later than so many medians, or the next of [`LATE_NS`] above.
+/// A wake-up is late beyond this multiple of the median, or beyond the next of [`LATE_NS`] above it.
 const MEDIANS: u64 = 2;
 
 const PS_PER_NS: u64 = 1_000;
@@ -322,7 +322,7 @@ mod tests {
 
     /// Two runs of wake-ups without a gap: nothing is said with a confidence of one half.
     #[test]
-    fn where_nobody_saw_a_gap_nothing_is_compared() {
+    fn without_any_gap_nothing_is_compared() {
         let none = || GapCounter::new(4_000_000_000, 1_000).finish();
         let found = load_of(&[none(), none()], ["A", "B"], 1_000);
         assert_eq!(found.answer, "unknown");

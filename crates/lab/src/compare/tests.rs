@@ -34,7 +34,7 @@ fn thread(workload: &str, gap_ns: u64) -> ThreadFacts {
     }
 }
 
-/// A run that began so many seconds after 2001.
+/// A run that began `began_s` seconds after 2001.
 fn run(began_s: u64, gap_ns: u64) -> ComparedRun {
     let calibration = CalibrationFacts::default();
     let manifest = Manifest {
@@ -173,7 +173,7 @@ fn gaps_count_above_the_larger_threshold() {
     assert_eq!((p50.a, p50.b), (Some(500.0), Some(500.0)));
 }
 
-/// A run of 4 s whose thread 0 has a gap of 20 us every `every_us`, beside a second thread, if that is told.
+/// A run of 4 s whose thread 0 has a gap of 20 us every `every_us`; with a second thread if `beside` names one.
 fn with_gaps(began_s: u64, every_us: i64, beside: Option<&str>) -> ComparedRun {
     let mut run = run(began_s, 100);
     run.manifest.elapsed_ns = 4 * SECOND;

@@ -123,7 +123,7 @@ pub(super) fn plan(
     Ok((planned, merged))
 }
 
-/// Names what is wrong: with a thousand nodes nobody wants to hear of one after the other.
+/// Names all faults at once: with a thousand nodes, one message after the other would help no reader.
 fn refuse(wrong: Vec<(PathBuf, FleetError)>) -> Result<(), FleetError> {
     let more = wrong.len().saturating_sub(1);
     let mut wrong = wrong.into_iter();

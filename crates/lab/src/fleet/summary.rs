@@ -279,7 +279,7 @@ fn named(names: &BTreeSet<String>) -> String {
     }
 }
 
-/// Nodes that answered twice at a time: by the monotonic clock of one boot, which nobody sets.
+/// Nodes that answered twice at a time: by the monotonic clock of one boot, which cannot be set.
 fn overlapping(runs: &[MergedRun]) -> BTreeSet<String> {
     let mut twice = BTreeSet::new();
     for runs in runs.chunk_by(|a, b| a.node == b.node) {

@@ -146,7 +146,7 @@ fn at_percentile(
                 let longest = measured.timeline.ns_in(gaps.longest_ticks);
                 let beyond = gaps.excess.beyond(limit).unwrap_or(0);
                 let count = gaps.histogram.len();
-                // No gap at all is none beyond the limit.
+                // A run without gaps has no gap beyond the limit.
                 let held = count == 0 || percentile.holds(count, beyond);
                 (percentile.of(&gaps.histogram).min(longest), held)
             }

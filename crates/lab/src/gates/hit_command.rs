@@ -58,14 +58,14 @@ mod tests {
     #[test]
     fn the_command_hears_what_was_hit() {
         let home = tempfile::tempdir().unwrap();
-        let told = home.path().join("told");
+        let output = home.path().join("told");
         let names = "$HOURGLASS_HIT_KIND $HOURGLASS_HIT_THREAD $HOURGLASS_HIT_CPU \
                      $HOURGLASS_HIT_NS $HOURGLASS_HIT_LIMIT_NS $HOURGLASS_HIT_AT_NS \
                      $HOURGLASS_HIT_FOLDER";
-        let command = format!("echo {names} > {}", told.display());
+        let command = format!("echo {names} > {}", output.display());
         assert_eq!(run(&command, &hit(), Some(Path::new("kept"))), None);
-        let told = std::fs::read_to_string(told).unwrap();
-        assert_eq!(told, "gap 3 1 1234567 1000000 99 kept\n");
+        let content = std::fs::read_to_string(output).unwrap();
+        assert_eq!(content, "gap 3 1 1234567 1000000 99 kept\n");
     }
 
     #[test]

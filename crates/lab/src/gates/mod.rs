@@ -41,7 +41,7 @@ pub enum Limit {
     Percentile(Percentile, Span),
 }
 
-/// A limit that is none, or that this run could not break.
+/// A limit that cannot be read, or that this run could not break.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum GateError {
     /// Not `p99.9=80us`.

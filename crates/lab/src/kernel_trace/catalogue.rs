@@ -274,7 +274,7 @@ impl Plans {
         EventDecoding { kind: wanted.kind, a, b, value, names: names.collect(), vector }
     }
 
-    /// A field, or the note that there is none.
+    /// A field; a missing one is noted.
     fn field(&mut self, full: &str, format: &Format, name: &str) -> Option<Field> {
         let field = format.field(name);
         if field.is_none() {
@@ -284,7 +284,7 @@ impl Plans {
     }
 }
 
-/// The lowest power of two above all `states`; all that a word holds if there are none.
+/// The lowest power of two above all `states`; without states, the largest of the type.
 fn above(states: impl Iterator<Item = u64>) -> u64 {
     match states.max() {
         Some(most) => most.checked_add(1).map_or(1 << 63, |next| next.next_power_of_two()),

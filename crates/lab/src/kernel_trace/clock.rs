@@ -41,7 +41,7 @@ impl TraceClock {
         if let Some(name) = own.filter(has) {
             return Some(TraceClock { name, same: true });
         }
-        // Steered by nobody, so that two pairs and a straight line are enough.
+        // This clock is not steered, so that two pairs and a straight line are enough.
         Some("mono_raw").filter(has).map(|name| TraceClock { name, same: false })
     }
 }

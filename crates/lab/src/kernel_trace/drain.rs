@@ -1,4 +1,4 @@
-//! Emptying the rings: from pieces to events, on a CPU that nobody measures where there is one.
+//! Drains the ring buffers and decodes their events, on a CPU that is not measured where there is one.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -194,7 +194,7 @@ impl Recording {
         self.readers.clear();
     }
 
-    /// How many pieces a ring of so many bytes has.
+    /// How many pieces a ring of `ring_bytes` has.
     pub(super) fn pieces(&self, ring_bytes: u64) -> u64 {
         ring_bytes.div_ceil(self.layout.size().max(1) as u64).saturating_add(1)
     }
@@ -216,7 +216,7 @@ impl Drainer {
         pieces: u64,
     ) -> Result<Drainer, Box<Recording>> {
         let (stop, stopped) = channel();
-        // Handed over behind the start, so that it is not lost where there is none.
+        // Handed over after the start: if the thread does not start, it is not lost.
         let (give, given) = channel();
         let live = move || {
             let recording: Recording = given.recv().ok()?;

@@ -62,7 +62,7 @@ impl CpuEvents {
         self.events += u64::from(raw.kind != Kind::Lost);
     }
 
-    /// Notes that `count` events were lost before `time`; 0 if nobody counted them.
+    /// Notes that `count` events were lost before `time`; 0 if they were not counted.
     pub(super) fn lose(&mut self, time: u64, count: u64) {
         self.lost = self.lost.saturating_add(count);
         if let Some(last) = self.chunks.last_mut().and_then(|chunk| chunk.last_mut())
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_no_room_is_lost_and_told_once() {
+    fn events_without_room_are_lost_and_reported_once() {
         let (mut lane, mut room) = (CpuEvents::new(3), 2);
         for time in 0..5 {
             lane.push(raw(time), &mut room);

@@ -1,7 +1,7 @@
 //! Switches, wakings and migrations of the whole machine, handed out while they come.
 //!
-//! Owns: an instance on `CLOCK_MONOTONIC` without an end that is known before. Whoever asks empties the rings, so that
-//! nothing is kept but what came since. Must not: keep events.
+//! Owns: an instance on `CLOCK_MONOTONIC` without a known end. Each call drains the rings and returns the events since
+//! the last call. Must not: store events.
 
 use std::collections::BTreeMap;
 

@@ -12,7 +12,7 @@
 //!
 //! `lab::kernel_trace` makes a private instance of the kernel's trace before the run (`sys::tracefs`): its own
 //! rings on the measured CPUs, its own events, the run's counter as trace clock. Formats and layouts are read
-//! from the kernel's files. A CPU that nobody measures empties the rings while the run goes on. Marks written
+//! from the kernel's files. A CPU that is not measured drains the rings while the run goes on. Marks written
 //! at both ends show that the trace clock is the counter, or how one becomes the other. The instance is
 //! removed when it is dropped; after SIGKILL by a tiny process that waits for the end of its maker.
 //! `infer::wakeup` joins the events with the thread's own wake-ups.
@@ -85,7 +85,7 @@ const EVENT_SHARE: u64 = 4;
 /// When the rings are emptied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DrainMode {
-    /// While the run goes on, on CPUs that nobody measures.
+    /// During the run, on CPUs that are not measured.
     Elsewhere,
     Afterwards,
     /// Now and then, on measured CPUs: the run is longer than any ring.

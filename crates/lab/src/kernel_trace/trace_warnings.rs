@@ -1,4 +1,4 @@
-//! What is said of a recording: why there is none, and what is missing from it.
+//! Warnings about a kernel trace: why it was not recorded, and which events it lacks.
 
 use std::io;
 

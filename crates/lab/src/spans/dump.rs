@@ -51,8 +51,8 @@ pub struct Dumper {
 }
 
 impl Dumper {
-    /// Starts the thread. It dumps when [`Sites::exchange`] is called, when a span loses more than the settings allow, and
-    /// when `signal` comes, if one is given. A dump that cannot be written is left out.
+    /// Starts the thread. It dumps when [`Sites::request_dump`] is called, when a span loses more than the settings
+    /// allow, and when `signal` comes, if one is given. A dump that cannot be written is left out.
     ///
     /// # Errors
     /// The signal cannot be caught, or the machine refuses a thread.
@@ -64,14 +64,14 @@ impl Dumper {
         let (ended, own) = (Arc::clone(&over), sites.clone());
         let work = move || {
             loop {
-                // Another wake-up than that of the futex only means a look more.
+                // A wake-up for another reason only costs one more check.
                 let _ = futex::wait_for(own.dump_request(), 0, ATTENTION_NS);
                 let asked = own.take_asked();
                 if ended.load(Ordering::Acquire) {
                     break;
                 }
                 if asked {
-                    // Nobody is left to be told.
+                    // A failed dump has no caller to report to.
                     let _ = to.dump(&own);
                 }
             }

@@ -1,15 +1,15 @@
 //! Spans of the program that calls, recorded into a run folder: which of them the scheduler disturbed, and how.
 //!
 //! ```
-//! use hourglass_lab::spans::{Settings, SpanRecording};
+//! use hourglass_lab::spans::SpanRecording;
 //!
 //! # let home = tempfile::tempdir().unwrap();
 //! # let folder = home.path().join("spans");
 //! let recording = SpanRecording::start(folder, SpanRecording::SETTINGS)?;
 //! let request = recording.sites().site("request");
-//! let here = recording.sites().here().expect("the thread goes on"); // once a thread
+//! let thread = recording.sites().current_thread()?; // once a thread
 //! for _ in 0..10 {
-//!     here.run(request, || std::hint::black_box(42));
+//!     thread.run(request, || std::hint::black_box(42));
 //! }
 //! let kept = recording.finish()?; // hourglass show, report, diff, export --perfetto
 //! # assert_eq!(kept.manifest().result.as_ref().unwrap().sites[0].spans, 10);

@@ -6,8 +6,8 @@
 use hourglass_model::{CounterDeltas, Evidence, Interval, IntervalStart};
 use hourglass_witness::sites::{SpanLoss, StoredSpan};
 
-/// What is left of a loss may be this much by the error of its parts alone: the kernel's accounts and its switches
-/// are apart by so much at each switch, ns.
+/// The unexplained rest of a loss may reach this by measurement error alone: at each switch the kernel's counters and
+/// its switch events differ by up to this time, ns.
 const ERROR_NS: u64 = 100_000;
 
 /// A span, and those within it.

@@ -16,7 +16,7 @@ use hourglass_model::{Evidence, Interval, KernelEvent};
 
 use crate::kernel_trace::live::LiveRecording;
 
-/// What is kept for a folder takes no more than this part of the memory, one of so many.
+/// Events stored for a folder take at most one part in `KEPT_SHARE` of the memory.
 const KEPT_SHARE: u64 = 8;
 /// The warning that switches are missing.
 const SWITCHES_MISSING: &str = "switch-events-missing";
@@ -56,7 +56,7 @@ impl StoredTrace {
         let lateness = match self.delays.entry(tid) {
             Entry::Occupied(kept) => kept.into_mut(),
             Entry::Vacant(room) => {
-                // Refused only for digits that are none.
+                // Refused only for an invalid number of digits.
                 let Ok(histogram) = Histogram::new(DIGITS) else { return };
                 room.insert(DelayHistogram { histogram, min_ns: ns, max_ns: ns, total_ns: 0 })
             }
@@ -150,7 +150,7 @@ impl KernelTracer {
         self.facts.lost().max(self.delays.lost())
     }
 
-    /// Puts what the events told of a thread into its report.
+    /// Adds what the events say about a thread to its report.
     pub(super) fn fill(&self, thread: &mut WatchedThread, at_ns: i64, epoch_ns: u64) {
         let names = self.live.as_ref().map_or(&self.facts.names.threads, LiveRecording::names);
         thread.stopped_ns = Some(self.delays.stopped_ns(thread.tid, at_ns));

@@ -41,9 +41,9 @@ use unseen::CpuTime;
 
 /// A shorter interval would leave no time to sleep.
 pub const SHORTEST: Span = Span::from_millis(10);
-/// So often somebody looks whether a signal came.
+/// Time between two checks for signals.
 const ATTENTION_NS: u64 = 50_000_000;
-/// A look takes at most one part of so many of the time.
+/// Samples take at most one part in `SHARE` of the time.
 const SHARE: u64 = 20;
 /// Looks at threads that are kept for a folder, the first ones; each takes 96 bytes.
 const MOST_LOOKS: usize = 1 << 20;
@@ -70,7 +70,7 @@ pub struct WatchRequest {
 /// Why nothing is watched. Nothing is left behind.
 #[derive(Debug, thiserror::Error)]
 pub enum WatchFailure {
-    /// Nobody is there to be watched.
+    /// No thread could be selected.
     #[error(transparent)]
     NotFound(#[from] ProcessNotFound),
     /// The folder cannot be made.

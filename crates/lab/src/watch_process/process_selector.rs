@@ -5,7 +5,7 @@ use hourglass_sys::pidfd::PidFd;
 
 /// Bytes of a thread's name that the kernel keeps.
 const NAME_BYTES: usize = 15;
-/// Looking for names takes at most one part of so many of the time.
+/// The search for names takes at most one part in `SHARE` of the time.
 const SHARE: u64 = 50;
 /// And it is not done more often than this.
 const PAUSE_NS: u64 = 500_000_000;
@@ -26,10 +26,10 @@ impl ProcessSelector {
     }
 }
 
-/// Why there is nobody to watch.
+/// Why no thread could be selected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProcessNotFound {
-    /// There is none of this number.
+    /// No process has this number.
     #[error("no process {0}; it may have ended: ps -eLo pid,tid,comm lists those that there are")]
     Gone(u32),
     /// There is one, and this user may not see it.
@@ -37,7 +37,7 @@ pub enum ProcessNotFound {
         "process {0} is another user's, and this /proc hides those (hidepid); run it as root (sudo hourglass ...)"
     )]
     Hidden(u32),
-    /// There is none of this name.
+    /// No thread has this name.
     #[error("no thread is called '{0}'; ps -eLo pid,tid,comm lists those that there are")]
     NoName(String),
     #[error("{0} is this program itself; name another")]

@@ -11,7 +11,7 @@ use hourglass_model::document::{OccupantReport, Warning};
 
 use super::thread_totals::ThreadTotals;
 
-/// Looking at all threads takes at most one part of so many of the time.
+/// Samples of all threads take at most one part in `SHARE` of the time.
 const SHARE: u64 = 50;
 const NAMED: usize = 3;
 

@@ -12,7 +12,7 @@ use super::thread_totals::ThreadTotals;
 
 /// User and system time are whole hundredths of a second, at the start and at the end.
 const STEPS_NS: u64 = 40_000_000;
-/// Less than one part of so many is no matter.
+/// Less than one part in `PART` is neglected.
 const PART: u64 = 20;
 
 /// The CPU time of a process and of its threads seen.

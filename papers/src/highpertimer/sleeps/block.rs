@@ -8,10 +8,9 @@ use hourglass_timer::sleep::{Mechanism, SleepOutcome, Sleeper};
 
 use super::SleepMethod;
 
-/// Somebody who sleeps. Implementations are inlined, so that each returns straight into the loop
-/// that looks at the clock.
+/// A way to sleep. Implementations are inlined, so that each returns straight into the loop that reads the clock.
 pub(in super::super) trait Sleeps {
-    /// Sleeps so long; what it tells of it.
+    /// Sleeps for `length_ns`; returns the sleeper's own report, if it has one.
     fn sleep(&mut self, length_ns: u64) -> Option<SleepOutcome>;
 
     /// What its thread used of its machine so far.
@@ -59,7 +58,7 @@ pub(in super::super) struct Usage {
     pub(in super::super) wall_ns: u64,
     /// How often the CPU was taken from it.
     pub(in super::super) preemptions: u64,
-    /// In user and in system mode, ns, where that is told.
+    /// In user and in system mode, ns, where that is reported.
     pub(in super::super) split: Option<(u64, u64)>,
 }
 

@@ -130,7 +130,7 @@ impl Drop for Worker {
     fn drop(&mut self) {
         drop(self.jobs.take());
         if let Some(thread) = self.thread.take() {
-            // One that panicked has sent nothing, which was told.
+            // A thread that panicked has sent nothing, which was reported.
             let _ = thread.join();
         }
     }

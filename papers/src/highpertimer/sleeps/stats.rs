@@ -16,7 +16,7 @@ impl Values {
         self.0.len() as u64
     }
 
-    /// The least value that so many per cent of all are not above; `None` if there are none.
+    /// The least value that `percent` of all do not exceed; `None` without values.
     pub(in super::super) fn percentile(&self, percent: usize) -> Option<f64> {
         let rank = (self.0.len() * percent).div_ceil(100).max(1);
         self.0.get(rank - 1).map(|value| *value as f64)
@@ -77,7 +77,7 @@ mod tests {
         assert_eq!(mean_of(&[&values, &none], Values::mean), None);
     }
 
-    /// A length slept once counts as much as one slept a hundred times.
+    /// A length slept once has the weight of one slept a hundred times.
     #[test]
     fn groups_count_alike() {
         let (one, many) = (Values::of([10].into_iter()), Values::of([20; 100].into_iter()));

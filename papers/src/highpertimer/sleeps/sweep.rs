@@ -48,7 +48,7 @@ pub(in super::super) struct SweepPlan {
     pub(in super::super) counts: [usize; 20],
 }
 
-/// Sleeps before those that count, in which whoever learns learns: length, ns, and how often.
+/// Sleeps before those that count, for sleepers that learn: length, ns, and how often.
 const FIRST: [(u64, usize); 3] = [(100_000, 60), (1_000_000, 40), (5_000_000, 12)];
 
 impl SweepPlan {
@@ -92,7 +92,7 @@ impl SweepPlan {
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Tally {
     blocks: Vec<Block>,
-    /// Why there are none.
+    /// Why no sleep was measured.
     pub(in super::super) missing: Option<String>,
 }
 
@@ -125,7 +125,7 @@ impl Tally {
         self.blocks.iter().map(|block| block.samples.len() as u64).sum()
     }
 
-    /// CPU time, per cent of the time; `None` if there is none.
+    /// CPU time, per cent of the time; `None` if it was not measured.
     pub(in super::super) fn cpu_percent(&self) -> Option<f64> {
         let usage = self.usage();
         (usage.wall_ns > 0).then(|| usage.cpu_ns as f64 * 100.0 / usage.wall_ns as f64)
@@ -170,7 +170,7 @@ pub(in super::super) fn sweep(
     let mut tallies = vec![vec![Tally::default(); LENGTHS.len()]; ways.len()];
     for way in ways {
         for (ns, times) in FIRST.into_iter().take(if learns(way) { 3 } else { 1 }) {
-            // What cannot be is told when it counts.
+            // A failure is reported when the sleeps count.
             let _ = machine.block(way, ns, times);
         }
     }

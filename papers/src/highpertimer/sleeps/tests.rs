@@ -1,4 +1,4 @@
-//! Sleeping on a simulated machine, whose wake-ups are as late as told.
+//! Sleeping on a simulated machine, whose wake-ups have a given latency.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -109,8 +109,7 @@ fn at(ns: u64) -> usize {
     LENGTHS.iter().position(|length| length.ns == ns).unwrap()
 }
 
-/// Each way misses by what the simulated machine is told to be late by, and takes the CPU time that
-/// follows from its policy.
+/// Each way misses by the latency of the simulated machine, and takes the CPU time that follows from its policy.
 #[test]
 fn misses_and_cpu_time_follow_from_the_machine() {
     let sweep = simulated(1_000);

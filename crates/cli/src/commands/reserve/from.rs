@@ -16,7 +16,7 @@ use crate::lab::task_input;
 use crate::output;
 use crate::settings::Settings;
 
-/// What a proposal is made from.
+/// How the targets are to be reserved.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ProposalOptions<'a> {
     /// The file or folder with the tasks.

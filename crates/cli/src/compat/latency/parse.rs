@@ -38,7 +38,7 @@ pub(super) struct Latency {
     pub(super) folder: Option<PathBuf>,
     /// What to hold `/dev/cpu_dma_latency` at, us; `None` leaves it alone.
     pub(super) idle_latency_us: Option<u32>,
-    /// Whether the machine refused to hold it, though nobody asked for that.
+    /// Whether the machine refused to hold it, although no option requested it.
     pub(super) idle_refused: bool,
     pub(super) view: View,
     pub(super) settings: Settings,
@@ -347,8 +347,8 @@ fn finish(asked: &LatencyOptions, run: &mut Latency, machine: &HostCpus) -> Resu
     }
 }
 
-/// When a thread's grid begins. Spread over the interval, so that threads do not wake all at once,
-/// unless somebody says how they are to lie.
+/// When a thread's grid begins. Spread over the interval, so that threads do not wake all at once, unless an option
+/// gives their distance.
 fn phase(asked: &LatencyOptions, interval: Span, number: i64, count: usize) -> Span {
     let share = |span: Span| {
         let count = i64::try_from(count).unwrap_or(i64::MAX).max(1);

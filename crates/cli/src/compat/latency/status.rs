@@ -46,7 +46,7 @@ impl Status {
             .for_each(messages::warn);
     }
 
-    /// Single samples are dropped without a word where nobody asked for them.
+    /// Dropped single samples are no concern where no option requested single samples.
     fn concerns(&self, warning: &Warning) -> bool {
         warning.id != "records-dropped" || self.view.samples
     }
@@ -78,7 +78,7 @@ impl Status {
             .collect()
     }
 
-    /// Draws over what was drawn before. That stderr is gone is nobody's concern.
+    /// Draws over what was drawn before. A closed stderr is ignored.
     fn draw(&mut self) {
         let term = Term::stderr();
         let lines = self.lines();
@@ -135,7 +135,7 @@ impl ExperimentObserver for Status {
             text.push_str(&line);
             text.push('\n');
         }
-        // Whoever asked may have gone.
+        // The terminal that asked may be closed.
         let _ = io::stderr().write_all(text.as_bytes());
         self.drawn = 0;
     }

@@ -37,8 +37,7 @@ pub(super) struct Noise {
     /// Whether it is shown while it goes on.
     pub(super) top: bool,
     pub(super) folder: Option<PathBuf>,
-    /// A CPU that is not looked at, though nobody said so, because real-time threads must not take
-    /// them all.
+    /// A CPU that is not measured although no option excludes it: real-time threads must not take all CPUs.
     pub(super) left_out: Option<u32>,
     pub(super) view: View,
     pub(super) settings: Settings,
@@ -332,7 +331,7 @@ mod tests {
         assert_eq!(read("300 400", 2).unwrap_err(), "'400' is one threshold too many");
     }
 
-    /// A machine whose CPUs all spin at a real-time priority answers nobody.
+    /// A machine whose CPUs all spin at a real-time priority does not respond any more.
     #[test]
     fn one_cpu_is_always_left_to_the_others() {
         let run = read("-f 80", 4).unwrap();
