@@ -103,7 +103,7 @@ impl ClockReader<ExtendedTimebase> {
     /// Over the TSC that is lied about.
     fn new(settings: ClockSettings) -> ClockReader<ExtendedTimebase> {
         let tsc = Box::new(TscSource::without_checks());
-        let base = ExtendedTimebase::new(tsc).expect("64 bits, and nobody sets it");
+        let base = ExtendedTimebase::new(tsc).expect("64 bits, and never set");
         ClockReader { clock: Clock::on(base, settings), last_ns: 0 }
     }
 

@@ -209,8 +209,8 @@ fn every_read_is_inside_its_bound_whatever_is_done_to_the_rate() {
 #[test]
 fn without_slewing_the_bound_is_narrow() {
     let mut world = World::new(|_| AdjustmentKind::Frequency(0), Maintainer::Readers, 9, |_| {});
-    world.live("nobody slews", &mut Dice(9), LENGTH_NS);
-    world.assert_not_left("nobody slews");
+    world.live("no slewing", &mut Dice(9), LENGTH_NS);
+    world.assert_not_left("no slewing");
     assert!(world.by_counter * 100 > world.reads * 99, "{} of {}", world.by_counter, world.reads);
     world.widths.sort_unstable();
     let p99 = world.widths[world.widths.len() * 99 / 100];

@@ -317,5 +317,5 @@ fn the_margin_has_the_lateness_of_timers() {
     assert_eq!(report.lateness.samples, 200);
     assert!(report.lateness.p50_ns <= report.lateness.p999_ns && report.lateness.p999_ns > 0);
     assert_eq!(report.margin_ns, MS / 2 + report.lateness.p999_ns);
-    assert!(!report.covered && calls.lock().unwrap().is_empty(), "ignore stops nobody");
+    assert!(!report.covered && calls.lock().unwrap().is_empty(), "ignore stops no co-runner");
 }

@@ -52,7 +52,7 @@ fn open() -> TimerSlot {
 }
 
 fn standing(slot: &TimerSlot) -> Option<(u64, ArmRequest)> {
-    slot.standing().expect("nobody arms it in a circle")
+    slot.standing().expect("it is armed for ever")
 }
 
 /// The engine publishes when it wakes while another thread arms: either the engine finds the mark,
@@ -364,7 +364,7 @@ fn an_expiry_while_it_runs() {
         let fired = slot.fire(fire(sequence + 1, Context::Deferred), |_| ());
         let again = worker.join().unwrap();
         match fired {
-            ExpiryAction::AfterRun { .. } => assert!(again, "nobody queues it again"),
+            ExpiryAction::AfterRun { .. } => assert!(again, "it is not queued again"),
             ExpiryAction::Queue { .. } => assert!(!again, "it is queued twice"),
             ExpiryAction::Behind => assert!(!again),
             other => panic!("{other:?}"),

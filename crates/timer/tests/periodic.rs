@@ -254,7 +254,7 @@ fn a_policy_is_given_or_its_remedy() {
                 assert_eq!((name.as_str(), line.lines().count()), ("policed", 1));
                 let lines = ["setcap", "ulimit", "bandwidth", "dmesg"];
                 assert!(lines.iter().any(|word| refusal.remedy.contains(word)), "{line}");
-                assert_ne!(scheduling, Scheduling::Other(19), "nobody may be refused that");
+                assert_ne!(scheduling, Scheduling::Other(19), "this is granted to every user");
             }
             Err(other) => panic!("{other}"),
         }

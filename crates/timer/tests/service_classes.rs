@@ -163,7 +163,7 @@ fn a_worker_is_raised_and_falls_back() {
     let statistics = class.statistics();
     match high {
         Some(Attributes::Fifo(priority)) => assert_eq!(priority, 3),
-        _ => assert!(statistics.raise_refused > 0, "not raised, and nobody told: {statistics:?}"),
+        _ => assert!(statistics.raise_refused > 0, "not raised, and not counted: {statistics:?}"),
     }
     assert!(matches!(low, Some(Attributes::Other(_))), "{low:?}");
 }

@@ -16,9 +16,9 @@ use crate::lab::hand_on;
 /// # Errors
 /// It is nowhere, or cannot be started.
 pub(crate) fn paper(words: &[String]) -> Result<ExitCode> {
-    let own = std::env::current_exe().unwrap_or_default();
-    let beside = own.with_file_name(PROGRAM);
-    let program = if beside.is_file() { &beside } else { Path::new(PROGRAM) };
+    let own = std::env::current_exe().ok();
+    let beside = own.map(|own| own.with_file_name(PROGRAM)).filter(|program| program.is_file());
+    let program = beside.as_deref().unwrap_or(Path::new(PROGRAM));
     // Returns only where it fails.
     let error = hand_on(Command::new(program).args(words)).exec();
     let line = match error.kind() {

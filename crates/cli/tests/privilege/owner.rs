@@ -57,7 +57,7 @@ fn a_capability_does_not_reach_the_processes_of_others() {
 fn a_capability_does_not_stop_or_slow_the_processes_of_others() {
     let Some(capable) = Capable::new() else { return };
     if last_cpu() == "0" {
-        return skip(Requirement::SECOND_CPU, "nobody shares with the only CPU");
+        return skip(Requirement::SECOND_CPU, "no CPU is beside the only one");
     }
     let victim = Idle::of_root();
     let fake = capable.folder.path().join("group");

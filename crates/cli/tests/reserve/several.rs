@@ -124,7 +124,7 @@ fn the_sum_is_admitted() {
         let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(says(&joined), "{words:?}: {text}");
         assert!(says(&stderr(&run)), "{words:?}: {}", stderr(&run));
-        soon("nobody stands", || !stands(pid) && !stands(victim.0.id()));
+        soon("no process is stopped", || !stands(pid) && !stands(victim.0.id()));
     }
 }
 

@@ -103,7 +103,7 @@ fn children_that_come_later_are_stopped_too() {
                 stopper.stop().unwrap();
                 // Version 1 may need a second order (a fork at the wrong moment).
                 let mut last = length();
-                until("somebody was forgotten", || {
+                until("one of them still runs", || {
                     std::thread::sleep(silence());
                     let now = length();
                     let same = now == last;

@@ -104,7 +104,7 @@ fn a_thread_that_stands_does_not_wait_for_the_next_one() {
         fn stop_timer(&self) {}
         fn wait(&self, _word: &AtomicU32, _expected: u32, _until_ns: u64) {
             self.waits.set(self.waits.get() + 1);
-            assert_eq!(self.waits.get(), 1, "it stands on, and nobody has its message");
+            assert_eq!(self.waits.get(), 1, "it stands on, and its message was not taken");
             assert!(self.gate.take(self).is_some());
             self.gate.close(self);
             self.gate.vacate(self);

@@ -103,7 +103,7 @@ fn an_engine_of_this_machine_is_kicked_from_another_thread() {
             })
             .unwrap();
         got = got.max(look());
-        assert!(engine.now().device_ns() < limit_ns, "nobody kicked");
+        assert!(engine.now().device_ns() < limit_ns, "no kick came");
     }
     assert_eq!(got, 7);
     other.join().unwrap();

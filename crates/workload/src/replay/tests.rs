@@ -186,7 +186,7 @@ impl Reserver for NoReservations {
     fn reserve(&self, _: &Reservation) -> Result<ReservationBackend, ReservationDenied> {
         Err(ReservationDenied {
             errno: 1,
-            cause: "nobody gives any".to_owned(),
+            cause: "none is given".to_owned(),
             remedy: String::new(),
         })
     }

@@ -111,7 +111,7 @@ fn long_pauses_are_no_reason_to_extrapolate() {
     let mut unattended = Observed::with(18, Drift::Constant(40_000), settings);
     unattended.settle();
     unattended.double.pass_ns(100 * SECOND_NS);
-    assert_eq!(unattended.look(), Status::OsClock, "past its end, and nobody maintains it");
+    assert_eq!(unattended.look(), Status::OsClock, "past its end, and not maintained");
     unattended.clock.maintain();
     assert_ne!(unattended.look(), Status::OsClock);
 }

@@ -118,9 +118,9 @@ fn rows() -> Vec<Row> {
             &[(S - EVERY_NS, 4 * MS), (S, 801 * MS)],
             &[],
         ),
-        row("nobody synchronises", &[(S, Kind::Unsynchronised)], &[], &[S, 9 * S]),
+        row("no daemon synchronises", &[(S, Kind::Unsynchronised)], &[], &[S, 9 * S]),
         row(
-            "somebody synchronises",
+            "a daemon synchronises",
             &[(0, Kind::Unsynchronised), (S, Kind::Synchronised(3_000))],
             &[(S, 4 * MS)],
             &[S - EVERY_NS],

@@ -165,7 +165,13 @@ mod tests {
         for helper in 2..5 {
             for _ in 0..60_000 {
                 (now, parent) = (now + ALONE_NS, parent + ALONE_NS);
-                assert!(!sharing.charge(false, || panic!("nobody to ask"), now, raised, raised));
+                assert!(!sharing.charge(
+                    false,
+                    || panic!("asked for a priority"),
+                    now,
+                    raised,
+                    raised
+                ));
             }
             let (mut own, mut firsts) = (0, [0u32; 2]);
             for _ in 0..100 {

@@ -69,7 +69,10 @@ fn the_scheduling_tick_is_every_tenth_interrupt() {
     assert!(device.remove(scheduling).unwrap());
     assert_eq!(device.tick(), None);
     let end = device.device().now_ns() + SECOND;
-    assert_eq!(device.wait(Some(end), |_, _| panic!("nobody is there")), Ok(DeviceWaitEnd::Limit));
+    assert_eq!(
+        device.wait(Some(end), |_, _| panic!("no handler is called")),
+        Ok(DeviceWaitEnd::Limit)
+    );
 }
 
 /// Section 2.2: accepted or refused by the skew, on the chips that the paper names.

@@ -17,7 +17,7 @@ fn jobs_by_hand_are_those_of_a_body() {
             let length_ns = lengths(job.number());
             job.sleeper().mechanism().work(length_ns);
         });
-        let LoopStep::Ran { job, .. } = step else { panic!("seed {seed}: nobody stopped it") };
+        let LoopStep::Ran { job, .. } = step else { panic!("seed {seed}: the loop was stopped") };
         in_body.push(job);
     }
     let counts = task.statistics().read();
@@ -25,7 +25,7 @@ fn jobs_by_hand_are_those_of_a_body() {
     let mut task = task_of(seed, &parameters);
     let mut by_hand: Vec<CompletedJob> = Vec::new();
     for number in 0..500 {
-        let due = task.wait_for_release().expect("nobody stopped it");
+        let due = task.wait_for_release().expect("the loop was stopped");
         let running = task.start(due);
         assert_eq!(running.number(), number, "seed {seed}");
         assert!(running.started_ns() >= running.release_ns(), "seed {seed}");
@@ -44,7 +44,7 @@ fn task_of(seed: u64, parameters: &ValidParameters) -> SimLoop {
 #[test]
 fn a_stop_ends_the_wait_by_hand() {
     let mut task = task_of(seed(), &every_ms(1).check().unwrap());
-    let due = task.wait_for_release().expect("nobody stopped it");
+    let due = task.wait_for_release().expect("the loop was stopped");
     let running = task.start(due);
     task.stopper().stop();
     assert_eq!(task.complete(running).number, 0);

@@ -152,7 +152,7 @@ fn half_an_hour(policy: OverrunPolicy, load: Load, seed: u64) {
         let worked_ns = length(&mut dice, period_ns, budget_ns);
         let mut body = |job: &mut SimJob<'_>| work(job.sleeper().mechanism(), worked_ns);
         let LoopStep::Ran { job, ended } = task.step(&mut body) else {
-            panic!("nobody stopped it")
+            panic!("the loop was stopped")
         };
         assert_eq!(ended, None);
         twin.see(&job, worked_ns);

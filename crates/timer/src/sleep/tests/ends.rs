@@ -58,7 +58,7 @@ fn never_early() {
                 let report = format!("seed {seed}, {policy}, {length} ns: {slept:?}");
                 assert!(slept.reached() || slept.interrupted, "early: {report}");
                 let due = interrupted_at.is_some_and(|at| at <= sleeper.mechanism().now());
-                assert!(!slept.interrupted || due, "interrupted by nobody: {report}");
+                assert!(!slept.interrupted || due, "interrupted without an interrupt: {report}");
                 // The sleeper's line may lie behind the true time, by its bound.
                 let lasted = slept.woke_ns.saturating_sub(begun);
                 assert!(slept.kernel_ns + slept.spin_ns <= lasted + 1_000, "{report}");

@@ -123,7 +123,7 @@ fn an_hour_of_random_work_never_gets_more_than_its_budget() {
         let got = world.used_in.values().max().copied().unwrap_or(0);
         assert!(got <= most, "seed {seed}: {got} in a period, at most {most}");
         assert!(supply.periods + budget.left_out() >= periods - 1, "seed {seed}");
-        assert_eq!(supply.missed, 0, "seed {seed}: nobody was above");
+        assert_eq!(supply.missed, 0, "seed {seed}: no thread was above");
         assert!(supply.overruns > periods / 10, "seed {seed}: {}", supply.overruns);
         assert!(supply.throttled_ns > Some(0));
         // Not polled: a few looks for each period, however the work comes.
@@ -152,7 +152,7 @@ fn what_is_used_beyond_a_budget_is_paid_back() {
         }
         let tick = i128::from(cpus * (budget.grain_ns + 3 * late));
         assert!(worst <= tick, "seed {seed}: {worst} beyond the budgets, at most {tick}");
-        assert_eq!(budget.supply().missed, 0, "seed {seed}: nobody was above");
+        assert_eq!(budget.supply().missed, 0, "seed {seed}: no thread was above");
         assert_eq!(budget.left_out(), 0, "seed {seed}");
         if seed == 31 {
             // It gets no less either: it wants all.
@@ -204,7 +204,7 @@ fn late_looks_promise_nothing_too_much() {
         assert!(reported.sum::<u64>() <= world.used, "seed {seed}");
         let left_out = budget.left_out();
         assert!(left_out <= budget.supply().periods / 50, "seed {seed}: {left_out}");
-        assert_eq!(budget.supply().missed, 0, "seed {seed}: nobody was above");
+        assert_eq!(budget.supply().missed, 0, "seed {seed}: no thread was above");
         // But for what the period before it had too much.
         let least = terms.budget_ns - terms.budget_ns / PAID_PART;
         let short = budget.supply().wanted.range(..least).count();
