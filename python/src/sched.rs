@@ -5,9 +5,9 @@
 use std::path::{Path, PathBuf};
 
 use hourglass_lab::model::CpuSet;
-use hourglass_lab::sched::sim::{OverrunPolicy, Throttling, smt};
 use hourglass_lab::task_input::{self as input, Input, InputError, Source};
 use hourglass_lab::workload_file;
+use hourglass_sim::{OverrunPolicy, Throttling, smt};
 use hourglass_tasks::Fraction;
 use hourglass_theory::check::{self as checking, ANALYSES, FitHeuristic, PlacementOrder};
 use hourglass_theory::predict::{self as predicting, PredictError, RunRequest};

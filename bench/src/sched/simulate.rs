@@ -1,14 +1,14 @@
 //! The simulator: jobs a second.
 //!
 //! Owns: random sets on one CPU under fixed priorities and under EDF, statistics kept, as
-//! `sched::sim` is called. Must not: time the making of the sets.
+//! `sim` is called. Must not: time the making of the sets.
 
 use std::hint::black_box;
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
-use hourglass_sched::sim::{self, Class, SimSettings, System, Thread};
 use hourglass_sched::{Task, TaskSet};
+use hourglass_sim::{self as sim, Class, SimSettings, System, Thread};
 
 use super::sets;
 use crate::document::Row;

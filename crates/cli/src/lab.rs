@@ -18,7 +18,6 @@ pub(crate) use hourglass_lab::compare;
 pub(crate) use hourglass_lab::fleet;
 pub(crate) use hourglass_lab::infer::{CpuTimeline, cpu_occupancy};
 pub(crate) use hourglass_lab::reserved_folder::ReservedFolder;
-pub(crate) use hourglass_lab::sched::sim;
 pub(crate) use hourglass_lab::store::{LatencyError, TraceError};
 pub(crate) use hourglass_lab::task_input;
 pub(crate) use hourglass_lab::watch_process;
@@ -34,6 +33,7 @@ pub(crate) use hourglass_lab::{
 };
 pub(crate) use hourglass_lab::{give_up_capabilities, hand_on, shows_lines};
 pub(crate) use hourglass_reserve::session as reserve;
+pub(crate) use hourglass_sim as sim;
 pub(crate) use hourglass_theory as theory;
 pub(crate) use hourglass_theory::sweep;
 

@@ -10,7 +10,7 @@ use hourglass_reserve::smt::monitor::{
     self, Checks, CoRunnerLevel, Monitor, MonitorError, MonitorSettings, SiblingPolicy,
 };
 use hourglass_reserve::smt::sim::{FULL, SimEnvironment, SmtSimOutcome, simulate};
-use hourglass_sched::slack::ProgressRate;
+use hourglass_sim::slack::ProgressRate;
 use hourglass_time::Span;
 use proptest::prelude::*;
 use serde_json::Value;

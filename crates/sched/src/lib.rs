@@ -1,8 +1,7 @@
 //! What theory says about a set of tasks: will every deadline hold, and why.
 //!
-//! Owns: the analyst's view of tasks, response-time bounds, demand, supply, admission, slack algebra, the
-//! one list of all analyses ([`catalogue`]),
-//! the simulator ([`sim`]).
+//! Owns: the analyst's view of tasks, response-time bounds, demand, supply, admission, the one list of all
+//! analyses ([`catalogue`]).
 //! All of it are pure functions of exact integers. A time is a `u64` in whatever unit the caller
 //! uses (the programs use nanoseconds); sums are checked or have 128 bits; utilisations are compared
 //! as fractions.
@@ -47,8 +46,6 @@ pub(crate) mod reference;
 pub mod sections;
 pub mod sensitivity;
 pub mod servers;
-pub mod sim;
-pub mod slack;
 pub mod spin;
 pub mod supply;
 pub mod task;

@@ -13,10 +13,10 @@ use std::thread;
 use hourglass_model::random::Stream;
 use hourglass_sched::effort::StepLimit;
 use hourglass_sched::fixed_priority::{self, Sections, TimeModel};
-use hourglass_sched::sim::{
-    self, ArrivalPattern, Class, Jitter, Preemption, SimSettings, System, Thread,
-};
 use hourglass_sched::{Analysis, Task, TaskSet, edf};
+use hourglass_sim::{
+    self as sim, ArrivalPattern, Class, Jitter, Preemption, SimSettings, System, Thread,
+};
 use hourglass_tasks::generate::{Millionths, Recipe};
 
 /// Sets without a wish: a second of a debug build.

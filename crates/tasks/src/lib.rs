@@ -31,6 +31,7 @@
 mod check;
 pub mod corpus;
 mod error;
+pub mod exact_fraction;
 mod explain;
 mod format;
 mod fraction;

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use hourglass_sched::effort::StepLimit;
 use hourglass_sched::fixed_priority::{self, Sections, TimeModel};
-use hourglass_sched::sim::{
-    self, ArrivalPattern, Class, CostModel, Jitter, NullMonitor, NullSink, OverrunPolicy,
+use hourglass_sched::{Analysis, Task, TaskSet, checker, edf};
+use hourglass_sim::{
+    self as sim, ArrivalPattern, Class, CostModel, Jitter, NullMonitor, NullSink, OverrunPolicy,
     Preemption, SimSettings, Sink, SinkDetail, Slice, System, Thread,
 };
-use hourglass_sched::{Analysis, Task, TaskSet, checker, edf};
 use hourglass_time::{Instant, Sim, Span};
 use hourglass_timer::queue::reference::SortedList;
 use hourglass_timer::queue::{Handle, Heap, PriorityStructure, Queue, RedBlackTree, TimeoutWheel};

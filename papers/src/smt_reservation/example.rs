@@ -6,11 +6,11 @@
 use hourglass_model::paper::{
     MeasurementKind, PaperFigure, PaperRow, PaperTable, TraceFigure, TracePiece,
 };
-use hourglass_sched::sim::smt::{self, Monitoring, SmtOutcome, SmtPolicy};
-use hourglass_sched::sim::{
+use hourglass_sim::slack::{Decision, ProgressRate, SlackReservation};
+use hourglass_sim::smt::{self, Monitoring, SmtOutcome, SmtPolicy};
+use hourglass_sim::{
     ArrivalPattern, Class, CostModel, Event, SimSettings, Sink, Slice, System, Thread,
 };
-use hourglass_sched::slack::{Decision, ProgressRate, SlackReservation};
 use hourglass_tasks::Fraction;
 
 use super::super::MeasuredTable;

@@ -2,10 +2,8 @@
 //!
 //! Owns: the paper's workloads as systems of the simulator. Must not: know an equation.
 
-use hourglass_sched::sim::smt::{self, Monitoring, ProgressModel, SmtPolicy};
-use hourglass_sched::sim::{
-    CostModel, Event, OverrunPolicy, SimSettings, Sink, Slice, System, Thread,
-};
+use hourglass_sim::smt::{self, Monitoring, ProgressModel, SmtPolicy};
+use hourglass_sim::{CostModel, Event, OverrunPolicy, SimSettings, Sink, Slice, System, Thread};
 
 use super::contention::{CoRunner, hundredths};
 use super::outcome::{FinishedJob, ProcessOutcome};

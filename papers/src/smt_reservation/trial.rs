@@ -15,7 +15,7 @@ use hourglass_reserve::smt::driver::{Driver, MonitorConfig, MonitorReport};
 use hourglass_reserve::smt::enforcer::MonitoredReservation;
 use hourglass_reserve::smt::jobs::JobReservation;
 use hourglass_reserve::smt::monitor::{MonitorSettings, SiblingPolicy};
-use hourglass_sched::slack::ProgressRate;
+use hourglass_sim::slack::ProgressRate;
 use hourglass_sys::clock::{ClockId, now_ns, own_thread_ns};
 use hourglass_sys::instructions::Instructions;
 use hourglass_sys::memfd::SharedWords;

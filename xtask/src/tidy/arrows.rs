@@ -19,9 +19,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("infer", &["model", "time"]),
     ("witness", &["infer", "clock", "sys", "model", "time"]),
     ("tracing", &["witness", "time"]),
-    ("sched", &["tasks", "model"]),
+    ("sim", &["tasks", "model"]),
+    ("sched", &["sim", "tasks", "model"]),
     ("store", &["model"]),
-    ("reserve", &["sched", "timer", "model", "time", "sys"]),
+    ("reserve", &["sched", "sim", "timer", "model", "time", "sys"]),
     ("host", &["workload", "timer", "clock", "sys", "model", "time"]),
     (
         "lab",
@@ -30,20 +31,32 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "tasks", "model", "time",
         ],
     ),
-    ("theory", &["lab", "workload", "infer", "sched", "store", "sys", "tasks", "model", "time"]),
+    (
+        "theory",
+        &["lab", "workload", "infer", "sched", "sim", "store", "sys", "tasks", "model", "time"],
+    ),
     ("report", &["infer", "model", "time"]),
     ("terminal", &["report", "model"]),
-    ("cli", &["lab", "theory", "host", "reserve", "report", "terminal", "tasks", "model", "time"]),
+    (
+        "cli",
+        &[
+            "lab", "theory", "host", "reserve", "sim", "report", "terminal", "tasks", "model",
+            "time",
+        ],
+    ),
     ("capi", &["lab", "reserve", "witness", "timer", "clock", "time", "sys"]),
 ];
 
 /// What lies beside `crates/`.
 const BESIDE: [(&str, &[&str]); 2] = [
-    ("python", &["lab", "theory", "host", "reserve", "witness", "tasks", "timer", "clock", "time"]),
+    (
+        "python",
+        &["lab", "theory", "sim", "host", "reserve", "witness", "tasks", "timer", "clock", "time"],
+    ),
     (
         "papers",
         &[
-            "report", "terminal", "lab", "theory", "host", "workload", "reserve", "infer", "sched",
+            "report", "terminal", "lab", "theory", "host", "workload", "reserve", "infer", "sim",
             "timer", "clock", "sys", "tasks", "model", "time",
         ],
     ),

@@ -4,7 +4,7 @@
 //! processor may stand still on it.
 
 use super::{ProgressErrors, ProgressSource};
-use hourglass_sched::slack::ProgressRate;
+use hourglass_sim::slack::ProgressRate;
 
 /// Processor time counts fully while co-runners stand, and times a proven alpha while they run.
 pub struct CpuTime<F> {

@@ -75,7 +75,7 @@ impl ProgressSource for MaxProgress {
 mod tests {
     use super::*;
     use crate::progress::cpu_time::CpuTime;
-    use hourglass_sched::slack::ProgressRate;
+    use hourglass_sim::slack::ProgressRate;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -55,7 +55,7 @@ pub use crate::smt::stopper::StopperKind as Stopper;
 pub use crate::smt::topology::SharingLevel;
 use hourglass_model::Reservation;
 use hourglass_model::reserve::{ReserveDocument, ReserveRefusal};
-pub use hourglass_sched::slack::ProgressRate;
+pub use hourglass_sim::slack::ProgressRate;
 /// For a program that starts a process of its own for each reserved command.
 pub use hourglass_sys::process::end_with_parent;
 use hourglass_time::Span;

@@ -4,7 +4,7 @@
 //! decide about co-runners.
 
 use hourglass_model::Reservation;
-use hourglass_sched::slack::PendingWork;
+use hourglass_sim::slack::PendingWork;
 
 use crate::progress::ProgressSource;
 

@@ -4,7 +4,7 @@
 //! # How slack is watched
 //!
 //! `reserve::smt::monitor` is a machine over time values: given the time, it asks each reservation's job (`jobs.rs`)
-//! how far its work is, has `sched::slack` say what is left over, and answers with an order: what co-runners may do,
+//! how far its work is, has `sim::slack` say what is left over, and answers with an order: what co-runners may do,
 //! whose reserved work may run, and when to look next. `enforcer.rs` carries orders out by a stopper and by gates, and
 //! makes good what failed. `driver.rs` gives both a real-time thread that sleeps in the kernel and never spins, since
 //! it would spin beside the work that it protects; `sim.rs` gives them a core on which every rate and delay is drawn,

@@ -4,9 +4,7 @@
 //! Owns: when to look next, and whether co-runners may run until then. Must not: read a clock, stop a process, know a
 //! formula (those are `sched`'s).
 
-use hourglass_sched::effort::StepLimit;
-use hourglass_sched::slack::{self, Decision, ProgressRate, SlackReservation};
-use hourglass_sched::verdict::Refusal;
+use hourglass_sim::slack::{self, Decision, ProgressRate, SlackError, SlackReservation};
 
 use crate::progress::{ProgressErrors, ProgressSource};
 
@@ -208,7 +206,7 @@ impl<P: ProgressSource> Monitor<P> {
         };
         match monitor.slack_ahead(0, ReservationSet::default()) {
             Ok(_) => Ok(monitor),
-            Err(Refusal::Endless) => Err(MonitorError::Overbooked),
+            Err(SlackError::Overbooked) => Err(MonitorError::Overbooked),
             Err(_) => Err(MonitorError::Incommensurable),
         }
     }
@@ -224,7 +222,7 @@ impl<P: ProgressSource> Monitor<P> {
             self.jobs.iter().map(|job| self.slack_reservation(job)).collect();
         let slack = match begun.as_slice() {
             [one] => Ok(Some(i128::from(one.pending.deadline) - i128::from(one.pending.remaining))),
-            all => slack::slack_ahead(0, all, StepLimit::with_steps(LOOKS)),
+            all => slack::slack_ahead(0, all, LOOKS),
         };
         matches!(slack, Ok(Some(slack)) if slack >= i128::from(self.settings.margin_ns))
     }
@@ -455,7 +453,7 @@ impl<P: ProgressSource> Monitor<P> {
 
     /// Slack of the system: of one reservation T - C, of several equation 9 with the jobs to come, without those that
     /// rest and those that have ended.
-    fn slack_ahead(&mut self, now: u64, rests: ReservationSet) -> Result<Option<i128>, Refusal> {
+    fn slack_ahead(&mut self, now: u64, rests: ReservationSet) -> Result<Option<i128>, SlackError> {
         if let [job] = self.jobs.as_slice() {
             let pending = job.pending(0, false);
             let promise =
@@ -469,7 +467,7 @@ impl<P: ProgressSource> Monitor<P> {
             cost: job.reservation.reserved_ns().saturating_add(self.switch_ns),
             period: job.reservation.period_ns(),
         }));
-        slack::slack_ahead(now, &self.ahead, StepLimit::with_steps(LOOKS))
+        slack::slack_ahead(now, &self.ahead, LOOKS)
     }
 
     /// When to look whether the job is done that runs without co-runners.

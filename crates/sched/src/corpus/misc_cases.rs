@@ -10,8 +10,8 @@ use crate::cbs::{self, CbsServer};
 use crate::effort::StepLimit;
 use crate::fixed_priority::{self, Sections, TimeModel};
 use crate::jobset::{self, Ties, UncertainJob};
-use crate::slack::{Decision, ProgressRate, SlackReservation, slack_of_each};
 use crate::task::TaskSet;
+use hourglass_sim::slack::{Decision, ProgressRate, SlackReservation, slack_of_each};
 
 use super::{BadCase, at_points, is_feasible, missing, task_set};
 

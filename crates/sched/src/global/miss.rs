@@ -6,9 +6,11 @@
 //! not: know jitter, blocking or suspension.
 
 use crate::exact_fraction::hyperperiod;
-use crate::sim::{self, ArrivalPattern, Class, CostModel, FirstMiss, SimSettings, System, Thread};
 use crate::task::{Task, TaskSet};
 use crate::verdict::Witness;
+use hourglass_sim::{
+    self as sim, ArrivalPattern, Class, CostModel, FirstMiss, SimSettings, System, Thread,
+};
 
 use super::schedule::GlobalPolicy;
 

@@ -4,7 +4,7 @@
 //! an answer that does not agree. Must not: bound anything, make scenarios.
 
 use hourglass_model::check::{CheckDocument, MissFacts, Verdict, WitnessFacts};
-use hourglass_sched::sim::{self, FirstMiss, SimSettings};
+use hourglass_sim::{self as sim, FirstMiss, SimSettings};
 use hourglass_tasks::{ProgramStep, Task, TaskSet};
 
 use super::proof::time;

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use hourglass_model::check::{
     CheckDocument, MissFacts, ProcessorFacts, TaskFacts, Verdict, WitnessFacts,
 };
-use hourglass_sched::sim::{self, FirstMiss, SimError, SimSettings};
+use hourglass_sim::{self as sim, FirstMiss, SimError, SimSettings};
 use hourglass_tasks::TaskSet;
 use hourglass_time::Span;
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use hourglass_lab::experiment::JobTimes;
 use hourglass_model::predict::PredictedTask;
 use hourglass_model::{Interval, IntervalStart};
-use hourglass_sched::sim::{self, Event, SimSettings, Sink, Slice};
+use hourglass_sim::{self as sim, Event, SimSettings, Sink, Slice};
 use hourglass_tasks::TaskSet;
 
 use super::explain::by_window;

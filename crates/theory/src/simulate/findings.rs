@@ -6,7 +6,7 @@ use hourglass_model::document::Warning;
 use hourglass_model::simulation::{
     BackgroundFindings, FirstMiss, SIMULATE_SCHEMA, SimulationDocument, SmtFindings, TaskFindings,
 };
-use hourglass_sched::sim::{Class, System, smt};
+use hourglass_sim::{Class, System, smt};
 use hourglass_tasks::{Fraction, Scheduler, Task};
 
 use super::horizon::Horizon;
@@ -72,11 +72,7 @@ fn scheduler(scheduler: Scheduler) -> &'static str {
 
 /// Of the jobs that were due and are not done, at most the first has started: the others are lost
 /// behind it, as the account of a run has them. Where it has not, all of them are lost.
-fn task_findings(
-    task: &Task,
-    outcome: &hourglass_sched::sim::ThreadOutcome,
-    thread: u32,
-) -> TaskFindings {
+fn task_findings(task: &Task, outcome: &hourglass_sim::ThreadOutcome, thread: u32) -> TaskFindings {
     let never_done = outcome.missed.saturating_sub(outcome.late);
     let behind = never_done.saturating_sub(u64::from(outcome.oldest_started));
     TaskFindings {
@@ -106,7 +102,7 @@ fn task_findings(
 }
 
 /// The histogram rounds up within its buckets; no value is above the largest one.
-fn quantile(outcome: &hourglass_sched::sim::ThreadOutcome, part: u64, whole: u64) -> Option<u64> {
+fn quantile(outcome: &hourglass_sim::ThreadOutcome, part: u64, whole: u64) -> Option<u64> {
     let found = outcome.responses.quantile(part, whole)?;
     let at_least = outcome.min_response.unwrap_or(0);
     Some(found.clamp(at_least, outcome.max_response.unwrap_or(found).max(at_least)))

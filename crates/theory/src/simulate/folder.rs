@@ -13,7 +13,7 @@ use hourglass_model::manifest::{
 };
 use hourglass_model::simulation::SimulationDocument;
 use hourglass_model::{CpuSet, Policy};
-use hourglass_sched::sim::{Class, Thread};
+use hourglass_sim::{Class, Thread};
 use hourglass_store::{NewRunFolder, WriteError, merge_by_start};
 use hourglass_tasks::{Server, Task};
 

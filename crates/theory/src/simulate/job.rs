@@ -3,8 +3,8 @@
 //! Owns: arrivals, costs, and the points of a job at which it locks or suspends itself. Must not:
 //! know how it competes.
 
-use hourglass_sched::sim::{
-    self, ArrivalPattern, Class, CostModel, Jitter, Mark, MarkAction, Script, Thread,
+use hourglass_sim::{
+    self as sim, ArrivalPattern, Class, CostModel, Jitter, Mark, MarkAction, Script, Thread,
 };
 use hourglass_tasks::{Activation, Preemption, Task, TaskSet};
 

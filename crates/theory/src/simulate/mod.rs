@@ -1,12 +1,12 @@
 //! Sets of tasks simulated: `hourglass simulate`.
 //!
 //! Owns: what a file means to the simulator (`system`), how long to go on (`horizon`), the
-//! document, and the run folder that a simulation is kept in. Must not: simulate (`sched::sim` does),
+//! document, and the run folder that a simulation is kept in. Must not: simulate (`sim` does),
 //! draw, parse arguments.
 //!
 //! # How a simulation goes
 //!
-//! `sched::sim::run_to` checks the system and gives simple ones to `fast/` if no events are asked for, the rest to
+//! `sim::run_to` checks the system and gives simple ones to `fast/` if no events are asked for, the rest to
 //! `engine/`, which goes from event to event: the end of something on a CPU (each has one time at which that comes) or one
 //! of the timers, a slot each in a tournament of fixed size. At an event the CPUs of its domain (CPUs that share threads)
 //! are accounted, what ends ends, timers expire, and domains in which something changed are given out again. Who is more
@@ -19,14 +19,14 @@
 //! threads wait for together is in `engine/sync.rs`), and its jobs begin where those of a run do. A test compares scripts with an
 //! interpreter that goes on nanosecond by nanosecond.
 //!
-//! `theory::simulate` turns a checked set of tasks into a `sched::sim::System` (`system.rs`, `job.rs`,
+//! `theory::simulate` turns a checked set of tasks into a `sim::System` (`system.rs`, `job.rs`,
 //! `script.rs`, `servers.rs`): every key of the file either means something there, or has a warning that says what it
 //! means instead, or refuses the set. The engine tells a `Sink` what ran; the recorder (`record.rs`) joins
 //! slices to intervals of one job on one CPU, with the onsets of a measured trace: `Wait` before each job,
 //! `Gap` and `Migration` within it. `folder.rs` writes them with a manifest whose clock is `sim`, whose host is
 //! empty and which carries the document, so that whatever reads run folders reads this one.
 //!
-//! The policies for hardware threads (`sched::sim::smt`) are monitors of the engine. They give the real-time
+//! The policies for hardware threads (`sim::smt`) are monitors of the engine. They give the real-time
 //! threads of a core one CPU of it and close the others: while a real-time job runs there (disabling), or when
 //! the slack of all jobs pending and to come is used up (monitoring). `smt/slack.rs` is equation 9 of the
 //! paper with the arrivals to come, so that no deadline is lost that disabling keeps; `hourglass_lab::slack` has the
@@ -50,7 +50,7 @@ use std::path::PathBuf;
 use hourglass_model::Interval;
 use hourglass_model::document::Warning;
 use hourglass_model::simulation::SimulationDocument;
-use hourglass_sched::sim::{self, OverrunPolicy, SimError, SimSettings, Throttling, smt};
+use hourglass_sim::{self as sim, OverrunPolicy, SimError, SimSettings, Throttling, smt};
 use hourglass_store::{CreateError, RunFolder, WriteError, merge_by_start};
 use hourglass_sys::signal;
 use hourglass_tasks::TaskSet;

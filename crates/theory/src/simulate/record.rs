@@ -6,7 +6,7 @@
 
 use hdrhistogram::Histogram;
 use hourglass_model::{Interval, IntervalStart};
-use hourglass_sched::sim::{Event, Sink, SinkDetail, Slice, System};
+use hourglass_sim::{Event, Sink, SinkDetail, Slice, System};
 use hourglass_sys::signal;
 
 use super::SimulationObserver;

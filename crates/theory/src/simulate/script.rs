@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hourglass_model::{CpuSet, Policy};
-use hourglass_sched::sim::{self, Class, Script, SimPhase, SimStep, System};
+use hourglass_sim::{self as sim, Class, Script, SimPhase, SimStep, System};
 use hourglass_tasks::{Background, Program, ProgramStep, Protocol, Task, TaskSet};
 
 use super::SimulationFailure;

@@ -1,7 +1,7 @@
 //! Threads that follow steps, simulated; expected by hand.
 
 use hourglass_model::simulation::SimulationDocument;
-use hourglass_sched::sim::smt;
+use hourglass_sim::smt;
 use hourglass_tasks::TaskSet;
 use hourglass_time::Span;
 

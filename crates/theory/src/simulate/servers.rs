@@ -2,7 +2,7 @@
 //!
 //! Owns: [`Ranks`]. Must not: find priorities by analysis.
 
-use hourglass_sched::sim::{self, ServerRank};
+use hourglass_sim::{self as sim, ServerRank};
 use hourglass_tasks::{
     Assignment, Protocol, Resource, Scheduler, Server, ServerKind, Task, TaskSet,
 };

@@ -5,8 +5,8 @@
 
 use hourglass_model::Policy;
 use hourglass_model::document::Warning;
-use hourglass_sched::sim::{
-    self, ArrivalPattern, Class, CostModel, OverrunPolicy, System, Thread, Throttling,
+use hourglass_sim::{
+    self as sim, ArrivalPattern, Class, CostModel, OverrunPolicy, System, Thread, Throttling,
 };
 use hourglass_tasks::{Background, Protocol, Scheduler, Task, TaskSet};
 use hourglass_time::Span;

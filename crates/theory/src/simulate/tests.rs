@@ -3,7 +3,7 @@
 use hourglass_lab::open_run;
 use hourglass_model::simulation::{SimulationDocument, TaskFindings};
 use hourglass_model::{Interval, IntervalStart};
-use hourglass_sched::sim::{self, OverrunPolicy, ServerRank, smt};
+use hourglass_sim::{self as sim, OverrunPolicy, ServerRank, smt};
 use hourglass_tasks::TaskSet;
 use hourglass_time::Span;
 

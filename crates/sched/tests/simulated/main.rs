@@ -1,0 +1,6 @@
+//! Bounds of the analyses against the simulator.
+
+mod blocking;
+mod bounds;
+mod servers;
+mod support;
