@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-use hourglass_host::HostReader;
-use hourglass_model::host::Host;
+use hourglass_documents::host::Host;
+use hourglass_machine::HostReader;
 use serde::Serialize;
 
 /// A suite's results with the machine they were measured on.

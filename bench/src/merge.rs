@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use hourglass_host::HostReader;
-use hourglass_lab::fleet;
-use hourglass_lab::store::{MANIFEST_FILE, RunFolder, TRACE_FILE};
-use hourglass_model::document::{GapReport, RunResult, ThreadReport};
-use hourglass_model::manifest::{
+use hourglass_documents::document::{GapReport, RunResult, ThreadReport};
+use hourglass_documents::manifest::{
     ClockFacts, Epoch, MANIFEST_SCHEMA, Manifest, MemoryFacts, ThreadFacts,
 };
-use hourglass_model::random::Stream;
-use hourglass_model::{Evidence, Interval, IntervalStart};
+use hourglass_documents::random::Stream;
+use hourglass_machine::HostReader;
+use hourglass_runs::fleet;
+use hourglass_runs::store::{MANIFEST_FILE, RunFolder, TRACE_FILE};
 use hourglass_theory::sweep;
+use hourglass_trace::{Evidence, Interval, IntervalStart};
 
 use crate::document::Row;
 

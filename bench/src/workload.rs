@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use hourglass_clock::{Calibration, Counter, Pair};
-use hourglass_lab::store::RunFolder;
-use hourglass_model::document::RunDocument;
-use hourglass_model::{Interval, IntervalStart};
+use hourglass_documents::document::RunDocument;
+use hourglass_runs::store::RunFolder;
 use hourglass_time::Span;
+use hourglass_trace::{Interval, IntervalStart};
 use hourglass_workload::memory::Memory;
 use hourglass_workload::recorder::RecorderSettings;
 use hourglass_workload::wake::{WakeUp, WakeUpTime};

@@ -1,6 +1,6 @@
 //! Changes of inputs.
 
-use hourglass_model::random::Stream;
+use hourglass_documents::random::Stream;
 
 /// No input grows beyond this, bytes.
 const LONGEST: usize = 1 << 16;

@@ -25,7 +25,7 @@ PATH (target/fuzz).
 Exit codes: 0 nothing found, 1 something found, 2 usage.
 ";
 
-/// Memory that a worker may map, KiB. Reading takes at most 512 MiB (`store::latency`).
+/// Memory that a worker may map, KiB. Reading takes at most 512 MiB (`runs::store`).
 const MOST_MEMORY_KIB: u64 = 2 << 20;
 
 /// CPU time for one input; beyond, it hangs.

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use hourglass_clock::choice::machine::Cpuid;
 use hourglass_clock::source::{SourceName, measure_frequency, probe};
-use hourglass_host::facts::HostReader;
-use hourglass_model::host::VirtualMachine;
-use hourglass_model::paper::MachineFacts;
+use hourglass_documents::host::VirtualMachine;
+use hourglass_documents::paper::MachineFacts;
+use hourglass_machine::facts::HostReader;
 use hourglass_time::Span;
 
 use super::highpertimer::CachedSweeps;

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use hourglass_model::paper::{PaperDocument, PaperFigure};
-use hourglass_model::spelling;
+use hourglass_documents::paper::{PaperDocument, PaperFigure};
+use hourglass_documents::spelling;
 use hourglass_papers::{self as paper, MeasurementSize, PAPERS};
 use hourglass_report::svg;
 use hourglass_report::text;

@@ -12,7 +12,7 @@ use hourglass_clock::choice::measured::needs_frequency;
 use hourglass_clock::source::{
     ClockSource, Frequency, ReadCost, ReadOrder, SourceProperties, measure_frequency, read_cost,
 };
-use hourglass_model::paper::Point;
+use hourglass_documents::paper::Point;
 use hourglass_sys::thread;
 use hourglass_time::Span;
 

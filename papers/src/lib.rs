@@ -21,7 +21,7 @@ mod sentences;
 mod smt_reservation;
 mod wakeups;
 
-use hourglass_model::paper::{
+use hourglass_documents::paper::{
     PAPER_LIST_SCHEMA, PAPER_SCHEMA, PaperDocument, PaperEntry, PaperFigure, PaperList, PaperTable,
     TableEntry,
 };

@@ -18,7 +18,7 @@ use hourglass_terminal::usage;
 
 fn main() -> ExitCode {
     // Refused by no kernel; and if it were, the signals do what they do to any program.
-    let _ = hourglass_lab::set_signal_dispositions();
+    let _ = hourglass_measure::set_signal_dispositions();
     let words = hourglass_terminal::words().map_err(anyhow::Error::from);
     hourglass_terminal::concluded(words.and_then(|words| dispatch(&words)))
 }

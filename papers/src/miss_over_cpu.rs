@@ -1,7 +1,9 @@
 //! Sleep latency over CPU time, as a figure: ours as a curve over budgets, each peer a point. No peer's point should
 //! lie below and left of our curve.
 
-use hourglass_model::paper::{AxisScale, Curve, CurveOrigin, CurvePoint, Curves, Edge, EdgeUnit};
+use hourglass_documents::paper::{
+    AxisScale, Curve, CurveOrigin, CurvePoint, Curves, Edge, EdgeUnit,
+};
 
 /// Sleeps of one length by one sleeper.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,6 +1,6 @@
 //! Rows and tables as the papers' files make them.
 
-use hourglass_model::paper::{Figure, MeasurementKind, PaperFigure, PaperRow, PaperTable};
+use hourglass_documents::paper::{Figure, MeasurementKind, PaperFigure, PaperRow, PaperTable};
 
 use super::MeasuredTable;
 

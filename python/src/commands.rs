@@ -5,7 +5,7 @@
 
 use std::ffi::OsString;
 
-use hourglass_lab::model::{Reservation, ReservationKind};
+use hourglass_documents::{Reservation, ReservationKind};
 use hourglass_reserve::session::{
     self as reserve, CoRunnerSettings, SessionFailure as NoReservation, SessionRequest,
     SessionTarget, arguments,

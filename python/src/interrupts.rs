@@ -3,7 +3,7 @@
 //! Owns: handing them on to Python when the work is over, which raises `KeyboardInterrupt` for Ctrl-C.
 //! Must not: decide what a signal means; Python's own handlers do.
 
-use hourglass_lab::catch_stop_during;
+use hourglass_measure::catch_stop_during;
 use pyo3::prelude::*;
 
 use crate::errors::PyFailure;

@@ -1,19 +1,21 @@
 //! Measuring and comparing, for Python.
 //!
-//! Owns: the border over which workloads go in. Must not: know a workload's keys (`lab::workload_file` does).
+//! Owns: the border over which workloads go in. Must not: know a workload's keys (`measure::workload_file` does).
 
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use hourglass_host::Refusal;
-use hourglass_lab::compare::rounds::{
+use hourglass_documents::document::Warning;
+use hourglass_machine::Refusal;
+use hourglass_measure::compare::rounds::{
     MOST_ROUNDS, RoundsRequest, RoundsWatch, RunVariant, Side, rounds as run_rounds,
 };
-use hourglass_lab::compare::{Rules, folders};
-use hourglass_lab::model::document::Warning;
-use hourglass_lab::workload::LiveThreads;
-use hourglass_lab::{ExperimentObserver, Finished, RunFailure as NoRun, RunOptions, workload_file};
+use hourglass_measure::{
+    ExperimentObserver, Finished, RunFailure as NoRun, RunOptions, workload_file,
+};
+use hourglass_runs::compare::{Rules, folders};
 use hourglass_time::Span;
+use hourglass_workload::LiveThreads;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -143,7 +145,7 @@ fn run(
     let options = Options::of(options)?;
     let measure = || -> Result<(RunData, Option<String>), PyFailure> {
         let request = RunOptions { folder: output, ..workload.request(&options)? };
-        let finished = hourglass_lab::run(request, &mut NullObserver).map_err(refused)?;
+        let finished = hourglass_measure::run(request, &mut NullObserver).map_err(refused)?;
         let Finished { folder, .. } = &finished;
         match folder {
             None => Ok((RunData::held(&finished), None)),

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use hourglass_lab::Finished;
-use hourglass_lab::own_loop::{LoopFailure, MeasuredLoop};
-use hourglass_lab::workload::LoopSpec;
+use hourglass_measure::Finished;
+use hourglass_measure::own_loop::{LoopFailure, MeasuredLoop};
+use hourglass_workload::LoopSpec;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 

@@ -2,10 +2,9 @@
 //!
 //! Owns: names and order of the columns, and -1 for an unknown value. Must not: read a folder.
 
-use hourglass_lab::infer::cause::{AttributedGap, CauseBasis, GapBreakdown, Successor};
-use hourglass_lab::model::{
-    Cause, CounterDeltas, Interval, IntervalStart, KernelEvent, KernelEventKind,
-};
+use hourglass_documents::Cause;
+use hourglass_trace::cause::{AttributedGap, CauseBasis, GapBreakdown, Successor};
+use hourglass_trace::{CounterDeltas, Interval, IntervalStart, KernelEvent, KernelEventKind};
 use pyo3::prelude::*;
 
 use crate::tables::Cell::{Count, Real, Whole};

@@ -3,13 +3,13 @@
 use std::fs;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use hourglass_lab::reservations::admission::{self, AdmissionFacts, Obstacle, Refusal};
-use hourglass_lab::reservations::backend::deadline::Deadline;
-use hourglass_lab::reservations::backend::{ActiveReservation, Backend, BackendRequest};
-use hourglass_lab::reservations::progress::Progress;
-use hourglass_lab::reservations::progress::page::PageError;
-use hourglass_lab::reservations::target::Target;
-use hourglass_lab::reservations::{Reservation, ReservationKind};
+use hourglass_reserve::admission::{self, AdmissionFacts, Obstacle, Refusal};
+use hourglass_reserve::backend::deadline::Deadline;
+use hourglass_reserve::backend::{ActiveReservation, Backend, BackendRequest};
+use hourglass_reserve::progress::Progress;
+use hourglass_reserve::progress::page::PageError;
+use hourglass_reserve::target::Target;
+use hourglass_reserve::{Reservation, ReservationKind};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -104,7 +104,7 @@ impl PyReservation {
     /// Raises an exception if the kernel would refuse the reservation. Changes nothing.
     fn check(&self) -> PyResult<()> {
         let thread = number(self.thread)?;
-        admission::ownership(hourglass_lab::reservations::backend::BackendKind::Deadline, thread)
+        admission::ownership(hourglass_reserve::backend::BackendKind::Deadline, thread)
             .map_err(|no| refused(&no))?;
         let facts = AdmissionFacts::here(Some(thread));
         match admission::deadline(&self.request, &facts).first() {

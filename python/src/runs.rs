@@ -4,11 +4,12 @@
 
 use std::path::{Path, PathBuf};
 
-use hourglass_lab::infer::cause::AttributedGap;
-use hourglass_lab::model::document::RunDocument;
-use hourglass_lab::model::{Interval, KernelEvent};
-use hourglass_lab::store::StoredWakeUp;
-use hourglass_lab::{Finished, OpenRun, open_run as open_folder};
+use hourglass_documents::document::RunDocument;
+use hourglass_measure::Finished;
+use hourglass_runs::store::StoredWakeUp;
+use hourglass_runs::{OpenRun, open_run as open_folder};
+use hourglass_trace::cause::AttributedGap;
+use hourglass_trace::{Interval, KernelEvent};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde::Serialize;

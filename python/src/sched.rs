@@ -4,9 +4,9 @@
 
 use std::path::{Path, PathBuf};
 
-use hourglass_lab::model::CpuSet;
-use hourglass_lab::task_input::{self as input, Input, InputError, Source};
-use hourglass_lab::workload_file;
+use hourglass_documents::CpuSet;
+use hourglass_measure::task_input::{self as input, Input, InputError, Source};
+use hourglass_measure::workload_file;
 use hourglass_sim::{OverrunPolicy, Throttling, smt};
 use hourglass_tasks::Fraction;
 use hourglass_theory::check::{self as checking, ANALYSES, FitHeuristic, PlacementOrder};

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use hourglass_lab::model::{CpuSet, Policy};
+use hourglass_documents::{CpuSet, Policy};
 use hourglass_time::Span;
 use hourglass_timer::periodic::{
     Parameters, Scheduling, SchedulingChange, TakeError, ValidParameters,

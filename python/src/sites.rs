@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use hourglass_lab::spans::{
+use hourglass_measure::spans::{
     DumpTarget, Dumper, Site, SiteSettings, SiteSpan, Sites, SpanRecording,
 };
 use hourglass_time::Span;

@@ -15,12 +15,13 @@ use crate::workspace::Workspace;
 
 /// What the tests and steps call, the shell command that finds it, and the packages of Debian that have it; where the first
 /// cannot be had, the next are tried.
-const TOOLS: [(&str, &str, &[&[&str]]); 10] = [
+const TOOLS: [(&str, &str, &[&[&str]]); 11] = [
     ("a C++ compiler", "command -v g++", &[&["g++"]]),
     ("the C library's headers", "test -e /usr/include/stdio.h", &[&["libc6-dev"]]),
     ("strip and nm", "command -v strip && command -v nm", &[&["binutils"]]),
     ("setcap", "command -v setcap", &[&["libcap2-bin"]]),
     ("cmake", "command -v cmake", &[&["cmake"]]),
+    ("make", "command -v make", &[&["make"]]),
     ("pkg-config", "command -v pkg-config", &[&["pkg-config"]]),
     ("clang", "command -v clang++", &[&["clang"]]),
     ("Python's venv", "python3 -c 'import ensurepip, venv'", &[&["python3-venv"]]),

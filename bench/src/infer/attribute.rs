@@ -4,10 +4,10 @@ use std::convert::Infallible;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use hourglass_lab::infer::cause::{self, CauseTally, KernelCoverage, RunFacts, ThreadFacts};
-use hourglass_model::{
-    CounterDeltas, Evidence, Interval, IntervalStart, KernelEvent, KernelEventKind as Kind, Policy,
-    Vector,
+use hourglass_documents::Policy;
+use hourglass_trace::cause::{self, CauseTally, KernelCoverage, RunFacts, ThreadFacts};
+use hourglass_trace::{
+    CounterDeltas, Evidence, Interval, IntervalStart, KernelEvent, KernelEventKind as Kind, Vector,
 };
 
 use crate::document::Row;

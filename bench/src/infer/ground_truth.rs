@@ -9,14 +9,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use hourglass_host::Refusal;
-use hourglass_lab::infer::cause::AttributedGap;
-use hourglass_lab::workload::models;
-use hourglass_lab::workload::spec::{RunSpec, ThreadSpec};
-use hourglass_lab::{ExperimentObserver, Explanation, Finished, RunFailure, RunOptions};
-use hourglass_model::document::Warning;
-use hourglass_model::{CpuSet, KernelEvent, KernelEventKind, Policy};
+use hourglass_documents::document::Warning;
+use hourglass_documents::{CpuSet, Policy};
+use hourglass_machine::Refusal;
+use hourglass_measure::{ExperimentObserver, Finished, RunFailure, RunOptions};
+use hourglass_runs::Explanation;
 use hourglass_time::Span;
+use hourglass_trace::cause::AttributedGap;
+use hourglass_trace::{KernelEvent, KernelEventKind};
+use hourglass_workload::models;
+use hourglass_workload::spec::{RunSpec, ThreadSpec};
 
 use crate::document::Row;
 
@@ -111,7 +113,7 @@ fn repeated(threads: &[ThreadSpec], seconds: i64) -> Result<Count> {
             ..RunSpec::new(threads.to_vec())
         };
         let request = RunOptions { trace: true, ..RunOptions::new(spec) };
-        let finished = hourglass_lab::run(request, &mut Quiet).map_err(reason)?;
+        let finished = hourglass_measure::run(request, &mut Quiet).map_err(reason)?;
         let count = compare(&finished)?;
         sum.there += count.there;
         sum.named += count.named;

@@ -8,7 +8,7 @@ use std::io;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use hourglass_model::{Reservation, ReservationKind};
+use hourglass_documents::{Reservation, ReservationKind};
 use hourglass_reserve::progress::ProgressSource;
 use hourglass_reserve::smt::driver::{Driver, MonitorConfig, MonitorReport};
 use hourglass_reserve::smt::enforcer::MonitoredReservation;

@@ -4,7 +4,7 @@
 //! another CPU. A round gives a median and a 99th percentile; the rows are the medians of these.
 
 use anyhow::{Context, Result};
-use hourglass_model::CpuSet;
+use hourglass_documents::CpuSet;
 use hourglass_reserve::guardian::Guardian;
 use hourglass_reserve::smt::stopper::{
     StopLatency, StopTrialSetup, StopperKind, measure as measure_kind,

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use hourglass_model::paper::Curves;
+use hourglass_documents::paper::Curves;
 use hourglass_papers::miss_over_cpu::{Sleeps, figure};
 use hourglass_report::svg;
 use serde::Deserialize;

@@ -10,9 +10,8 @@ use std::fmt::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use hourglass_clock::timekeeping::{MixedTicks, OpenPageError, SetSourceError};
-use hourglass_lab::own_loop::LoopFailure;
-use hourglass_lab::store::CreateError;
-use hourglass_lab::workload::LoopError;
+use hourglass_measure::own_loop::LoopFailure;
+use hourglass_runs::store::CreateError;
 use hourglass_sys::caller_state;
 use hourglass_timer::clock_device::{ArmError, OpenError};
 use hourglass_timer::errno_class::ErrnoClass;
@@ -21,6 +20,7 @@ use hourglass_timer::fault::FaultError;
 use hourglass_timer::periodic::{JoinError, SpawnError};
 use hourglass_timer::queue::QueueError;
 use hourglass_timer::service::ServiceError;
+use hourglass_workload::LoopError;
 
 /// Bytes of a sentence with its end.
 pub const TEXT: usize = 256;

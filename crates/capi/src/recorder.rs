@@ -3,10 +3,10 @@
 use std::cell::UnsafeCell;
 use std::ffi::c_char;
 
-use hourglass_lab::own_loop::MeasuredLoop;
-use hourglass_lab::workload::{LoopSpec, RunMeasurement};
+use hourglass_measure::own_loop::MeasuredLoop;
 use hourglass_sys::fork;
 use hourglass_time::Span;
+use hourglass_workload::{LoopSpec, RunMeasurement};
 
 use crate::error::{
     CapiError, HG_FORKED, HG_OK, HG_OS, HG_PANIC, HG_STALE, HG_WRONG_THREAD, answer, guard,

@@ -206,7 +206,7 @@ fn a_loop_that_was_kept_is_a_run() {
     let keep = || Command::new(&program).arg(&folder).output().unwrap();
     let said = keep();
     assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
-    let run = hourglass_lab::open_run(&folder).unwrap();
+    let run = hourglass_runs::open_run(&folder).unwrap();
     let threads = &run.document.result.threads;
     assert_eq!(threads.len(), 1);
     assert_eq!(threads[0].name.as_deref(), Some("blocks"));

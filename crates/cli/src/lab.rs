@@ -3,39 +3,42 @@
 use std::io;
 
 use anyhow::Result;
-use hourglass_model::Interval;
-use hourglass_model::document::RunDocument;
+use hourglass_documents::document::RunDocument;
+use hourglass_trace::Interval;
 
-pub(crate) use hourglass_host::clock_devices;
-pub(crate) use hourglass_host::clocks::clocks;
-pub(crate) use hourglass_host::doctor;
-pub(crate) use hourglass_host::facts as host;
-pub(crate) use hourglass_host::idle_latency::may_hold as may_hold_idle_latency;
-pub(crate) use hourglass_host::{Refusal, permitted_cpus, usual_cpus};
-pub(crate) use hourglass_lab::cache_cost;
-pub(crate) use hourglass_lab::clock_watch::{self, ClockWatchOptions as ClockWatch};
-pub(crate) use hourglass_lab::compare;
-pub(crate) use hourglass_lab::fleet;
-pub(crate) use hourglass_lab::infer::{CpuTimeline, cpu_occupancy};
-pub(crate) use hourglass_lab::reserved_folder::ReservedFolder;
-pub(crate) use hourglass_lab::store::{LatencyError, TraceError};
-pub(crate) use hourglass_lab::task_input;
-pub(crate) use hourglass_lab::watch_process;
-pub(crate) use hourglass_lab::workload::spec::MOST_THREADS;
-pub(crate) use hourglass_lab::workload::{
-    LiveThreads, RunSpec, SpecError, Steps, ThreadSpec, models, wake,
+pub(crate) use hourglass_machine::clock_devices;
+pub(crate) use hourglass_machine::clocks::clocks;
+pub(crate) use hourglass_machine::doctor;
+pub(crate) use hourglass_machine::facts as host;
+pub(crate) use hourglass_machine::idle_latency::may_hold as may_hold_idle_latency;
+pub(crate) use hourglass_machine::{Refusal, permitted_cpus, usual_cpus};
+pub(crate) use hourglass_measure::cache_cost;
+pub(crate) use hourglass_measure::clock_watch::{self, ClockWatchOptions as ClockWatch};
+pub(crate) mod compare {
+    pub(crate) use hourglass_measure::compare::{control, rounds};
+    pub(crate) use hourglass_runs::compare::{PREMISE_BROKEN, Rules, folders};
+}
+pub(crate) use hourglass_measure::reserved_folder::ReservedFolder;
+pub(crate) use hourglass_measure::task_input;
+pub(crate) use hourglass_measure::watch_process;
+pub(crate) use hourglass_measure::workload_file;
+pub(crate) use hourglass_measure::{ClockPolicy, SourceName, UnknownClockPolicy, UnknownSource};
+pub(crate) use hourglass_measure::{
+    ExperimentObserver, Finished, Gates, Limit, LiveView, RunFailure, RunOptions, run,
 };
-pub(crate) use hourglass_lab::workload_file;
-pub(crate) use hourglass_lab::{ClockPolicy, SourceName, UnknownClockPolicy, UnknownSource};
-pub(crate) use hourglass_lab::{
-    ExperimentObserver, Finished, Gates, Limit, LiveView, OpenRun, RunContents, RunFailure,
-    RunOptions, open_run, run,
-};
-pub(crate) use hourglass_lab::{give_up_capabilities, hand_on, shows_lines};
+pub(crate) use hourglass_measure::{give_up_capabilities, hand_on, has_room, shows_lines};
 pub(crate) use hourglass_reserve::session as reserve;
+pub(crate) use hourglass_runs::fleet;
+pub(crate) use hourglass_runs::store::{LatencyError, TraceError};
+pub(crate) use hourglass_runs::{OpenRun, RunContents, open_run};
 pub(crate) use hourglass_sim as sim;
 pub(crate) use hourglass_theory as theory;
 pub(crate) use hourglass_theory::sweep;
+pub(crate) use hourglass_trace::{CpuTimeline, cpu_occupancy};
+pub(crate) use hourglass_workload::spec::MOST_THREADS;
+pub(crate) use hourglass_workload::{
+    LiveThreads, RunSpec, SpecError, Steps, ThreadSpec, models, wake,
+};
 
 use crate::output::Source;
 

@@ -1,7 +1,7 @@
 //! The command `hourglass`.
 //!
 //! Owns: the command line, what goes to stdout and what to stderr, colour, exit codes.
-//! Must not: hold an algorithm. What a program may want as well lives in `hourglass-lab` and the crates beside it, and how
+//! Must not: hold an algorithm. What a program may want as well lives in `hourglass-measure` and the crates beside it, and how
 //! a result looks in `hourglass-report`.
 
 #![forbid(unsafe_code)]
@@ -23,7 +23,7 @@ use hourglass_terminal::{atomic_file, exit, is_closed_pipe, messages, settings};
 fn main() -> ExitCode {
     suppress_decoder_output();
     // Refused by no kernel; and if it were, the signals do what they do to any program.
-    let _ = hourglass_lab::set_signal_dispositions();
+    let _ = hourglass_measure::set_signal_dispositions();
     let words = hourglass_terminal::words().map_err(anyhow::Error::from);
     hourglass_terminal::concluded(words.and_then(|words| dispatch::dispatch(&words)))
 }
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
 fn suppress_decoder_output() {
     let say = panic::take_hook();
     panic::set_hook(Box::new(move |panicked| {
-        if !hourglass_lab::store::is_decoding() {
+        if !hourglass_runs::store::is_decoding() {
             say(panicked);
         }
     }));

@@ -3,10 +3,10 @@
 use std::io::{self, IsTerminal};
 
 use anyhow::{Context, Result};
-use hourglass_model::Interval;
-use hourglass_model::document::RunDocument;
+use hourglass_documents::document::RunDocument;
 use hourglass_report::text::{RecordWriter, summary};
 pub(crate) use hourglass_terminal::output::*;
+use hourglass_trace::Interval;
 
 use crate::exit::Stop;
 use crate::lab::CpuTimeline;

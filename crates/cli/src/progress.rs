@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::io::{self, IsTerminal};
 
-use hourglass_model::document::{Premise, Warning};
-use hourglass_model::live::ReserveMoment;
+use hourglass_documents::document::{Premise, Warning};
+use hourglass_documents::live::ReserveMoment;
 use hourglass_report::text;
 use hourglass_time::Span;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};

@@ -6,7 +6,7 @@ mod programs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use hourglass_model::Cause;
+use hourglass_documents::Cause;
 use programs::with_paper;
 use serde_json::Value;
 

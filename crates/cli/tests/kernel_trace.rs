@@ -9,9 +9,10 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hourglass_lab::store::RunFolder;
-use hourglass_model::{CpuSet, Interval, KernelEvent, KernelEventKind as Kind, Vector};
+use hourglass_documents::CpuSet;
+use hourglass_runs::store::RunFolder;
 use hourglass_skip::{Requirement, skip};
+use hourglass_trace::{Interval, KernelEvent, KernelEventKind as Kind, Vector};
 use processes::send;
 use serde_json::Value;
 

@@ -78,7 +78,7 @@ impl ItemPrefix {
 impl Model {
     fn read() -> Model {
         let mut model = Model::default();
-        let mut paths = vec![root().join("crates/model/src")];
+        let mut paths = vec![root().join("crates/documents/src")];
         while let Some(path) = paths.pop() {
             if path.is_dir() {
                 paths.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));

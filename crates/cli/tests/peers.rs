@@ -222,7 +222,7 @@ fn top_shows_the_run_on_a_terminal() {
     };
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
-    let allowed: hourglass_model::CpuSet = allowed.trim().parse().unwrap();
+    let allowed: hourglass_documents::CpuSet = allowed.trim().parse().unwrap();
     let Some(cpu) = allowed.iter().nth(1) else { return skip(Requirement::SECOND_CPU, "one CPU") };
     terminal.args(["-qfec", &line(cpu), "/dev/null"]).stdin(Stdio::null()).env("TERM", "xterm");
     let Ok(output) = terminal.output() else {

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hourglass_model::CpuSet;
+use hourglass_documents::CpuSet;
 use hourglass_skip::{Requirement, skip};
 use serde_json::Value;
 

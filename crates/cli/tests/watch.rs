@@ -67,7 +67,7 @@ fn stderr(output: &Output) -> String {
 fn shared_cpu() -> Option<u32> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
-    let cpus: hourglass_model::CpuSet = line.trim().parse().unwrap();
+    let cpus: hourglass_documents::CpuSet = line.trim().parse().unwrap();
     Command::new("taskset").arg("--version").output().ok()?;
     cpus.iter().last()
 }
@@ -204,7 +204,7 @@ fn a_folder_is_shown_and_becomes_a_page() {
     assert!(page.contains("Watched from outside"));
     // Every look was kept: one at the beginning and one each 100 ms, whose counts only grow.
     let looks =
-        hourglass_lab::store::RunFolder::open(&folder).unwrap().watch_samples().unwrap().unwrap();
+        hourglass_runs::store::RunFolder::open(&folder).unwrap().watch_samples().unwrap().unwrap();
     let looks: Vec<_> = looks.map(Result::unwrap).filter(|look| look.tid == child.pid()).collect();
     assert!(looks.len() >= 2, "{looks:?}");
     assert!(looks.windows(2).all(|two| two[0].ns < two[1].ns && two[0].run_ns <= two[1].run_ns));
@@ -291,7 +291,7 @@ fn threads_that_no_look_saw_are_missing() {
 fn a_run_whose_thread_is_moved_from_its_cpu_has_no_verdict() {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
-    let cpus: hourglass_model::CpuSet = line.trim().parse().unwrap();
+    let cpus: hourglass_documents::CpuSet = line.trim().parse().unwrap();
     let mut cpus = cpus.iter();
     let (Some(first), Some(second)) = (cpus.next(), cpus.next()) else {
         return skip(Requirement::SECOND_CPU, "one CPU");

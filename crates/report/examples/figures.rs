@@ -6,9 +6,9 @@ use std::error::Error;
 use std::fs::{self, File};
 use std::path::Path;
 
-use hourglass_model::{Interval, IntervalStart};
 use hourglass_report::svg::{Rows, TraceOptions, render};
 use hourglass_time::Span;
+use hourglass_trace::{Interval, IntervalStart};
 
 const MS: i64 = 1_000_000;
 

@@ -2,7 +2,7 @@
 //! a report as one page, and the formats of others.
 //!
 //! Owns: how a result looks. Everything is written into a `String` or a [`std::io::Write`].
-//! Must not: compute a result (a percentile, a switch, a cause: those come from `infer` and the
+//! Must not: compute a result (a percentile, a switch, a cause: those come from `trace` and the
 //! run document), read a file, fetch anything from a network, ask what terminal it is on.
 //!
 //! Text that comes from outside (workloads, host names, titles) is never trusted: control

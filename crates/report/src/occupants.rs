@@ -5,8 +5,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use hourglass_infer::cpu_occupancy::{Occupant, Slice};
-use hourglass_model::kernel::KernelNames;
+use hourglass_documents::kernel::KernelNames;
+use hourglass_trace::cpu_occupancy::{Occupant, Slice};
 
 /// Colours that style sheets have for threads; the last is grey.
 const COLOURS: u32 = 12;

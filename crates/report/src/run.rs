@@ -4,12 +4,12 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_infer::cause::{AttributedGap, GapBreakdown, GapOccupants, OccupantShare, Successor};
-use hourglass_infer::wakeup::{LateWakeUp, TimedWakeUp};
-use hourglass_model::document::{RunDocument, ThreadReport};
-use hourglass_model::kernel::KernelNames;
-use hourglass_model::sites::RecordedSpan;
-use hourglass_model::{Interval, KernelEvent};
+use hourglass_documents::document::{RunDocument, ThreadReport};
+use hourglass_documents::kernel::KernelNames;
+use hourglass_documents::sites::RecordedSpan;
+use hourglass_trace::cause::{AttributedGap, GapBreakdown, GapOccupants, OccupantShare, Successor};
+use hourglass_trace::wakeup::{LateWakeUp, TimedWakeUp};
+use hourglass_trace::{Interval, KernelEvent};
 
 use crate::occupants::OccupantNames;
 use crate::units::rounded;
@@ -153,7 +153,7 @@ fn composition(parts: &GapBreakdown) -> String {
 
 #[cfg(test)]
 mod tests {
-    use hourglass_infer::wakeup::WakeUp;
+    use hourglass_trace::wakeup::WakeUp;
 
     use super::*;
 

@@ -24,4 +24,4 @@ pub mod stale_state;
 pub mod supply;
 pub mod target;
 
-pub use hourglass_model::{Reservation, ReservationKind};
+pub use hourglass_documents::{Reservation, ReservationKind};

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use hourglass_model::{Reservation, ReservationKind};
+use hourglass_documents::{Reservation, ReservationKind};
 use hourglass_reserve::progress::ProgressSource;
 use hourglass_reserve::smt::jobs::JobReservation;
 use hourglass_reserve::smt::monitor::{CoRunnerLevel, Monitor, MonitorSettings, SiblingPolicy};

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use hourglass_model::{Reservation, ReservationKind};
+use hourglass_documents::{Reservation, ReservationKind};
 use hourglass_reserve::progress::{Progress, ProgressPage, ProgressSource, WordProgress};
 use hourglass_reserve::smt::driver::{Driver, MonitorConfig, StartError};
 use hourglass_reserve::smt::enforcer::MonitoredReservation;

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use hourglass_model::{Reservation, ReservationKind};
+use hourglass_documents::{Reservation, ReservationKind};
 use hourglass_reserve::progress::ProgressSource;
 use hourglass_reserve::smt::jobs::JobReservation;
 use hourglass_reserve::smt::monitor::{

@@ -10,7 +10,7 @@ use std::env;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use hourglass_model::random::Stream;
+use hourglass_documents::random::Stream;
 use hourglass_sched::effort::StepLimit;
 use hourglass_sched::fixed_priority::{self, Sections, TimeModel};
 use hourglass_sched::{Analysis, Task, TaskSet, edf};

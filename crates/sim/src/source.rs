@@ -3,7 +3,7 @@
 //! Owns: the streams of releases and execution times, which the engine and its fast path share. Must
 //! not: know what becomes of the jobs.
 
-use hourglass_model::Sampler;
+use hourglass_documents::Sampler;
 
 use super::random::{Purpose, SimRng, seed_of};
 use super::thread::{ArrivalPattern, CostModel, Jitter, Thread};

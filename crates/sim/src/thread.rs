@@ -2,7 +2,7 @@
 //!
 //! Owns: [`Thread`] and the small nouns in it. Must not: know the other threads.
 
-use hourglass_model::ExecutionTime;
+use hourglass_documents::ExecutionTime;
 
 use super::script::Script;
 

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use hourglass_model::explanation::{Explanation, Fact, FactOrigin, Subject};
+use hourglass_documents::explanation::{Explanation, Fact, FactOrigin, Subject};
 
 use super::keywords::{self, word};
 use super::{Assignment, Background, Preemption, Protocol, Resource, Server, Task, TaskSet};

@@ -1,17 +1,17 @@
 //! Importing a recorded run: what its threads were seen to need.
 //!
-//! Owns: cutting a trace into jobs, and the figures of these. Must not: read a run folder (`store`
-//! does), infer causes (`infer` does).
+//! Owns: cutting a trace into jobs, and the figures of these. Must not: read a run folder (`runs`
+//! does), infer causes (`trace` does).
 //!
 //! A job is what a thread received between two of its own waits. Its execution time is the sum of
 //! its intervals, so that gaps do not count. What was seen is no bound: a longer job may come.
 
 use std::collections::BTreeMap;
 
-use hourglass_model::manifest::{Manifest, ThreadFacts};
-use hourglass_model::trace::{Interval, IntervalStart};
-use hourglass_model::{CpuSet, Policy};
+use hourglass_documents::manifest::{Manifest, ThreadFacts};
+use hourglass_documents::{CpuSet, Policy};
 use hourglass_time::Span;
+use hourglass_trace::{Interval, IntervalStart};
 
 use super::error::{Location, TaskSetError};
 use super::{Activation, Server, ServerKind, Task, TaskSet};
@@ -141,14 +141,14 @@ impl RecordedTaskSet {
             reason,
         };
         let cpus: CpuSet =
-            facts.cpus.parse().map_err(|error: hourglass_model::cpus::ParseCpuSetError| {
+            facts.cpus.parse().map_err(|error: hourglass_documents::cpus::ParseCpuSetError| {
                 wrong("cpus", &facts.cpus, error.to_string())
             })?;
         let (policy, reservation) = match reserved_times(&facts.policy) {
             Some(times) => (Policy::Deadline, Some(times)),
             None => (
                 facts.policy.parse().map_err(
-                    |error: hourglass_model::policy::ParsePolicyError| {
+                    |error: hourglass_documents::policy::ParsePolicyError| {
                         wrong("policy", &facts.policy, error.to_string())
                     },
                 )?,

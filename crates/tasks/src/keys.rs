@@ -6,7 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use hourglass_model::CpuSet;
+use hourglass_documents::CpuSet;
 use hourglass_time::{ParseSpanError, ParseSpanErrorKind, Span};
 
 use super::error::{Location, TaskSetError};

@@ -55,7 +55,7 @@ mod write;
 pub use error::{Location, TaskSetError, TaskSetWarning};
 pub use format::Format;
 pub use fraction::{Fraction, ParseFractionError};
-pub use hourglass_model::explanation::{Explanation, Fact, FactOrigin, Subject};
+pub use hourglass_documents::explanation::{Explanation, Fact, FactOrigin, Subject};
 pub use keywords::TASKS_SCHEMA;
 pub use machine::{Interference, MachineModel, Overheads};
 pub use program::{JobTrigger, LEAST_STRIDE, MOST_BUFFER, Phase, Program, ProgramStep};

@@ -3,7 +3,7 @@
 //!
 //! Owns: [`MachineModel`], [`Overheads`], [`Interference`]. Must not: ask a real machine.
 
-use hourglass_model::CpuSet;
+use hourglass_documents::CpuSet;
 use hourglass_time::Span;
 
 use super::Fraction;

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use hourglass_model::{CpuSet, Policy};
+use hourglass_documents::{CpuSet, Policy};
 use hourglass_time::Span;
 use thiserror::Error;
 

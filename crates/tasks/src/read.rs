@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_model::CpuSet;
+use hourglass_documents::CpuSet;
 use hourglass_time::Span;
 
 use super::error::{Location, TaskSetError};
@@ -138,7 +138,8 @@ struct TaskDraft {
 fn task(place: Location, node: &Node, unit: Option<Span>) -> KeyResult<TaskDraft> {
     let keys = Keys::open(place, node, &keywords::TASK_KEYS, unit)?;
     let name = name(&keys)?;
-    let execution_time: Option<hourglass_model::ExecutionTime> = keys.parsed("execution_time")?;
+    let execution_time: Option<hourglass_documents::ExecutionTime> =
+        keys.parsed("execution_time")?;
     let longest = execution_time.as_ref().map(|times| times.longest());
     let wcet = match (keys.span("wcet")?, longest) {
         (Some(wcet), _) | (None, Some(Some(wcet))) => wcet,

@@ -2,7 +2,7 @@
 //!
 //! Owns: [`Server`] and its kinds. Must not: compute supply (`sched` does).
 
-use hourglass_model::CpuSet;
+use hourglass_documents::CpuSet;
 use hourglass_time::Span;
 
 use super::Scheduler;

@@ -33,7 +33,7 @@ pub(crate) fn did_you_mean<'a>(
     let synonym = SYNONYMS.iter().find(|(said, _)| *said == lower).map(|(_, key)| *key);
     match known.clone().find(|key| Some(*key) == synonym) {
         Some(key) => Some(format!("did you mean '{key}'?")),
-        None => hourglass_model::spelling::did_you_mean(word, known),
+        None => hourglass_documents::spelling::did_you_mean(word, known),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Owns: [`Task`] and the small nouns in it. Must not: know the other tasks.
 
-use hourglass_model::{CpuSet, ExecutionTime, Policy};
+use hourglass_documents::{CpuSet, ExecutionTime, Policy};
 use hourglass_time::Span;
 
 use super::program::Program;

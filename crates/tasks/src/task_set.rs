@@ -3,7 +3,7 @@
 //! Owns: [`TaskSet`], who is more urgent than whom, what a set says about its CPUs and rates.
 //! Must not: judge whether deadlines hold (`sched` does).
 
-use hourglass_model::{CpuSet, Policy};
+use hourglass_documents::{CpuSet, Policy};
 use hourglass_time::Span;
 
 use super::{Fraction, Interference, MachineModel, Program, Protocol, Resource, Server, Task};

@@ -5,7 +5,7 @@
 
 use std::fmt::{self, Write};
 
-use hourglass_model::CpuSet;
+use hourglass_documents::CpuSet;
 use hourglass_time::Span;
 
 use super::keywords::{self, word};

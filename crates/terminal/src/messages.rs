@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use hourglass_model::document::{Premise, Warning};
+use hourglass_documents::document::{Premise, Warning};
 
 /// Writes one line. What it quotes may come from a file: characters that would move the cursor
 /// or break the line do not get through.

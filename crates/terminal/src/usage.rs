@@ -1,7 +1,7 @@
 //! What is wrong with a command line, in one line.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use hourglass_model::spelling;
+use hourglass_documents::spelling;
 
 use crate::exit::Stop;
 

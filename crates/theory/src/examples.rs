@@ -6,14 +6,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use hourglass_model::check::{CHECK_CORPUS_SCHEMA, CaseFacts, CaseStatus, CheckCorpusDocument};
+use hourglass_documents::check::{CHECK_CORPUS_SCHEMA, CaseFacts, CaseStatus, CheckCorpusDocument};
 use hourglass_sched::catalogue::answer;
 use hourglass_sched::corpus::{BadCase, disagreements};
 use hourglass_tasks::TaskSetError;
 use hourglass_tasks::corpus::{self, Case, ExpectedResults, UnreadableCase};
 use thiserror::Error;
 
-use hourglass_lab::task_input::{self, InputError};
+use hourglass_measure::task_input::{self, InputError};
 
 /// The reason why a folder of worked examples cannot be read.
 #[derive(Debug, Error)]

@@ -1,6 +1,6 @@
 //! Which analysis answers what a set says, against answers known from papers or worked out by hand.
 
-use hourglass_model::check::{CheckDocument, Verdict};
+use hourglass_documents::check::{CheckDocument, Verdict};
 use hourglass_tasks::TaskSet;
 use hourglass_theory::check::{CheckRequest, FitHeuristic, PlacementOrder, check};
 

@@ -70,6 +70,12 @@ impl Span {
         if ns == i64::MIN { Span::MIN } else { Span(ns) }
     }
 
+    /// A span of `ns` nanoseconds; [`Span::MAX`] above it.
+    #[must_use]
+    pub const fn saturating_from_nanos(ns: u64) -> Span {
+        Span::from_nanos(if ns > i64::MAX as u64 { i64::MAX } else { ns as i64 })
+    }
+
     /// A span of `us` microseconds, saturating. (`Span::MICROSECOND.checked_mul(us)` is checked;
     /// so with the other units.)
     #[must_use]

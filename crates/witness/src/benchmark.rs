@@ -4,7 +4,7 @@ use std::fmt;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use hourglass_model::Cause;
+use hourglass_documents::Cause;
 
 use crate::{Loss, Witness, WitnessError};
 

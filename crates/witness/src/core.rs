@@ -6,10 +6,10 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 
-use hourglass_infer::cause::Quota;
 use hourglass_sys::perf::{PerfUnavailable, SwitchTimes};
 use hourglass_sys::rseq::{ClearRule, RseqUnusable, Section};
 use hourglass_sys::thread::{self, Counters};
+use hourglass_trace::cause::Quota;
 
 use crate::last_seen::LastSeen;
 use crate::machine::{HostFacts, Ticks};

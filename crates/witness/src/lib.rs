@@ -32,7 +32,7 @@
 //! waits, what it did not receive, less what kernels may leave out of a thread's time. Each switch widens it by 50 us
 //! on either side; in a virtual machine by 300 us, and by another millisecond upwards where the thread itself waited,
 //! for there it is the host that brings interrupts and takes time. The cause comes from the judge of run folders
-//! (`infer::cause::judge_span`), with what a single span can show.
+//! (`trace::cause::judge_span`), with what a single span can show.
 //!
 //! From Linux 6.19 on a switch inside a system call keeps the name (`sys::rseq::Clearing`), and a span may make
 //! some. There, and where no section can be had, each begin and end reads the counters: slower, not less right
@@ -76,9 +76,9 @@ use thiserror::Error;
 pub use attributes::AttributeValue;
 pub use benchmark::{BenchmarkSample, Figures, Samples, Summary};
 pub use follow::follow;
-pub use hourglass_infer::cause::{Indication, IndicationSet};
-pub use hourglass_model::Cause;
+pub use hourglass_documents::Cause;
 pub use hourglass_time::{Bounded, Span};
+pub use hourglass_trace::cause::{Indication, IndicationSet};
 pub use loss::{Loss, Switches};
 #[doc(hidden)]
 pub use marks::UndisturbedSpan;

@@ -1,11 +1,11 @@
 //! What a span lost.
 
-use hourglass_infer::cause::{
-    CauseBasis, Indication, IndicationSet, RunFacts, SpanSeen, ThreadFacts, judge_span,
-};
-use hourglass_model::{Cause, Policy};
+use hourglass_documents::{Cause, Policy};
 use hourglass_sys::sched::{self, Attributes};
 use hourglass_time::{Bounded, Span};
+use hourglass_trace::cause::{
+    CauseBasis, Indication, IndicationSet, RunFacts, SpanSeen, ThreadFacts, judge_span,
+};
 
 use crate::core::Core;
 use crate::machine::HostFacts;

@@ -6,9 +6,9 @@ use std::sync::OnceLock;
 
 use hourglass_clock::CounterKind;
 use hourglass_clock::choice::choose;
-use hourglass_infer::cause::RtLimit;
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::rseq::{self, ClearRule, RseqUnusable};
+use hourglass_trace::cause::RtLimit;
 
 use crate::sample::HypervisorEffects;
 

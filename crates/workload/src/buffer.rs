@@ -1,6 +1,6 @@
 //! Where records go while a thread is measured.
 
-use hourglass_model::{CounterDeltas, Evidence, IntervalStart};
+use hourglass_trace::{CounterDeltas, Evidence, IntervalStart};
 
 /// An interval on the raw counter: 24 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,23 +13,23 @@
 //! asked behind each system call that the recorder makes (a wait, a yield, the question itself if that took as
 //! long as a gap); of what became of the section nothing is said then. Loops that make system calls of their
 //! own, and clocks that the kernel may have to be asked for, go without a section there.
-//! `lab::switch_records` reads records of switches where any user may have them; `infer::cause::switched` puts
+//! `measure::switch_records` reads records of switches where any user may have them; `trace::cause::switch_evidence` puts
 //! them into gaps where the kernel was not traced: by whose will a thread left its CPU, and to which thread of
 //! the run. The manifest's `evidence` says what a run had and what would give the rest. Quotas and the kernel's
-//! log are read before and after a run (`host::moment`): what was not throttled is not blamed on a quota.
+//! log are read before and after a run (`machine::facts`): what was not throttled is not blamed on a quota.
 //!
 //! A trace fills within seconds where short gaps are many. From then on `workload::long_gaps` keeps gaps above 131 us
 //! in a table of fixed size in which the longest stay; in a ring it keeps what the ring will lose. For causes
-//! `lab::records` puts an interval of no length before and behind each of them; nothing is learnt of ticks there.
+//! `measure::records` puts an interval of no length before and behind each of them; nothing is learnt of ticks there.
 //!
-//! `lab::drift` compares the calibrations at both ends of a run. If they contradict each other, that is said, and
+//! `runs::drift` compares the calibrations at both ends of a run. If they contradict each other, that is said, and
 //! events of other clocks are left out where they could be off by more than they tell. A loop of the user's own (`own_loop.rs`) marks its
 //! periods instead of polling: its gaps are as long as the thread's CPU clock says.
 
-use hourglass_model::{CounterDeltas, Evidence};
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::rseq::{self, ClearRule, RseqUnusable, Section, SectionState};
 use hourglass_sys::thread::{Counters, counters};
+use hourglass_trace::{CounterDeltas, Evidence};
 
 /// What a thread can ask about itself.
 ///

@@ -1,13 +1,13 @@
 //! What a run looks at itself: limits that end it, and limits whose excesses are counted one by one.
 //!
 //! Owns: the limits, their exact counts, and the hit that ended a run.
-//! Must not: decide whether a run passed; `lab::gates` does.
+//! Must not: decide whether a run passed; `measure::gates` does.
 //!
 //! # How a limit ends a run
 //!
 //! `workload::guard` has the limits that a run watches itself. The recorder compares where a gap or a wake-up is
 //! counted, which is off its loop; the first one beyond sets the stop flag and rings the bell (`notifier.rs`) on
-//! which the main thread waits, also for SIGUSR1. `lab::gates` judges all limits in integers: percentiles by
+//! which the main thread waits, also for SIGUSR1. `measure::gates` judges all limits in integers: percentiles by
 //! counts of what was beyond, made sample by sample, in which a lost interval stands with the lateness at which
 //! it could have been served. `latency` and `noise` are parsers (`cli::peers`, a table of letters each) that make
 //! the same `RunSpec` as `run`.

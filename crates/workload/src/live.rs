@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
-use hourglass_model::{CounterDeltas, Evidence};
+use hourglass_trace::{CounterDeltas, Evidence};
 
 /// Places of the histogram: place N has what takes less than 2^N ns and not less than half of that, the last
 /// one all that is longer (4.6 min).

@@ -8,8 +8,8 @@
 //! too, a gap makes room for one that is longer, compared by powers of two, so that each costs the same
 //! few steps.
 
-use hourglass_model::{Evidence, IntervalStart};
 use hourglass_time::Span;
+use hourglass_trace::{Evidence, IntervalStart};
 
 use crate::buffer::Record;
 

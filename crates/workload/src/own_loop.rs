@@ -1,14 +1,14 @@
 //! A loop of the user's own, an audio callback or a robot's control, that marks its periods.
 //!
 //! Owns: the handle, the account of its periods, what a run of it measured. Must not: wait for it,
-//! choose its policy or its CPUs, allocate or lock between two marks; write anything (`lab` does).
+//! choose its policy or its CPUs, allocate or lock between two marks; write anything (`measure` does).
 
 use std::sync::atomic::AtomicBool;
 
 use hourglass_clock::{Choice, Pair};
-use hourglass_model::Policy;
-use hourglass_model::document::{Deadlines, KernelAccount};
-use hourglass_model::manifest::MemoryFacts;
+use hourglass_documents::Policy;
+use hourglass_documents::document::{Deadlines, KernelAccount};
+use hourglass_documents::manifest::MemoryFacts;
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::memory::has_room;
 use hourglass_sys::rseq::{self, ClearRule, RseqUnusable};

@@ -25,10 +25,10 @@ use hourglass_clock::Cntvct;
 #[cfg(target_arch = "x86_64")]
 use hourglass_clock::Tsc;
 use hourglass_clock::{CounterReading, OsMonotonic};
-use hourglass_model::document::Deadlines;
-use hourglass_model::{Evidence, IntervalStart};
+use hourglass_documents::document::Deadlines;
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_time::Span;
+use hourglass_trace::{Evidence, IntervalStart};
 
 use crate::buffer::{Record, TraceBuffer};
 use crate::guard::LimitHit;

@@ -1,6 +1,6 @@
 //! What a run was refused, and why there was none.
 
-use hourglass_model::{CpuSet, Policy, Reservation};
+use hourglass_documents::{CpuSet, Policy, Reservation};
 use thiserror::Error;
 
 use crate::reservation::ReservationDenied;

@@ -1,7 +1,7 @@
 //! The hook by which a thread asks for a reservation. This crate knows no scheduler; the caller of
 //! the run says how a reservation is made.
 
-use hourglass_model::Reservation;
+use hourglass_documents::Reservation;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReservationDenied {
@@ -59,7 +59,7 @@ pub trait Reserver: Sync {
 
 #[cfg(test)]
 mod tests {
-    use hourglass_model::ReservationKind;
+    use hourglass_documents::ReservationKind;
     use hourglass_time::Span;
 
     use super::*;

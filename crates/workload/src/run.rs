@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use hourglass_clock::{Calibration, Choice, Pair};
-use hourglass_model::CpuSet;
-use hourglass_model::manifest::MemoryFacts;
+use hourglass_documents::CpuSet;
+use hourglass_documents::manifest::MemoryFacts;
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::rseq::{self, ClearRule, RseqUnusable};
 use hourglass_sys::wait::nanosleep_until;

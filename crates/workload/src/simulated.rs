@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use hourglass_clock::{Calibration, Counter, CounterReading, Rate};
-use hourglass_model::{Interval, IntervalStart};
 use hourglass_sys::rseq::SectionState;
 use hourglass_sys::thread::Counters;
 use hourglass_time::Span;
+use hourglass_trace::{Interval, IntervalStart};
 
 use crate::gap_evidence::EvidenceSource;
 use crate::live::LiveCounters;

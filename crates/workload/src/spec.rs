@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::sync::{Arc, Weak};
 
-use hourglass_model::{CpuSet, Policy, Reservation};
+use hourglass_documents::{CpuSet, Policy, Reservation};
 use hourglass_time::Span;
 use thiserror::Error;
 
@@ -291,6 +291,6 @@ impl ThreadSpec {
         }
         let demand = self.model.demand();
         let (amount, period) = (demand.longest?, demand.period?);
-        Reservation::new(amount, period, hourglass_model::ReservationKind::Hard).ok()
+        Reservation::new(amount, period, hourglass_documents::ReservationKind::Hard).ok()
     }
 }

@@ -4,8 +4,8 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use hourglass_model::document::KernelAccount;
-use hourglass_model::{CpuSet, Policy, Reservation};
+use hourglass_documents::document::KernelAccount;
+use hourglass_documents::{CpuSet, Policy, Reservation};
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::rseq::{ClearRule, RseqUnusable};
 use hourglass_sys::sched::{self, Attributes};

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use hourglass_model::spelling;
+use hourglass_documents::spelling;
 use hourglass_time::Span;
 use thiserror::Error;
 

@@ -11,11 +11,12 @@ use std::path::Path;
 
 use hourglass_clock::Choice;
 use hourglass_clock::choice::{self, CounterKind};
-use hourglass_model::{CpuSet, IntervalStart, Reservation};
+use hourglass_documents::{CpuSet, Reservation};
 use hourglass_skip::{Requirement, skip};
 use hourglass_sys::tracefs::{Instance, Tracefs};
 use hourglass_sys::{rseq, thread};
 use hourglass_time::Span;
+use hourglass_trace::IntervalStart;
 use hourglass_workload::reservation::{ReservationBackend, ReservationDenied, Reserver};
 use hourglass_workload::run::ThreadOutcome;
 use hourglass_workload::{Record, RunMeasurement, RunObserver, RunSpec, ThreadSpec, models, run};

@@ -5,13 +5,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use hdrhistogram::Histogram;
-use hourglass_lab::open_run;
-use hourglass_model::manifest::Manifest;
-use hourglass_model::{
-    CounterDeltas, Evidence, Interval, IntervalStart, KernelEvent, KernelEventKind,
-};
-use hourglass_store::{
+use hourglass_documents::manifest::Manifest;
+use hourglass_runs::open_run;
+use hourglass_runs::store::{
     KERNEL_FILE, LATENCY_FILE, MANIFEST_FILE, RunFolder, SAMPLES_FILE, StoredWakeUp, TRACE_FILE,
+};
+use hourglass_trace::{
+    CounterDeltas, Evidence, Interval, IntervalStart, KernelEvent, KernelEventKind,
 };
 
 use super::pictures;
@@ -104,7 +104,7 @@ fn read(path: &Path) -> Answer {
     let singly = run.wake_ups(1).and_then(|mut all| all.try_for_each(|one| one.map(drop)));
     let mut said: BTreeMap<u32, String> = BTreeMap::new();
     said.insert(0, singly.map_or_else(|error| error.to_string(), |_| String::new()));
-    match run.contents() {
+    match run.contents(hourglass_measure::has_room) {
         Ok(contents) => {
             run.find_causes();
             run.infer();
@@ -154,7 +154,7 @@ pub(super) const TRACE: Target = Target {
     examples: || {
         vec![
             file(TRACE_FILE),
-            include_bytes!("../../../crates/store/tests/data/pyarrow.parquet").to_vec(),
+            include_bytes!("../../../crates/runs/tests/data/pyarrow.parquet").to_vec(),
         ]
     },
     start: || with(TRACE_FILE),

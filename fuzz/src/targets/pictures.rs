@@ -1,8 +1,8 @@
 //! What is drawn for browsers and for Perfetto, from strings that are hostile.
 
-use hourglass_lab::{OpenRun, RunContents};
-use hourglass_model::manifest::Manifest;
+use hourglass_documents::manifest::Manifest;
 use hourglass_report::{LatencyCounts, RunView, export, html};
+use hourglass_runs::{OpenRun, RunContents};
 use prost::Message;
 
 use super::folders;
@@ -90,7 +90,7 @@ fn check_page(page: &str) {
 fn hostile() -> Body {
     let home = tempfile::tempdir().expect("a folder for tests");
     let path = folders::sound(home.path());
-    let file = path.join(hourglass_store::MANIFEST_FILE);
+    let file = path.join(hourglass_runs::store::MANIFEST_FILE);
     let text = std::fs::read(&file).expect("a complete folder has it");
     let sound: serde_json::Value = serde_json::from_slice(&text).expect("a manifest is JSON");
     Box::new(move |bytes| {
@@ -109,11 +109,11 @@ fn hostile() -> Body {
             &string,
         );
         std::fs::write(&file, changed.to_string()).expect("a folder for tests");
-        let run = match hourglass_lab::open_run(&path) {
+        let run = match hourglass_runs::open_run(&path) {
             Ok(run) => run,
             Err(error) => return answer(1, &error.to_string()),
         };
-        let contents = match run.contents() {
+        let contents = match run.contents(hourglass_measure::has_room) {
             Ok(contents) => contents,
             Err(error) => return answer(2, &error.to_string()),
         };

@@ -4,11 +4,11 @@ use std::fmt::{Debug, Display};
 use std::path::Path;
 use std::str::FromStr;
 
-use hourglass_lab::gates::Percentile;
-use hourglass_lab::task_input::{self, Source};
-use hourglass_lab::workload_file;
-use hourglass_model::execution_time::{ExecutionTime, Sampler};
-use hourglass_model::{CpuSet, Policy};
+use hourglass_documents::execution_time::{ExecutionTime, Sampler};
+use hourglass_documents::{CpuSet, Policy};
+use hourglass_measure::gates::Percentile;
+use hourglass_measure::task_input::{self, Source};
+use hourglass_measure::workload_file;
 use hourglass_tasks::{Format, Fraction, ProgramStep, TaskSet, corpus};
 use hourglass_time::Span;
 use hourglass_workload::{models, wake};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hourglass_clock::choice::machine::Cpuid;
 use hourglass_clock::source::{Probe, ReadOrder, SourceName, Unavailable, probe};
-use hourglass_model::paper::{
+use hourglass_documents::paper::{
     Decision, Figure, MachineFacts, MeasurementKind, PaperFigure, PaperRow, PaperTable, Series,
 };
 use hourglass_sys::clock::ClockId;

@@ -4,7 +4,7 @@
 
 use hourglass_clock::choice::machine::Cpuid;
 use hourglass_clock::choice::thesis_rule::{self, ReadCostMoments};
-use hourglass_model::paper::Decision;
+use hourglass_documents::paper::Decision;
 use hourglass_sys::clock::ClockId;
 
 use super::super::costs::ReadCosts;

@@ -2,7 +2,7 @@
 
 use super::reads::{LocalReads, ReadMethod};
 use super::selection_rule::OS;
-use hourglass_model::paper::MachineFacts;
+use hourglass_documents::paper::MachineFacts;
 
 pub(super) use super::super::sentences::{more, sentence, time, times};
 

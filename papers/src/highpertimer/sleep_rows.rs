@@ -1,6 +1,6 @@
 //! What the tables of chapter 5 have in common: their rows and the words about how they were measured.
 
-use hourglass_model::paper::{Cell, MeasurementKind, PaperFigure, PaperRow};
+use hourglass_documents::paper::{Cell, MeasurementKind, PaperFigure, PaperRow};
 use hourglass_timer::sleep::HzProbe;
 
 use super::super::bench::MeasurementHost;

@@ -1,6 +1,6 @@
 //! The tables of chapter 5 from a simulated machine, and their numbers against the thesis' text.
 
-use hourglass_model::paper::{Curves, MeasurementKind, PaperFigure, PaperTable};
+use hourglass_documents::paper::{Curves, MeasurementKind, PaperFigure, PaperTable};
 use hourglass_timer::sleep::HzProbe;
 
 use super::super::MeasuredTable;

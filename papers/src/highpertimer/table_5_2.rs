@@ -1,6 +1,6 @@
 //! Table 5.2: sleep in a busy-wait loop; and Figure 5.3: what CPU time is counted for it.
 
-use hourglass_model::paper::{
+use hourglass_documents::paper::{
     AxisScale, Curve, CurveOrigin, CurvePoint, Curves, Edge, EdgeUnit, PaperFigure, PaperTable,
 };
 

@@ -1,6 +1,6 @@
 //! Table 5.3 and Figure 5.4: the thesis' probe for HZ.
 
-use hourglass_model::paper::{
+use hourglass_documents::paper::{
     AxisScale, Curve, CurveOrigin, CurvePoint, Curves, Decision, Edge, EdgeUnit, MeasurementKind,
     PaperFigure, PaperRow, PaperTable,
 };

@@ -1,6 +1,6 @@
 //! Table 5.4: the thesis' combined sleep; and Figure 5.5: the miss of every way by the time slept.
 
-use hourglass_model::paper::{
+use hourglass_documents::paper::{
     AxisScale, Curve, CurveOrigin, CurvePoint, Curves, Edge, EdgeUnit, PaperFigure, PaperTable,
 };
 

@@ -1,6 +1,6 @@
 //! Table 5.5: mean miss of each way; and Figure 5.6: sleeps one after the other.
 
-use hourglass_model::paper::{Cell, Figure, PaperFigure, PaperRow, PaperTable, Point, Series};
+use hourglass_documents::paper::{Cell, Figure, PaperFigure, PaperRow, PaperTable, Point, Series};
 
 use super::super::bench::MeasurementSize;
 use super::super::{MeasuredTable, TableDef};

@@ -1,6 +1,6 @@
 //! Table 5.6: where in the thesis' sleep its miss comes from.
 
-use hourglass_model::paper::PaperTable;
+use hourglass_documents::paper::PaperTable;
 
 use super::super::{MeasuredTable, TableDef};
 use super::INTEL_1000;

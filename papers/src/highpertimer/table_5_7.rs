@@ -1,6 +1,6 @@
 //! Table 5.7: the thesis' sleep called, and expanded inline.
 
-use hourglass_model::paper::{MeasurementKind, PaperRow, PaperTable};
+use hourglass_documents::paper::{MeasurementKind, PaperRow, PaperTable};
 use hourglass_timer::sleep::HzProbe;
 
 use super::super::bench::MeasurementSize;

@@ -1,6 +1,6 @@
 //! Table 5.8: CPU use of the system's sleep and of busy waiting.
 
-use hourglass_model::paper::{PaperRow, PaperTable};
+use hourglass_documents::paper::{PaperRow, PaperTable};
 
 use super::super::{MeasuredTable, TableDef};
 use super::INTEL_1000;

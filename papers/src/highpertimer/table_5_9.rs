@@ -1,6 +1,6 @@
 //! Table 5.9: CPU use of the thesis' sleep.
 
-use hourglass_model::paper::{PaperRow, PaperTable};
+use hourglass_documents::paper::{PaperRow, PaperTable};
 
 use super::super::{MeasuredTable, TableDef};
 use super::INTEL_1000;

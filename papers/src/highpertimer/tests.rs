@@ -2,7 +2,7 @@
 
 use hourglass_clock::ClockSource;
 use hourglass_clock::choice::machine::Cpuid;
-use hourglass_model::paper::{Figure, MachineFacts, MeasurementKind, PaperFigure, PaperTable};
+use hourglass_documents::paper::{Figure, MachineFacts, MeasurementKind, PaperFigure, PaperTable};
 
 use super::super::MeasuredTable;
 use super::super::costs::tests::{JitteryClock, measured};

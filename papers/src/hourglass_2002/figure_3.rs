@@ -1,9 +1,9 @@
 //! Figure 3: execution traces of three priorities (section 3.1).
 
-use hourglass_infer::inferences::{Switch, quantum, switches};
-use hourglass_model::Inference;
-use hourglass_model::paper::{PaperFigure, PaperRow};
+use hourglass_documents::Inference;
+use hourglass_documents::paper::{PaperFigure, PaperRow};
 use hourglass_time::Span;
+use hourglass_trace::inferences::{Switch, quantum, switches};
 
 use super::super::MeasuredTable;
 use super::super::bench::MeasurementHost;
@@ -106,7 +106,7 @@ fn difference(found: &[Switch]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use hourglass_infer::inferences::SwitchKind;
+    use hourglass_trace::inferences::SwitchKind;
 
     use super::*;
 

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_infer::inferences::{CostEstimate, Switch, SwitchKind, switch_cost, switches};
-use hourglass_lab::experiment::Finished;
-use hourglass_model::paper::{
+use hourglass_documents::paper::{
     AxisScale, Curve, CurveOrigin, CurvePoint, Curves, Edge, EdgeUnit, PaperFigure, PaperRow,
 };
+use hourglass_measure::experiment::Finished;
 use hourglass_time::Span;
+use hourglass_trace::inferences::{CostEstimate, Switch, SwitchKind, switch_cost, switches};
 
 use super::super::MeasuredTable;
 use super::super::bench::MeasurementHost;

@@ -1,8 +1,8 @@
 //! Figure 5: the indirect cost of context switches by working set (section 5.2).
 
-use hourglass_lab::cache_cost::{self, CacheCost};
-use hourglass_model::cache_cost::{CacheCostDocument, SizeCost};
-use hourglass_model::paper::{PaperFigure, PaperRow};
+use hourglass_documents::cache_cost::{CacheCostDocument, SizeCost};
+use hourglass_documents::paper::{PaperFigure, PaperRow};
+use hourglass_measure::cache_cost::{self, CacheCost};
 use hourglass_time::Span;
 
 use super::super::MeasuredTable;
@@ -119,7 +119,7 @@ fn difference(document: &CacheCostDocument) -> String {
 
 #[cfg(test)]
 mod tests {
-    use hourglass_model::cache_cost::CACHE_COST_SCHEMA;
+    use hourglass_documents::cache_cost::CACHE_COST_SCHEMA;
 
     use super::*;
 

@@ -1,8 +1,8 @@
 //! Figure 6: what receive processing does to the execution of a periodic real-time thread (section 5.4).
 
-use hourglass_model::Interval;
-use hourglass_model::paper::{PaperFigure, PaperRow};
+use hourglass_documents::paper::{PaperFigure, PaperRow};
 use hourglass_time::Span;
+use hourglass_trace::Interval;
 
 use super::super::MeasuredTable;
 use super::super::bench::MeasurementHost;
@@ -106,7 +106,7 @@ fn segment_rows(cut: &[u64]) -> Vec<PaperRow> {
 
 #[cfg(test)]
 mod tests {
-    use hourglass_model::IntervalStart;
+    use hourglass_trace::IntervalStart;
 
     use super::*;
 

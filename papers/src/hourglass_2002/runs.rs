@@ -5,14 +5,15 @@
 
 use std::time::Instant;
 
-use hourglass_infer::inferences::CostEstimate;
-use hourglass_lab::experiment::{self, ExperimentObserver, Finished, RunFailure, RunOptions};
-use hourglass_model::document::Warning;
-use hourglass_model::inference::Inference;
-use hourglass_model::paper::{MeasurementKind, PaperRow, PaperTable, TraceFigure, TracePiece};
-use hourglass_model::{CpuSet, Interval};
+use hourglass_documents::CpuSet;
+use hourglass_documents::document::Warning;
+use hourglass_documents::inference::Inference;
+use hourglass_documents::paper::{MeasurementKind, PaperRow, PaperTable, TraceFigure, TracePiece};
+use hourglass_measure::experiment::{self, ExperimentObserver, Finished, RunFailure, RunOptions};
 use hourglass_sys::thread::affinity;
 use hourglass_time::Span;
+use hourglass_trace::Interval;
+use hourglass_trace::inferences::CostEstimate;
 use hourglass_workload::{RunSpec, ThreadSpec, models, wake};
 
 use super::super::bench::{MeasurementHost, MeasurementSize};
@@ -291,7 +292,7 @@ pub(super) fn table(
 
 #[cfg(test)]
 mod tests {
-    use hourglass_model::IntervalStart;
+    use hourglass_trace::IntervalStart;
 
     use super::*;
 
@@ -300,7 +301,7 @@ mod tests {
     fn threads_from_words() {
         let spec = thread("PERIODIC 4ms 5ms", "RTHIGH", "HR", 3).unwrap();
         assert_eq!(spec.model.to_string(), "PERIODIC 4ms 5ms");
-        assert_eq!(spec.policy, hourglass_model::Policy::Fifo(80));
+        assert_eq!(spec.policy, hourglass_documents::Policy::Fifo(80));
         assert_eq!(spec.cpus, Some(CpuSet::from_iter([3])));
         assert!(thread("PERIODIC", "RTHIGH", "HR", 0).is_err());
     }

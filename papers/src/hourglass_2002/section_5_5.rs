@@ -1,9 +1,9 @@
 //! Section 5.5: audio and video on paper, in simulation and on this machine, with the timers of 2002
 //! and with those of today.
 
-use hourglass_lab::experiment::RunFailure;
-use hourglass_model::paper::{MeasurementKind, PaperRow, PaperTable};
-use hourglass_model::predict::{PredictDocument, PredictedTask};
+use hourglass_documents::paper::{MeasurementKind, PaperRow, PaperTable};
+use hourglass_documents::predict::{PredictDocument, PredictedTask};
+use hourglass_measure::experiment::RunFailure;
 use hourglass_tasks::{Assignment, Task, TaskSet};
 use hourglass_theory::predict::{self, PredictError, PredictRequest, RunRequest};
 use hourglass_time::Span;

@@ -1,9 +1,9 @@
 //! Section 5.6: the tasks of section 5.5 in CPU reservations, of exactly what they need and of a little
 //! more.
 
-use hourglass_model::document::Deadlines;
-use hourglass_model::paper::{MeasurementKind, PaperRow, PaperTable};
-use hourglass_model::{Reservation, ReservationKind};
+use hourglass_documents::document::Deadlines;
+use hourglass_documents::paper::{MeasurementKind, PaperRow, PaperTable};
+use hourglass_documents::{Reservation, ReservationKind};
 use hourglass_time::Span;
 use hourglass_workload::{ThreadSpec, models, wake};
 

@@ -1,9 +1,9 @@
 //! Table 1: dispatch latencies with contention from filesystem and network activity (section 5.3).
 
-use hourglass_infer::inferences::{Dispatch, LATER_THAN_NS, dispatch};
-use hourglass_lab::experiment::Finished;
-use hourglass_model::paper::{MeasurementKind, PaperRow};
+use hourglass_documents::paper::{MeasurementKind, PaperRow};
+use hourglass_measure::experiment::Finished;
 use hourglass_time::Span;
+use hourglass_trace::inferences::{Dispatch, LATER_THAN_NS, dispatch};
 
 use super::super::MeasuredTable;
 use super::super::bench::MeasurementHost;

@@ -3,9 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use hourglass_infer::inferences::{MissedShare, missed};
-use hourglass_model::paper::{MeasurementKind, PaperRow};
+use hourglass_documents::paper::{MeasurementKind, PaperRow};
 use hourglass_time::Span;
+use hourglass_trace::inferences::{MissedShare, missed};
 
 use super::super::MeasuredTable;
 use super::super::bench::MeasurementHost;

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use hourglass_host::facts::HostReader;
-use hourglass_model::paper::{Figure, MeasurementKind, PaperRow, PaperTable, Series};
+use hourglass_documents::paper::{Figure, MeasurementKind, PaperRow, PaperTable, Series};
+use hourglass_machine::facts::HostReader;
 use hourglass_time::Span;
 use hourglass_timer::event::Resolution;
 

@@ -5,7 +5,7 @@
 
 use std::time::Instant as Watch;
 
-use hourglass_model::paper::{Figure, MeasurementKind, PaperRow, PaperTable, Point, Series};
+use hourglass_documents::paper::{Figure, MeasurementKind, PaperRow, PaperTable, Point, Series};
 use hourglass_time::{Instant, Span};
 
 use super::super::MeasuredTable;

@@ -5,7 +5,7 @@
 
 use std::time::Instant as Watch;
 
-use hourglass_model::paper::{MeasurementKind, PaperRow, PaperTable};
+use hourglass_documents::paper::{MeasurementKind, PaperRow, PaperTable};
 use hourglass_time::{Instant, Sim, Span};
 use hourglass_timer::queue::Handle;
 

@@ -1,7 +1,7 @@
 //! Table 1: the ranges of the cascading timer wheel's arrays, found out from the wheel kept for
 //! comparison by arming timers in it.
 
-use hourglass_model::paper::{MeasurementKind, PaperTable};
+use hourglass_documents::paper::{MeasurementKind, PaperTable};
 use hourglass_time::{Instant, Sim, Span};
 use hourglass_timer::queue::Handle;
 use hourglass_timer::queue::reference::CascadingWheel;

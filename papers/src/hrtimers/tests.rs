@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use hourglass_model::paper::{MeasurementKind, PaperFigure, PaperRow, PaperTable};
+use hourglass_documents::paper::{MeasurementKind, PaperFigure, PaperRow, PaperTable};
 use hourglass_time::Span;
 
 use super::accuracy::{AccuracySize, PaperLatency};

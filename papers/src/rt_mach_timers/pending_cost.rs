@@ -4,7 +4,7 @@
 
 use std::io;
 
-use hourglass_model::paper::{
+use hourglass_documents::paper::{
     AxisScale, Curve, CurveOrigin, CurvePoint, Curves, Edge, EdgeUnit, MeasurementKind,
     PaperFigure, PaperRow, PaperTable,
 };

@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use hourglass_model::paper::{MeasurementKind, PaperTable};
+use hourglass_documents::paper::{MeasurementKind, PaperTable};
 use hourglass_time::{Instant, Sim, Span};
 use hourglass_timer::queue::reference::SortedList;
 use hourglass_timer::queue::{Heap, PriorityStructure, Queue, QueueError, RedBlackTree};

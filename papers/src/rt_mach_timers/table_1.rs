@@ -1,6 +1,6 @@
 //! Table 1: latency of timer operations.
 
-use hourglass_model::paper::{MeasurementKind, PaperRow, PaperTable};
+use hourglass_documents::paper::{MeasurementKind, PaperRow, PaperTable};
 
 use super::super::MeasuredTable;
 use super::super::batches::Batches;

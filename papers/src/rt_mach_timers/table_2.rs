@@ -1,6 +1,6 @@
 //! Table 2: from the expiry to the thread that runs for it.
 
-use hourglass_model::paper::{Figure, MeasurementKind, PaperTable, Series};
+use hourglass_documents::paper::{Figure, MeasurementKind, PaperTable, Series};
 use hourglass_time::Span;
 use hourglass_timer::event::Resolution;
 

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use hourglass_clock::Clock;
-use hourglass_model::paper::{MeasurementKind, PaperTable};
+use hourglass_documents::paper::{MeasurementKind, PaperTable};
 use hourglass_sys::clock::{ClockId, now_ns, now_ns_by_system_call, resolution_ns};
 use hourglass_timer::clock_device::{ClockDevice, ClockDevices, ClockReader};
 

@@ -1,6 +1,6 @@
 //! The paper's numbers as printed, and tiny runs on this machine.
 
-use hourglass_model::paper::{MeasurementKind, PaperFigure, PaperRow, PaperTable};
+use hourglass_documents::paper::{MeasurementKind, PaperFigure, PaperRow, PaperTable};
 
 use super::operations::Operation;
 use super::{pending_cost, queue_cost, table_1, table_2, table_3};

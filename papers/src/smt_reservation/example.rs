@@ -3,7 +3,7 @@
 //! 6 ms of single-thread time are reserved until 10 ms. In the first 4 ms the real-time process makes
 //! half of its speed, in the 2 ms after these none, beside two other processes in turn.
 
-use hourglass_model::paper::{
+use hourglass_documents::paper::{
     MeasurementKind, PaperFigure, PaperRow, PaperTable, TraceFigure, TracePiece,
 };
 use hourglass_sim::slack::{Decision, ProgressRate, SlackReservation};

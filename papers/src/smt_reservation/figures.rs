@@ -2,7 +2,7 @@
 //!
 //! Owns: what of an outcome becomes a row, what a point. Must not: run anything.
 
-use hourglass_model::paper::{
+use hourglass_documents::paper::{
     AxisScale, Curve, CurveOrigin, CurvePoint, Curves, Edge, EdgeUnit, MeasurementKind,
     PaperFigure, PaperRow, PaperTable,
 };

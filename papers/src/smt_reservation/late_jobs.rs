@@ -3,7 +3,7 @@
 //! Owns: sorting them by their reason, their curves, the sentence that counts them. Must not: decide why a job was
 //! late ([`Outcome`] does).
 
-use hourglass_model::paper::{Curve, CurveOrigin, CurvePoint};
+use hourglass_documents::paper::{Curve, CurveOrigin, CurvePoint};
 
 use super::evaluation::SubjectRuns;
 use super::outcome::{FinishedJob, LateReason, ProcessOutcome};

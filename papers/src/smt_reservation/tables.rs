@@ -2,7 +2,7 @@
 //!
 //! Owns: which figure has which rows, and what differs from the paper. Must not: run anything itself.
 
-use hourglass_model::paper::{
+use hourglass_documents::paper::{
     BarSeries, Bars, CurveOrigin, MeasurementKind, PaperFigure, PaperRow,
 };
 

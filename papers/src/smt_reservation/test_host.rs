@@ -5,10 +5,10 @@
 
 use std::path::Path;
 
-use hourglass_host::advice::{RefusedOperation, why_refused};
-use hourglass_host::facts::HostReader;
-use hourglass_model::CpuSet;
-use hourglass_model::paper::MeasurementKind;
+use hourglass_documents::CpuSet;
+use hourglass_documents::paper::MeasurementKind;
+use hourglass_machine::advice::{RefusedOperation, why_refused};
+use hourglass_machine::facts::HostReader;
 use hourglass_reserve::guardian::Guardian;
 use hourglass_reserve::smt::stopper::latency::{StopTrialSetup, choose};
 use hourglass_reserve::smt::stopper::{StopLatency, Stopper, StopperKind, StopperRequest, open};

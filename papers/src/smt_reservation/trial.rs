@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use hourglass_model::{Reservation, ReservationKind};
+use hourglass_documents::{Reservation, ReservationKind};
 use hourglass_reserve::account::ThreadAccounting;
 use hourglass_reserve::progress::cpu_time::CpuTime;
 use hourglass_reserve::progress::instructions::{InstructionProgress, SingleThreadRate};

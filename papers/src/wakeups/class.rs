@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use hourglass_host::advice::{RefusedOperation, why_refused};
-use hourglass_host::facts::HostReader;
+use hourglass_machine::advice::{RefusedOperation, why_refused};
+use hourglass_machine::facts::HostReader;
 use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::thread;
 

@@ -1,6 +1,6 @@
 //! What is kept of wake-ups, and what it says.
 
-use hourglass_model::paper::Point;
+use hourglass_documents::paper::Point;
 
 use super::super::downsample::Downsampler;
 

@@ -5,59 +5,120 @@ use super::Finding;
 use super::files::File;
 use super::manifest::{dependencies, entries};
 
-/// A crate's folder, and the folders of the crates of ours that it uses and may use. `cli` also has
-/// the crates whose types `lab` and `report` hand out. Tests may use anything.
+/// A crate's folder, and the folders of the crates of ours that it uses and may use. Tests may use anything.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("time", &[]),
     ("sys", &[]),
     ("skip", &[]),
-    ("model", &["time"]),
-    ("tasks", &["model", "time"]),
-    ("clock", &["time", "sys"]),
-    ("timer", &["clock", "time", "sys"]),
-    ("workload", &["timer", "clock", "tasks", "model", "time", "sys"]),
-    ("infer", &["model", "time"]),
-    ("witness", &["infer", "clock", "sys", "model", "time"]),
+    ("documents", &["time"]),
+    ("trace", &["documents", "time"]),
+    ("tasks", &["trace", "documents", "time"]),
+    ("clock", &["sys", "time"]),
+    ("timer", &["clock", "sys", "time"]),
+    ("workload", &["trace", "tasks", "timer", "clock", "sys", "documents", "time"]),
+    ("witness", &["trace", "clock", "sys", "documents", "time"]),
     ("tracing", &["witness", "time"]),
-    ("sim", &["tasks", "model"]),
-    ("sched", &["sim", "tasks", "model"]),
-    ("store", &["model"]),
-    ("reserve", &["sched", "sim", "timer", "model", "time", "sys"]),
-    ("host", &["workload", "timer", "clock", "sys", "model", "time"]),
+    ("sim", &["tasks", "documents"]),
+    ("sched", &["sim", "tasks", "documents"]),
+    ("runs", &["trace", "documents", "time"]),
+    ("reserve", &["sched", "sim", "timer", "sys", "documents", "time"]),
+    ("machine", &["workload", "timer", "clock", "sys", "documents", "time"]),
     (
-        "lab",
+        "measure",
         &[
-            "host", "workload", "reserve", "infer", "sched", "store", "witness", "clock", "sys",
-            "tasks", "model", "time",
+            "machine",
+            "workload",
+            "witness",
+            "reserve",
+            "runs",
+            "trace",
+            "tasks",
+            "clock",
+            "sys",
+            "documents",
+            "time",
         ],
     ),
     (
         "theory",
-        &["lab", "workload", "infer", "sched", "sim", "store", "sys", "tasks", "model", "time"],
-    ),
-    ("report", &["infer", "model", "time"]),
-    ("terminal", &["report", "model"]),
-    (
-        "cli",
         &[
-            "lab", "theory", "host", "reserve", "sim", "report", "terminal", "tasks", "model",
+            "measure",
+            "workload",
+            "sched",
+            "sim",
+            "runs",
+            "trace",
+            "tasks",
+            "sys",
+            "documents",
             "time",
         ],
     ),
-    ("capi", &["lab", "reserve", "witness", "timer", "clock", "time", "sys"]),
+    ("report", &["trace", "documents", "time"]),
+    ("terminal", &["report", "documents"]),
+    (
+        "cli",
+        &[
+            "theory",
+            "measure",
+            "machine",
+            "workload",
+            "reserve",
+            "sim",
+            "runs",
+            "terminal",
+            "report",
+            "trace",
+            "tasks",
+            "documents",
+            "time",
+        ],
+    ),
+    (
+        "capi",
+        &["measure", "workload", "witness", "reserve", "runs", "timer", "clock", "sys", "time"],
+    ),
 ];
 
 /// What lies beside `crates/`.
 const BESIDE: [(&str, &[&str]); 2] = [
     (
         "python",
-        &["lab", "theory", "sim", "host", "reserve", "witness", "tasks", "timer", "clock", "time"],
+        &[
+            "theory",
+            "measure",
+            "machine",
+            "workload",
+            "witness",
+            "reserve",
+            "sim",
+            "runs",
+            "trace",
+            "tasks",
+            "timer",
+            "clock",
+            "documents",
+            "time",
+        ],
     ),
     (
         "papers",
         &[
-            "report", "terminal", "lab", "theory", "host", "workload", "reserve", "infer", "sim",
-            "timer", "clock", "sys", "tasks", "model", "time",
+            "theory",
+            "measure",
+            "machine",
+            "workload",
+            "reserve",
+            "sim",
+            "terminal",
+            "report",
+            "trace",
+            "tasks",
+            "timer",
+            "clock",
+            "sys",
+            "documents",
+            "time",
         ],
     ),
 ];
@@ -196,23 +257,23 @@ mod tests {
 
     #[test]
     fn arrows_are_held() {
-        let text = "[package]\nname = \"hourglass-clock\"\n[dependencies]\nhourglass-sys.workspace = true\nhourglass-model.workspace = true\nlibc = \"1\"\n";
+        let text = "[package]\nname = \"hourglass-clock\"\n[dependencies]\nhourglass-sys.workspace = true\nhourglass-documents.workspace = true\nlibc = \"1\"\n";
         assert_eq!(lines("crates/clock/Cargo.toml", text), [5]);
         let text = "[dependencies]\nhourglass-rt = { path = \"../cli\" }";
-        assert_eq!(lines("crates/lab/Cargo.toml", text), [2]);
+        assert_eq!(lines("crates/measure/Cargo.toml", text), [2]);
         assert_eq!(lines("papers/Cargo.toml", text), [2]);
     }
 
     #[test]
     fn tests_may_use_anything() {
-        let text = "[dev-dependencies]\nhourglass-lab.workspace = true";
+        let text = "[dev-dependencies]\nhourglass-measure.workspace = true";
         assert_eq!(lines("crates/time/Cargo.toml", text), []);
     }
 
     #[test]
     fn a_crate_without_a_row_is_broken() {
         assert_eq!(lines("crates/utils/Cargo.toml", "[package]"), [1]);
-        assert_eq!(lines("bench/Cargo.toml", "[dependencies]\nhourglass-lab = \"1\""), []);
+        assert_eq!(lines("bench/Cargo.toml", "[dependencies]\nhourglass-measure = \"1\""), []);
     }
 
     #[test]

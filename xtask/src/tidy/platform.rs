@@ -339,8 +339,8 @@ mod tests {
     #[test]
     fn tests_may_touch_what_they_like() {
         assert_eq!(missing("fn f() {}\n#[cfg(test)]\nmod tests {\n f(\"/proc/x\");\n}"), [""; 0]);
-        assert!(!is_product("crates/sys/tests/a.rs") && !is_product("crates/lab/src/tests.rs"));
-        assert!(is_product("crates/host/src/facts/cpu.rs") && !is_product("xtask/src/bed.rs"));
+        assert!(!is_product("crates/sys/tests/a.rs") && !is_product("crates/measure/src/tests.rs"));
+        assert!(is_product("crates/machine/src/facts/cpu.rs") && !is_product("xtask/src/bed.rs"));
         assert!(is_product("papers/src/bench.rs") && !is_product("papers/tests/papers.rs"));
     }
 

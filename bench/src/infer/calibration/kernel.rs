@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-use hourglass_lab::infer::cause::AttributedGap;
-use hourglass_model::document::RunDocument;
-use hourglass_model::{Cause, KernelEvent, KernelEventKind as Kind, Vector};
+use hourglass_documents::Cause;
+use hourglass_documents::document::RunDocument;
+use hourglass_trace::cause::AttributedGap;
+use hourglass_trace::{KernelEvent, KernelEventKind as Kind, Vector};
 
 /// What took the time of a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

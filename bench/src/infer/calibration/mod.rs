@@ -12,10 +12,11 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 
 use anyhow::{Context, Result};
-use hourglass_lab::workload::spec::{RunSpec, ThreadSpec};
-use hourglass_lab::{Explanation, Finished, RunOptions};
-use hourglass_model::{Cause, Policy};
+use hourglass_documents::{Cause, Policy};
+use hourglass_measure::{Finished, RunOptions};
+use hourglass_runs::Explanation;
 use hourglass_time::Span;
+use hourglass_workload::spec::{RunSpec, ThreadSpec};
 
 use super::ground_truth::{Quiet, pinned, reason};
 use crate::document::Row;
@@ -97,7 +98,7 @@ fn run(load: Load, cpu: u32) -> Result<Finished> {
     let duration = Span::from_secs(seconds);
     let spec = RunSpec { duration, records: 1_000_000, ..RunSpec::new(vec![thread]) };
     let request = RunOptions { trace: true, ..RunOptions::new(spec) };
-    hourglass_lab::run(request, &mut Quiet).map_err(reason)
+    hourglass_measure::run(request, &mut Quiet).map_err(reason)
 }
 
 fn count(finished: &Finished, counts: &mut LoadCounts) -> Result<()> {

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::path::Path;
 
 use clap::ValueEnum;
-use hourglass_model::{CpuSet, Reservation, ReservationKind, spelling};
+use hourglass_documents::{CpuSet, Reservation, ReservationKind, spelling};
 use hourglass_time::Span;
 
 use super::lexer::{ParsedOption, RunTokens};

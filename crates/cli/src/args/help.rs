@@ -4,8 +4,8 @@
 use std::fmt::Write;
 
 use clap::builder::styling::{AnsiColor, Style};
-use hourglass_model::Policy;
-use hourglass_model::policy::PRIORITY_NAMES;
+use hourglass_documents::Policy;
+use hourglass_documents::policy::PRIORITY_NAMES;
 
 use super::options::Group;
 use crate::lab::{models, wake};

@@ -1,6 +1,6 @@
 //! The words of the command line, grouped: each option with the values behind it.
 
-use hourglass_model::spelling;
+use hourglass_documents::spelling;
 
 use super::options::{self, OptionDef, OptionKey, OptionValues};
 use crate::exit::Stop;

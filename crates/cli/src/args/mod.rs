@@ -15,7 +15,7 @@ mod tests;
 
 use std::path::PathBuf;
 
-use hourglass_model::CpuSet;
+use hourglass_documents::CpuSet;
 
 use crate::commands::diff::FailOn;
 use crate::exit::Stop;

@@ -1,6 +1,6 @@
 //! The commands of the paper, who is meant by an option, and what is refused.
 
-use hourglass_model::{CpuSet, Policy};
+use hourglass_documents::{CpuSet, Policy};
 use hourglass_time::Span;
 
 use super::*;

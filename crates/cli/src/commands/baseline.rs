@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use hourglass_model::diff::{ControlReport, DiffDocument, DiffVerdict};
+use hourglass_documents::diff::{ControlReport, DiffDocument, DiffVerdict};
 use hourglass_report::text;
 
 use super::run::refusal;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use hourglass_model::batch::{BATCH_SCHEMA, BatchDocument, BatchFile};
+use hourglass_documents::batch::{BATCH_SCHEMA, BatchDocument, BatchFile};
 use serde::Serialize;
 
 use crate::exit::{self, MACHINE, SIGNALLED, Stop};

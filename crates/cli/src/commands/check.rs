@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
-use hourglass_model::check::{CheckDocument, Verdict};
-use hourglass_model::spelling;
+use hourglass_documents::check::{CheckDocument, Verdict};
+use hourglass_documents::spelling;
 use hourglass_report::text;
 use hourglass_time::Span;
 

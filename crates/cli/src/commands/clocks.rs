@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::Args;
 use console::Term;
-use hourglass_model::clocks::{ClocksDocument, WatchFacts};
-use hourglass_model::spelling;
+use hourglass_documents::clocks::{ClocksDocument, WatchFacts};
+use hourglass_documents::spelling;
 use hourglass_report::text;
 use hourglass_time::Span;
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum, ValueHint};
-use hourglass_model::diff::{DiffDocument, DiffVerdict};
+use hourglass_documents::diff::{DiffDocument, DiffVerdict};
 use hourglass_time::Span;
 
 use super::baseline;
@@ -143,8 +143,8 @@ impl FailOn {
 
 #[cfg(test)]
 mod tests {
-    use hourglass_model::diff::DiffMetric;
-    use hourglass_model::document::Warning;
+    use hourglass_documents::diff::DiffMetric;
+    use hourglass_documents::document::Warning;
 
     use super::*;
     use crate::lab::compare::PREMISE_BROKEN;

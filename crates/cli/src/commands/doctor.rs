@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, builder::StyledStr};
-use hourglass_model::{CpuSet, spelling};
+use hourglass_documents::{CpuSet, spelling};
 use hourglass_report::text;
 
 use crate::exit::{NO, Stop};

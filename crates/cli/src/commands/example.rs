@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
-use hourglass_model::spelling;
+use hourglass_documents::spelling;
 
 use crate::atomic_file;
 use crate::exit::Stop;

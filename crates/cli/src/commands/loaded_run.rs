@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use anyhow::Result;
-use hourglass_model::document::RunDocument;
-use hourglass_model::kernel::KernelNames;
+use hourglass_documents::document::RunDocument;
+use hourglass_documents::kernel::KernelNames;
 use hourglass_report::{LatencyCounts, RunView};
 
 use crate::exit::Stop;
@@ -24,7 +24,8 @@ impl LoadedRun {
     /// It holds no run, is half-written, or damaged.
     pub(super) fn read(folder: &Path) -> Result<LoadedRun> {
         let mut recalled = lab::open_run(folder).map_err(|error| Stop::usage(error.to_string()))?;
-        let mut contents = recalled.contents().map_err(|error| Stop::usage(error.to_string()))?;
+        let mut contents =
+            recalled.contents(lab::has_room).map_err(|error| Stop::usage(error.to_string()))?;
         recalled.find_causes();
         let latencies = std::mem::take(&mut contents.latencies_us);
         let latencies = latencies.into_iter();

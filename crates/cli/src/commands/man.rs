@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args, ValueHint};
 use clap_mangen::roff::{Roff, bold, roman};
-use hourglass_model::policy::PRIORITY_NAMES;
-use hourglass_model::spelling;
+use hourglass_documents::policy::PRIORITY_NAMES;
+use hourglass_documents::spelling;
 
 use crate::args::help;
 use crate::args::options::Group;

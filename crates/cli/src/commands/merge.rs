@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
-use hourglass_model::merged::FleetDocument;
+use hourglass_documents::merged::FleetDocument;
 use hourglass_report::text;
 
 use super::sweep::{draw, refused, show};

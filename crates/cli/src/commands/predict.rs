@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
-use hourglass_model::CpuSet;
+use hourglass_documents::CpuSet;
 use hourglass_report::text;
 use hourglass_time::Span;
 

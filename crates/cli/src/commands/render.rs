@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum, ValueHint};
-use hourglass_model::document::ThreadReport;
+use hourglass_documents::document::ThreadReport;
 use hourglass_report::svg::{Rows, TraceOptions, TracePicture};
 use hourglass_time::Span;
 use serde_json::json;

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
-use hourglass_model::reserve::ReserveDocument;
-use hourglass_model::{Reservation, ReservationKind};
+use hourglass_documents::reserve::ReserveDocument;
+use hourglass_documents::{Reservation, ReservationKind};
 use hourglass_report::text;
 use hourglass_time::Span;
 

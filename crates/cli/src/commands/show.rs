@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
-use hourglass_model::document::RunDocument;
+use hourglass_documents::document::RunDocument;
 use hourglass_report::text;
 
 use crate::exit::Stop;

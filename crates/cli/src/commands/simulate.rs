@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum, ValueHint};
-use hourglass_model::simulation::SimulationDocument;
+use hourglass_documents::simulation::SimulationDocument;
 use hourglass_report::text;
 use hourglass_tasks::Fraction;
 use hourglass_time::Span;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
-use hourglass_model::sweep::SweepDocument;
+use hourglass_documents::sweep::SweepDocument;
 use hourglass_report::{svg, text};
 
 use crate::atomic_file;

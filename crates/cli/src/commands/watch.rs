@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::{Args, ValueHint};
 use console::Term;
-use hourglass_model::watched::{WATCH_SCHEMA, WatchDocument, WatchedReport};
+use hourglass_documents::watched::{WATCH_SCHEMA, WatchDocument, WatchedReport};
 use hourglass_report::text;
 use hourglass_time::Span;
 

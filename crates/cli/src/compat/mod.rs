@@ -19,8 +19,8 @@ pub(crate) use short_options::{LetterDef, ValueKind};
 use std::path::Path;
 use std::sync::OnceLock;
 
-use hourglass_model::CpuSet;
-use hourglass_model::document::{GateReport, RunDocument};
+use hourglass_documents::CpuSet;
+use hourglass_documents::document::{GateReport, RunDocument};
 use hourglass_report::text;
 
 use crate::exit::Stop;

@@ -3,7 +3,7 @@
 
 use std::fmt::Display;
 
-use hourglass_model::spelling;
+use hourglass_documents::spelling;
 
 use crate::exit::Stop;
 

@@ -6,8 +6,8 @@
 use std::io::{self, IsTerminal};
 
 use console::Term;
-use hourglass_model::CpuSet;
-use hourglass_model::document::{Premise, Warning};
+use hourglass_documents::CpuSet;
+use hourglass_documents::document::{Premise, Warning};
 use hourglass_report::text;
 use hourglass_time::Span;
 

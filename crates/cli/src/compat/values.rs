@@ -1,6 +1,6 @@
 //! Values as the peers write them: plain numbers whose unit the option knows, or times with a unit.
 
-use hourglass_model::CpuSet;
+use hourglass_documents::CpuSet;
 use hourglass_time::Span;
 
 use super::HostCpus;

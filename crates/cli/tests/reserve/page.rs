@@ -3,7 +3,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use hourglass_lab::reservations::progress::Progress;
+use hourglass_reserve::progress::Progress;
 use serde_json::Value;
 
 use super::*;

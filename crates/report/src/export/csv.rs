@@ -2,7 +2,7 @@
 
 use std::io::{self, BufWriter, Write};
 
-use hourglass_model::IntervalStart;
+use hourglass_trace::IntervalStart;
 
 use crate::run::RunView;
 

@@ -6,7 +6,7 @@
 
 use std::io::{self, BufWriter, Write};
 
-use hourglass_model::document::{LatencyReport, RunDocument, ThreadReport};
+use hourglass_documents::document::{LatencyReport, RunDocument, ThreadReport};
 use serde_json::{Map, Value, json};
 
 use super::wall_time;

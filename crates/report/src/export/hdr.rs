@@ -7,7 +7,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
-use hourglass_model::manifest::Manifest;
+use hourglass_documents::manifest::Manifest;
 use thiserror::Error;
 
 /// Nanoseconds in the milliseconds in which readers of such logs show the column of maxima.

@@ -1,8 +1,8 @@
 //! Kernel events in words.
 
-use hourglass_model::evidence::{KernelEvent, KernelEventKind, Vector};
+use hourglass_trace::{KernelEvent, KernelEventKind, Vector};
 
-use hourglass_model::kernel::KernelNames;
+use hourglass_documents::kernel::KernelNames;
 
 use crate::units::rounded;
 

@@ -2,8 +2,8 @@
 
 use std::cmp::Reverse;
 
-use hourglass_model::Cause;
-use hourglass_model::document::RunResult;
+use hourglass_documents::Cause;
+use hourglass_documents::document::RunResult;
 
 use super::gaps::{Gap, KINDS, kind_of};
 use super::table::{Cell, ColumnKind, HtmlTable, count, grouped, text};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use hourglass_model::concurrent_threads::ConcurrentThreads;
+use hourglass_documents::concurrent_threads::ConcurrentThreads;
 
 use super::causes::seconds;
 use super::table::{Cell, ColumnKind, HtmlTable, text};

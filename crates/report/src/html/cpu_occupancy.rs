@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use hourglass_infer::cpu_occupancy::{self, Occupant, Slice};
+use hourglass_trace::cpu_occupancy::{self, Occupant, Slice};
 use serde_json::{Value, json};
 
 use super::columns::ColumnEncoder;

@@ -8,7 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
-use hourglass_model::{Evidence, Interval};
+use hourglass_trace::{Evidence, Interval};
 use serde_json::{Value, json};
 
 use super::columns::ColumnEncoder;

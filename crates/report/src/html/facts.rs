@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use hourglass_model::document::RunDocument;
-use hourglass_model::host::Host;
-use hourglass_model::manifest::Manifest;
+use hourglass_documents::document::RunDocument;
+use hourglass_documents::host::Host;
+use hourglass_documents::manifest::Manifest;
 
 use super::table::grouped;
 use crate::clean::for_xml;
@@ -72,7 +72,7 @@ fn host_facts(host: &Host) -> Vec<(&'static str, String)> {
         (Some(runtime), Some(period)) => format!("{runtime} us in every {period} us"),
         _ => String::new(),
     };
-    let cpus = |set: &Option<hourglass_model::CpuSet>| {
+    let cpus = |set: &Option<hourglass_documents::CpuSet>| {
         set.as_ref().map(ToString::to_string).unwrap_or_default()
     };
     let governors: Vec<&str> =

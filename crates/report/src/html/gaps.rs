@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_infer::cause::AttributedGap;
-use hourglass_model::{Cause, Interval, IntervalStart};
+use hourglass_documents::Cause;
+use hourglass_trace::cause::AttributedGap;
+use hourglass_trace::{Interval, IntervalStart};
 
 use crate::run::RunView;
 

@@ -10,7 +10,7 @@
 //!
 //! # How a report is made
 //!
-//! `lab::whole` reads a folder as a whole: records, causes, latencies, kernel events. `report::html` writes the
+//! `runs::run_contents` reads a folder as a whole: records, causes, latencies, kernel events. `report::html` writes the
 //! sections from the document and the trace as columns of differences in base64 (`data.rs`, `columns.rs`), which
 //! the scripts beside it make typed arrays of (`data.js`). Each row of the timeline answers two questions by binary
 //! search (`rows.js`): how much of a stretch was run, and which gap in it is the longest. Opened with `#selftest`,

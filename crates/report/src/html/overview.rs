@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use hourglass_model::document::RunDocument;
+use hourglass_documents::document::RunDocument;
 
 use super::table::grouped;
 use crate::clean::for_xml;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use hourglass_model::reserve::ReserveDocument;
+use hourglass_documents::reserve::ReserveDocument;
 
 use crate::clean::for_xml;
 use crate::text::{self, Style};

@@ -1,6 +1,6 @@
 //! Call sites of a program that recorded its spans.
 
-use hourglass_model::document::RunResult;
+use hourglass_documents::document::RunResult;
 
 use super::table::{ColumnKind, HtmlTable, count, text};
 use crate::text::{between, lost_span};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use hourglass_model::stack::StackReport;
+use hourglass_documents::stack::StackReport;
 
 use crate::clean::for_xml;
 use crate::text::{stack_frames, stack_heading, stack_moment};

@@ -1,6 +1,6 @@
 //! Tables with a row for each thread.
 
-use hourglass_model::document::ThreadReport;
+use hourglass_documents::document::ThreadReport;
 
 use super::table::{Cell, ColumnKind, HtmlTable, bad_if_any, count, text};
 use crate::clean::ranges;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use hourglass_infer::wakeup::{LateWakeUp, TimedWakeUp};
+use hourglass_trace::wakeup::{LateWakeUp, TimedWakeUp};
 use serde_json::{Value, json};
 
 use super::causes::seconds;

@@ -1,7 +1,7 @@
 //! Threads of other processes that `watch` looked at.
 
-use hourglass_model::document::OccupantReport;
-use hourglass_model::watched::{WatchedReport, WatchedThread};
+use hourglass_documents::document::OccupantReport;
+use hourglass_documents::watched::{WatchedReport, WatchedThread};
 
 use super::table::{Cell, ColumnKind, HtmlTable, count, text};
 use crate::text::who;

@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use hourglass_model::sweep::{SweepDocument, SweepPoint};
+use hourglass_documents::sweep::{SweepDocument, SweepPoint};
 
 use super::hatch::THREAD_COLOURS;
 use super::legend::{self, LegendEntry, thread_class};

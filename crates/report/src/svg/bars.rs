@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use hourglass_model::paper::{AxisScale, BarSeries, Bars, CurveOrigin, Edge, EdgeUnit};
+use hourglass_documents::paper::{AxisScale, BarSeries, Bars, CurveOrigin, Edge, EdgeUnit};
 
 use super::edge_axis::EdgeAxis;
 use super::legend::{self, LegendEntry, thread_class};

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use hourglass_model::paper::{Figure, Series};
+use hourglass_documents::paper::{Figure, Series};
 
 use super::legend::{self, LegendEntry, thread_class};
 use super::log_axis::{LogAxis, counts, three_digits};

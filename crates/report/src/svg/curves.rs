@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use hourglass_model::paper::{Curve, CurveOrigin, CurvePoint, Curves, EdgeUnit};
+use hourglass_documents::paper::{Curve, CurveOrigin, CurvePoint, Curves, EdgeUnit};
 
 use super::edge_axis::EdgeAxis;
 use super::legend::{self, LegendEntry, thread_class};

@@ -1,6 +1,6 @@
 //! An edge of a figure: times or numbers, divided evenly or by ratios.
 
-use hourglass_model::paper::{AxisScale, Edge, EdgeUnit};
+use hourglass_documents::paper::{AxisScale, Edge, EdgeUnit};
 
 use super::log_axis::{Line, LogAxis, three_digits};
 

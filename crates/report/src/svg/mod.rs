@@ -22,10 +22,10 @@ mod view;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use hourglass_infer::cpu_occupancy::{Occupant, Slice};
-use hourglass_model::paper::{PaperFigure, TraceFigure};
-use hourglass_model::{Evidence, Interval, IntervalStart};
+use hourglass_documents::paper::{PaperFigure, TraceFigure};
 use hourglass_time::Span;
+use hourglass_trace::cpu_occupancy::{Occupant, Slice};
+use hourglass_trace::{Evidence, Interval, IntervalStart};
 use thiserror::Error;
 
 use crate::occupants::CpuOccupants;

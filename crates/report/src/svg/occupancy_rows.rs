@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_infer::cpu_occupancy::{Occupant, Slice};
+use hourglass_trace::cpu_occupancy::{Occupant, Slice};
 
 use super::view::TimeRange;
 
@@ -122,7 +122,7 @@ impl OccupancyRow {
 
 #[cfg(test)]
 mod tests {
-    use hourglass_model::random::Stream;
+    use hourglass_documents::random::Stream;
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_model::kernel::KernelNames;
+use hourglass_documents::kernel::KernelNames;
 use hourglass_time::Span;
 
 use crate::occupants::OccupantNames;

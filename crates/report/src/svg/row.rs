@@ -4,7 +4,7 @@
 //! in which the thread was interrupted keeps how much of it was covered. The longest gap is kept
 //! whatever its length. Memory: at most one piece for each column.
 
-use hourglass_model::Interval;
+use hourglass_trace::Interval;
 
 use super::view::TimeRange;
 
@@ -262,7 +262,7 @@ impl Row {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hourglass_model::IntervalStart;
+    use hourglass_trace::IntervalStart;
 
     fn interval(start_ns: i64, end_ns: i64) -> Interval {
         Interval {

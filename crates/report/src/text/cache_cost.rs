@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use hourglass_model::cache_cost::{CacheCostDocument, SizeCost};
+use hourglass_documents::cache_cost::{CacheCostDocument, SizeCost};
 
 use super::Style;
 use super::table::{ColumnFormat, TextStyle, TextTable, paint, wrapped_within};
@@ -94,7 +94,7 @@ fn bytes(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use hourglass_model::cache_cost::CACHE_COST_SCHEMA;
+    use hourglass_documents::cache_cost::CACHE_COST_SCHEMA;
 
     use super::*;
 

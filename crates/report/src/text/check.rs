@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use hourglass_model::check::{
+use hourglass_documents::check::{
     CaseStatus, CheckCorpusDocument, CheckDocument, FixedPoint, ProcessorFacts, TaskFacts, Verdict,
 };
-use hourglass_model::explanation::{Explanation, FactOrigin};
+use hourglass_documents::explanation::{Explanation, FactOrigin};
 use hourglass_time::Span;
 
 use super::Style;
@@ -61,7 +61,7 @@ pub fn check(document: &CheckDocument, proof: bool, style: Style) -> String {
 
 /// The names of the analyses, what they answer and whose they are.
 #[must_use]
-pub fn analyses(entries: &[hourglass_model::check::AnalysisFacts], style: Style) -> String {
+pub fn analyses(entries: &[hourglass_documents::check::AnalysisFacts], style: Style) -> String {
     let mut out = String::new();
     for entry in entries {
         // Writing to a string cannot fail.
@@ -377,7 +377,7 @@ fn task_proof(out: &mut String, task: &TaskFacts) {
 
 /// The fixed point as a sum, and the response time that follows.
 fn sum(point: &FixedPoint) -> String {
-    let term = |term: &hourglass_model::check::Term| {
+    let term = |term: &hourglass_documents::check::Term| {
         let (of, each) = (clean::for_terminal(&term.of), time(term.each_ns));
         match term.jobs {
             1 => format!("{each} ({of})"),

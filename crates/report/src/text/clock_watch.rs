@@ -1,7 +1,7 @@
 //! A watched clock: a line for each look, and a picture for a terminal.
 
 use anstyle::AnsiColor;
-use hourglass_model::clocks::{WatchFacts, WatchSample};
+use hourglass_documents::clocks::{WatchFacts, WatchSample};
 use ratatui_core::buffer::{Buffer, Cell};
 use ratatui_core::layout::Rect;
 use ratatui_core::style::Color;
@@ -188,7 +188,7 @@ fn colour(colour: Color) -> Option<AnsiColor> {
 
 #[cfg(test)]
 mod tests {
-    use hourglass_model::clocks::WatchEvent;
+    use hourglass_documents::clocks::WatchEvent;
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use hourglass_model::clocks::{ClockDeviceFacts, ClocksDocument, SourceFacts};
+use hourglass_documents::clocks::{ClockDeviceFacts, ClocksDocument, SourceFacts};
 
 use super::Style;
 use super::table::{ColumnFormat, NARROW, TextStyle, TextTable, paint, wrapped_within};
@@ -183,7 +183,7 @@ fn table(sources: &[&SourceFacts]) -> TextTable {
 
 #[cfg(test)]
 mod tests {
-    use hourglass_model::clocks::SourceEvidence;
+    use hourglass_documents::clocks::SourceEvidence;
 
     use super::*;
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_model::diff::{DiffDocument, DiffMetric, DiffSide, DiffVerdict, Statement};
-use hourglass_model::document::GateReport;
+use hourglass_documents::diff::{DiffDocument, DiffMetric, DiffSide, DiffVerdict, Statement};
+use hourglass_documents::document::GateReport;
 
 use super::Style;
 use super::table::{ColumnFormat, TextStyle, TextTable, paint, wrapped};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use hourglass_model::doctor::{CheckResult, CpuSelection, DoctorDocument, Status};
+use hourglass_documents::doctor::{CheckResult, CpuSelection, DoctorDocument, Status};
 
 use super::Style;
 use super::table::{TextStyle, paint, wrapped_within};

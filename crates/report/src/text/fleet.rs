@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use hourglass_model::merged::{FleetDocument, FleetGaps, FleetLatency, FleetNode, FleetShare};
+use hourglass_documents::merged::{FleetDocument, FleetGaps, FleetLatency, FleetNode, FleetShare};
 
 use super::Style;
 use super::table::{ColumnFormat, NARROW, TextStyle, TextTable, paint, wrapped_within};

@@ -2,8 +2,8 @@
 //!
 //! Owns: which numbers the summary shows and how; shares of the CPU stand with the threads already.
 
-use hourglass_model::Inference;
-use hourglass_model::inference::InferenceBasis;
+use hourglass_documents::Inference;
+use hourglass_documents::inference::InferenceBasis;
 
 use super::table::{ColumnFormat, TextStyle, TextTable};
 use crate::clean;

@@ -29,7 +29,7 @@ mod verdict;
 mod wakeups;
 mod watched_threads;
 
-use hourglass_model::document::{Deadlines, ThreadReport};
+use hourglass_documents::document::{Deadlines, ThreadReport};
 
 pub use cache_cost::cache_cost;
 pub use check::{analyses, check, examples};

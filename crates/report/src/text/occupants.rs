@@ -1,7 +1,7 @@
 //! Who had the CPU while threads of the run were without it.
 
-use hourglass_model::concurrent_threads::ConcurrentThreads;
-use hourglass_model::document::{CauseReport, OccupantReport};
+use hourglass_documents::concurrent_threads::ConcurrentThreads;
+use hourglass_documents::document::{CauseReport, OccupantReport};
 
 use crate::clean;
 use crate::units::rounded;

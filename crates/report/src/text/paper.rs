@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use hourglass_model::paper::{
+use hourglass_documents::paper::{
     Decision, MachineFacts, MeasurementKind, PaperDocument, PaperList, PaperRow, PaperTable,
 };
 

@@ -1,6 +1,6 @@
 //! A paper's table that is a grid, for people.
 
-use hourglass_model::paper::{Cell, PaperRow, PaperTable};
+use hourglass_documents::paper::{Cell, PaperRow, PaperTable};
 
 use super::paper::{NOTHING, decimals, heading};
 use super::table::{ColumnFormat, TextStyle, TextTable};

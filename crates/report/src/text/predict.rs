@@ -1,6 +1,6 @@
 //! What theory, simulation and a run say of the same tasks, in columns of 80.
 
-use hourglass_model::predict::{PredictDocument, PredictedTask};
+use hourglass_documents::predict::{PredictDocument, PredictedTask};
 
 use super::Style;
 use super::table::{ColumnFormat, TextStyle, TextTable, paint, wrapped_within};

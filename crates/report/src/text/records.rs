@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
-use hourglass_infer::CpuGap;
-use hourglass_model::Interval;
-use hourglass_model::document::{Deadlines, ThreadReport};
+use hourglass_documents::document::{Deadlines, ThreadReport};
+use hourglass_trace::CpuGap;
+use hourglass_trace::Interval;
 
 /// Bytes that are collected before they are handed on: large enough that the cost of a system
 /// call is lost among them, small enough to stay in the caches.
@@ -28,8 +28,8 @@ static PAIRS: [[u8; 2]; 100] = {
 /// [`RecordWriter::finish`] at the end, or the last piece is lost.
 ///
 /// ```
-/// use hourglass_infer::CpuGaps;
-/// use hourglass_model::{Interval, IntervalStart};
+/// use hourglass_trace::CpuGaps;
+/// use hourglass_trace::{Interval, IntervalStart};
 /// use hourglass_report::text::RecordWriter;
 ///
 /// let record = |thread, start_ns, end_ns| Interval {
@@ -239,7 +239,7 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hourglass_model::IntervalStart;
+    use hourglass_trace::IntervalStart;
 
     fn interval(thread: u32, start_ns: i64, end_ns: i64) -> Interval {
         Interval {

@@ -1,6 +1,6 @@
 //! The reservations in force on a machine, one a line.
 
-use hourglass_model::reservations::{ReservationInForce, ReservationsDocument};
+use hourglass_documents::reservations::{ReservationInForce, ReservationsDocument};
 use hourglass_time::Span;
 
 use super::Style;
@@ -42,7 +42,7 @@ fn row(one: &ReservationInForce) -> [String; 8] {
     let number = |number: Option<u64>| number.map_or("-".to_owned(), |number| number.to_string());
     // As the command line takes it.
     let exact = |ns: u64| Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX)).to_string();
-    let cpus: hourglass_model::CpuSet = one.cpus.iter().copied().collect();
+    let cpus: hourglass_documents::CpuSet = one.cpus.iter().copied().collect();
     [
         number(one.pid.map(u64::from)),
         number(one.user.map(u64::from)),

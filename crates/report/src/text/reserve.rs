@@ -1,6 +1,6 @@
 //! What a reservation gave, or whether it would be granted, in columns of 80.
 
-use hourglass_model::reserve::{ReserveDocument, SupplyStep};
+use hourglass_documents::reserve::{ReserveDocument, SupplyStep};
 
 use super::Style;
 use super::table::{TextStyle, paint, wrapped_within};
@@ -234,7 +234,7 @@ fn periods(count: u64) -> String {
 }
 
 fn list(cpus: &[u32]) -> String {
-    cpus.iter().copied().collect::<hourglass_model::CpuSet>().to_string()
+    cpus.iter().copied().collect::<hourglass_documents::CpuSet>().to_string()
 }
 
 /// Width of the heads of lines.
@@ -247,7 +247,7 @@ fn line(out: &mut String, head: &str, text: &str, tone: TextStyle, style: Style)
 
 #[cfg(test)]
 mod tests {
-    use hourglass_model::reserve::{ReserveRefusal, SmtReport};
+    use hourglass_documents::reserve::{ReserveRefusal, SmtReport};
 
     use super::*;
 
@@ -291,7 +291,7 @@ mod tests {
 
     pub(super) fn document() -> ReserveDocument {
         ReserveDocument {
-            schema: hourglass_model::reserve::RESERVE_SCHEMA.to_owned(),
+            schema: hourglass_documents::reserve::RESERVE_SCHEMA.to_owned(),
             target: "encoder --fast".to_owned(),
             backend: Some("user".to_owned()),
             reason: "the command may fork, which the deadline class does not take".to_owned(),

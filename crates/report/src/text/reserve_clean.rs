@@ -1,6 +1,6 @@
 //! What killed reservations had left, and what was undone of it.
 
-use hourglass_model::reserve_clean::{CleanDocument, CleanFound};
+use hourglass_documents::reserve_clean::{CleanDocument, CleanFound};
 
 use super::Style;
 use super::table::{TextStyle, paint};
@@ -67,7 +67,7 @@ fn block(out: &mut String, found: &CleanFound, style: Style) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hourglass_model::reserve_clean::{CleanStep, RESERVE_CLEAN_SCHEMA};
+    use hourglass_documents::reserve_clean::{CleanStep, RESERVE_CLEAN_SCHEMA};
 
     fn found(state: &str, steps: &[(&str, &str, Option<&str>)]) -> CleanFound {
         let step = |(what, outcome, cause): &(&str, &str, Option<&str>)| CleanStep {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use hourglass_model::simulation::{SimulationDocument, SmtFindings, TaskFindings};
+use hourglass_documents::simulation::{SimulationDocument, SmtFindings, TaskFindings};
 use hourglass_time::Span;
 
 use super::Style;

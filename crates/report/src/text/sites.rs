@@ -1,6 +1,6 @@
 //! Call sites of a program that recorded its spans, and what was taken from them.
 
-use hourglass_model::document::{LostSpan, SiteCause, SiteReport};
+use hourglass_documents::document::{LostSpan, SiteCause, SiteReport};
 
 use super::table::{ColumnFormat, TextStyle, TextTable};
 use crate::clean;

@@ -1,6 +1,6 @@
 //! Where the kernel was at the worst of a run, for people.
 
-use hourglass_model::stack::{StackReport, SwitchStack};
+use hourglass_documents::stack::{StackReport, SwitchStack};
 
 use super::occupants;
 use crate::clean;

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_model::document::{GateReport, LatencyReport, RunDocument, RunResult, ThreadReport};
-use hourglass_model::manifest::{ClockFacts, Manifest, ReservedFacts, ThreadFacts};
+use hourglass_documents::document::{
+    GateReport, LatencyReport, RunDocument, RunResult, ThreadReport,
+};
+use hourglass_documents::manifest::{ClockFacts, Manifest, ReservedFacts, ThreadFacts};
 
 use super::Style;
 use super::inferences;

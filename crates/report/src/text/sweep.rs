@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use hourglass_model::sweep::{SweepDocument, SweepExperiment, SweepPoint};
+use hourglass_documents::sweep::{SweepDocument, SweepExperiment, SweepPoint};
 
 use super::Style;
 use super::table::{ColumnFormat, TextStyle, TextTable, wrapped_within};

@@ -1,7 +1,7 @@
 //! A run while it goes on: a row for each thread, the worst so far with its cause, a histogram.
 
-use hourglass_model::Cause;
-use hourglass_model::live::{LiveReport, LiveThread, LiveWorst};
+use hourglass_documents::Cause;
+use hourglass_documents::live::{LiveReport, LiveThread, LiveWorst};
 
 use super::Style;
 use super::table::{ColumnFormat, TextStyle, TextTable};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_model::Cause;
-use hourglass_model::document::{Deadlines, Premise, RunResult, ThreadReport};
+use hourglass_documents::Cause;
+use hourglass_documents::document::{Deadlines, Premise, RunResult, ThreadReport};
 
 use super::occupants::who;
 use super::table::TextStyle;
@@ -184,8 +184,8 @@ fn periods(deadlines: &Deadlines) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use hourglass_model::document::{CauseReport, OccupantReport};
-    use hourglass_model::watched::WatchedReport;
+    use hourglass_documents::document::{CauseReport, OccupantReport};
+    use hourglass_documents::watched::WatchedReport;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! Where the time of wake-ups went, for people.
 
-use hourglass_model::wakeup::{WakeUpReport, WakeUpStage};
+use hourglass_documents::wakeup::{WakeUpReport, WakeUpStage};
 
 use super::table::{ColumnFormat, TextStyle, TextTable};
 use crate::clean;

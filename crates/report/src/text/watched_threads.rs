@@ -1,7 +1,7 @@
 //! Threads of other processes that were watched, while they are and afterwards.
 
-use hourglass_model::document::{OccupantReport, Warning};
-use hourglass_model::watched::{DelayReport, WatchedProcess, WatchedReport, WatchedThread};
+use hourglass_documents::document::{OccupantReport, Warning};
+use hourglass_documents::watched::{DelayReport, WatchedProcess, WatchedReport, WatchedThread};
 
 use super::Style;
 use super::occupants::who;
@@ -229,8 +229,8 @@ fn all(ran: &[OccupantReport]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use hourglass_model::document::Premise;
-    use hourglass_model::watched::{WatchedInterval, WorstDelay};
+    use hourglass_documents::document::Premise;
+    use hourglass_documents::watched::{WatchedInterval, WorstDelay};
 
     use super::*;
 

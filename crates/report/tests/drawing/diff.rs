@@ -1,9 +1,9 @@
 //! The text of a comparison.
 
-use hourglass_model::diff::{
+use hourglass_documents::diff::{
     DiffDocument, DiffMetric, DiffSide, DiffVerdict, Difference, RoundGates, Statement,
 };
-use hourglass_model::document::{GateReport, Warning};
+use hourglass_documents::document::{GateReport, Warning};
 use hourglass_report::text::{Style, diff};
 
 fn metric(name: &str, unit: &str, [a, b, lo, hi]: [f64; 4], verdict: DiffVerdict) -> DiffMetric {

@@ -1,6 +1,6 @@
 //! The doctor's findings as people see them.
 
-use hourglass_model::doctor::{
+use hourglass_documents::doctor::{
     CheckResult, CpuSelection, DOCTOR_SCHEMA, DoctorDocument, Status, StatusCounts,
 };
 use hourglass_report::text::{Style, doctor};

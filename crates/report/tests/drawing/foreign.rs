@@ -6,9 +6,10 @@ use crate::shown::{HOSTILE, competed, full, latency_run, made, thread, trace};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
-use hourglass_infer::cause::{GapOccupants, OccupantShare, Successor};
-use hourglass_model::{Cause, IntervalStart};
+use hourglass_documents::Cause;
 use hourglass_report::export;
+use hourglass_trace::IntervalStart;
+use hourglass_trace::cause::{GapOccupants, OccupantShare, Successor};
 use prost::Message;
 use serde_json::Value;
 

@@ -1,9 +1,9 @@
 //! The tagged lines that a thread ends with, and record lines read back as numbers.
 
-use hourglass_infer::CpuGap;
-use hourglass_model::document::{Deadlines, GapReport, ThreadReport};
-use hourglass_model::{Interval, IntervalStart};
+use hourglass_documents::document::{Deadlines, GapReport, ThreadReport};
 use hourglass_report::text::RecordWriter;
+use hourglass_trace::CpuGap;
+use hourglass_trace::{Interval, IntervalStart};
 use proptest::prelude::*;
 
 fn thread(id: u32, workload: &str, deadlines: Option<Deadlines>) -> ThreadReport {

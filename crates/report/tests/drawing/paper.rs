@@ -1,6 +1,6 @@
 //! A paper's tables as text and as pictures, from a document that is written down here.
 
-use hourglass_model::paper::{
+use hourglass_documents::paper::{
     AxisScale, BarSeries, Bars, Cell, Curve, CurveOrigin, CurvePoint, Curves, Decision, Edge,
     EdgeUnit, Figure, MachineFacts, MeasurementKind, PAPER_LIST_SCHEMA, PAPER_SCHEMA,
     PaperDocument, PaperEntry, PaperFigure, PaperList, PaperRow, PaperTable, Point, Series,
@@ -367,7 +367,7 @@ fn crowded_curves_and_limits_have_no_marks() {
     };
     let number = |text: &str| Edge {
         text: text.into(),
-        unit: hourglass_model::paper::EdgeUnit::Number,
+        unit: hourglass_documents::paper::EdgeUnit::Number,
         scale: AxisScale::Linear,
     };
     let curve =

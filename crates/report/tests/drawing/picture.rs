@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use crate::shown::competed;
-use hourglass_infer::cpu_occupancy::slices;
-use hourglass_model::{Interval, IntervalStart};
 use hourglass_report::svg::{Rows, SvgError, TraceOptions, TracePicture, render};
 use hourglass_time::Span;
+use hourglass_trace::cpu_occupancy::slices;
+use hourglass_trace::{Interval, IntervalStart};
 use proptest::prelude::*;
 
 fn interval(thread: u32, cpu: u32, start_ns: i64, end_ns: i64) -> Interval {

@@ -1,6 +1,6 @@
 //! The table of a prediction.
 
-use hourglass_model::predict::{
+use hourglass_documents::predict::{
     MeasuredTerms, MeasurementFacts, NoiseFacts, PREDICT_SCHEMA, PredictDocument, PredictedTask,
     SimulationFacts,
 };

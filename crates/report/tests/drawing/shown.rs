@@ -2,24 +2,25 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_infer::cause::{
-    AttributedGap, CauseBasis, GapBreakdown, GapOccupants, Indication, IndicationSet,
-    OccupantShare, Successor,
-};
-use hourglass_infer::wakeup::{LateWakeUp, TimedWakeUp, WakeUp};
-use hourglass_model::document::{
+use hourglass_documents::Cause;
+use hourglass_documents::document::{
     CauseReport, GapReport, GateReport, LatencyReport, RUN_SCHEMA, RunDocument, RunResult,
     ThreadReport, Warning,
 };
-use hourglass_model::host::Host;
-use hourglass_model::kernel::{KernelCpu, KernelFacts, KernelNames};
-use hourglass_model::manifest::{
+use hourglass_documents::host::Host;
+use hourglass_documents::kernel::{KernelCpu, KernelFacts, KernelNames};
+use hourglass_documents::manifest::{
     CalibrationFacts, ClockFacts, Epoch, MANIFEST_SCHEMA, Manifest, MemoryFacts,
 };
-use hourglass_model::{
-    Cause, CounterDeltas, Evidence, Interval, IntervalStart, KernelEvent, KernelEventKind,
-};
 use hourglass_report::{LatencyCounts, RunView};
+use hourglass_trace::cause::{
+    AttributedGap, CauseBasis, GapBreakdown, GapOccupants, Indication, IndicationSet,
+    OccupantShare, Successor,
+};
+use hourglass_trace::wakeup::{LateWakeUp, TimedWakeUp, WakeUp};
+use hourglass_trace::{
+    CounterDeltas, Evidence, Interval, IntervalStart, KernelEvent, KernelEventKind,
+};
 
 /// What a folder would be searched for if it wanted to harm who opens its report.
 pub(crate) const HOSTILE: &str = "</script><script>window.hostile=1</script><img src=x onerror=\"window.hostile=1\">'\"&\u{1b}[2J\u{202e}\u{0}\u{2028}-->";

@@ -1,7 +1,7 @@
 //! A simulation as people see it.
 
-use hourglass_model::document::Warning;
-use hourglass_model::simulation::{
+use hourglass_documents::document::Warning;
+use hourglass_documents::simulation::{
     BackgroundFindings, SIMULATE_SCHEMA, SimulationDocument, SmtFindings, TaskFindings,
 };
 use hourglass_report::text::{Style, simulation};

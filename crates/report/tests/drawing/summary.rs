@@ -1,12 +1,12 @@
 //! The terminal summary: how it looks, and that nothing from outside can take over a terminal.
 
-use hourglass_model::diff::ControlReport;
-use hourglass_model::document::{
+use hourglass_documents::diff::ControlReport;
+use hourglass_documents::document::{
     CauseReport, Deadlines, GapReport, GateReport, LatencyReport, OccupantReport, Premise,
     RUN_SCHEMA, RunDocument, RunResult, ThreadReport, Warning,
 };
-use hourglass_model::host::Host;
-use hourglass_model::manifest::{CalibrationFacts, ClockFacts, Epoch, Manifest};
+use hourglass_documents::host::Host;
+use hourglass_documents::manifest::{CalibrationFacts, ClockFacts, Epoch, Manifest};
 use hourglass_report::text::{Style, summary};
 
 use crate::shown;

@@ -1,6 +1,6 @@
 //! The table and the picture of an experiment of schedulability.
 
-use hourglass_model::sweep::{SWEEP_SCHEMA, SweepDocument, SweepExperiment, SweepPoint};
+use hourglass_documents::sweep::{SWEEP_SCHEMA, SweepDocument, SweepExperiment, SweepPoint};
 use hourglass_report::svg::acceptance;
 use hourglass_report::text::{Style, sweep};
 

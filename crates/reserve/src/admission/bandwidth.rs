@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use hourglass_model::CpuSet;
+use hourglass_documents::CpuSet;
 use hourglass_sched::admission::{Fraction, admits, utilisation};
 use hourglass_sched::task::{Task, TaskSet};
 use hourglass_time::Span;

@@ -1,7 +1,7 @@
 //! What the kernel's deadline class demands beside bandwidth (`__sched_setscheduler` and
 //! `__checkparam_dl`; Documentation/scheduler/sched-deadline.rst, sections 4 and 5).
 
-use hourglass_model::CpuSet;
+use hourglass_documents::CpuSet;
 use hourglass_time::Span;
 
 use super::{AdmissionFacts, Obstacle, Refusal};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use hourglass_model::{Reservation, ReservationKind};
+use hourglass_documents::{Reservation, ReservationKind};
 use hourglass_sys::sched::Attributes;
 use hourglass_time::Span;
 use tempfile::TempDir;

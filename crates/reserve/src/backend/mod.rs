@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use hourglass_model::Reservation;
+use hourglass_documents::Reservation;
 use hourglass_time::Span;
 
 use crate::admission::Refusal;

@@ -352,7 +352,7 @@ mod tests {
     use std::process::Command;
     use std::time::{Duration, Instant};
 
-    use hourglass_model::{Reservation, ReservationKind};
+    use hourglass_documents::{Reservation, ReservationKind};
     use hourglass_time::Span;
 
     use super::*;

@@ -4,8 +4,8 @@
 //! Owns: finding their targets, reserving, holding the one while another's turn is, the outcome of each. Must not:
 //! decide whose turn it is (`reserve::smt::monitor` does); outlive the first reservation.
 
-use hourglass_model::document::Warning;
-use hourglass_model::reserve::{ReserveDocument, ReserveRefusal, SmtReport};
+use hourglass_documents::document::Warning;
+use hourglass_documents::reserve::{ReserveDocument, ReserveRefusal, SmtReport};
 
 use super::backend_selection::{BackendQuery, SelectedBackend};
 use super::co_runners::{self, CoRunnerProtection};

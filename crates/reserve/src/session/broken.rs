@@ -6,7 +6,7 @@ use super::document;
 use crate::backend::ActiveReservation;
 
 /// Whether a reservation gave its budget in each period until now, and else what may have had the CPU, or failed, as far
-/// as can still be seen: [`hourglass_model::reserve::ReserveDocument::kept`] and `broken_by`. To be asked before it is released.
+/// as can still be seen: [`hourglass_documents::reserve::ReserveDocument::kept`] and `broken_by`. To be asked before it is released.
 pub fn kept_until_now(reserved: &mut dyn ActiveReservation) -> (Option<bool>, Vec<String>) {
     let mut broken = BreakerLog::default();
     broken.look(reserved);

@@ -10,8 +10,8 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use hourglass_model::document::Warning;
-use hourglass_model::reservations::ReservationsDocument;
+use hourglass_documents::document::Warning;
+use hourglass_documents::reservations::ReservationsDocument;
 use hourglass_sys::signal_file;
 use hourglass_time::Span;
 

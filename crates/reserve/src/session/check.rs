@@ -1,6 +1,6 @@
 //! What would be refused, without reserving anything.
 
-use hourglass_model::reserve::ReserveDocument;
+use hourglass_documents::reserve::ReserveDocument;
 
 use super::additional::{AdditionalReservations, goes_together};
 use super::backend_selection::BackendQuery;

@@ -9,7 +9,9 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use hourglass_model::reserve_clean::{CleanDocument, CleanFound, CleanStep, RESERVE_CLEAN_SCHEMA};
+use hourglass_documents::reserve_clean::{
+    CleanDocument, CleanFound, CleanStep, RESERVE_CLEAN_SCHEMA,
+};
 use hourglass_sys::credentials::primary_group;
 use hourglass_sys::privilege;
 use hourglass_sys::runtime_folder::user;

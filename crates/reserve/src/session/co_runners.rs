@@ -1,9 +1,9 @@
 //! Protection from co-runners of the reserved processor: which they are, how they are stopped, how far the reserved
 //! work is.
 
-use hourglass_model::Reservation;
-use hourglass_model::document::Warning;
-use hourglass_model::reserve::{ReserveDocument, ReserveRefusal, SmtReport};
+use hourglass_documents::Reservation;
+use hourglass_documents::document::Warning;
+use hourglass_documents::reserve::{ReserveDocument, ReserveRefusal, SmtReport};
 use hourglass_sys::cgroup::{Group, Version};
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::thread;

@@ -1,8 +1,8 @@
 //! The document: what was asked, and what came of it.
 
-use hourglass_model::ReservationKind;
-use hourglass_model::document::Warning;
-use hourglass_model::reserve::{
+use hourglass_documents::ReservationKind;
+use hourglass_documents::document::Warning;
+use hourglass_documents::reserve::{
     RESERVE_SCHEMA, ReserveChange, ReserveDocument, ReserveRefusal, SupplyStep,
 };
 use hourglass_time::Span;
@@ -288,7 +288,7 @@ pub(super) fn doubts(document: &ReserveDocument) -> Vec<Warning> {
 
 #[cfg(test)]
 mod tests {
-    use hourglass_model::Reservation;
+    use hourglass_documents::Reservation;
 
     use super::*;
 

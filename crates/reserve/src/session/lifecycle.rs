@@ -2,9 +2,9 @@
 
 use std::os::fd::AsRawFd;
 
-use hourglass_model::document::Warning;
-use hourglass_model::live::ReserveMoment;
-use hourglass_model::reserve::ReserveDocument;
+use hourglass_documents::document::Warning;
+use hourglass_documents::live::ReserveMoment;
+use hourglass_documents::reserve::ReserveDocument;
 use hourglass_sys::{sched, signal_file, thread};
 
 use super::additional::{self, AdditionalReservations};

@@ -1,6 +1,6 @@
 //! The reservations in force on this machine.
 
-use hourglass_model::reservations::{
+use hourglass_documents::reservations::{
     RESERVATIONS_SCHEMA, ReservationInForce, ReservationsDocument,
 };
 

@@ -53,8 +53,8 @@ pub use crate::smt::co_runners::Selection;
 pub use crate::smt::monitor::SiblingPolicy;
 pub use crate::smt::stopper::StopperKind as Stopper;
 pub use crate::smt::topology::SharingLevel;
-use hourglass_model::Reservation;
-use hourglass_model::reserve::{ReserveDocument, ReserveRefusal};
+use hourglass_documents::Reservation;
+use hourglass_documents::reserve::{ReserveDocument, ReserveRefusal};
 pub use hourglass_sim::slack::ProgressRate;
 /// For a program that starts a process of its own for each reserved command.
 pub use hourglass_sys::process::end_with_parent;

@@ -2,8 +2,8 @@
 //!
 //! Owns: when the next look is. Must not: print.
 
-use hourglass_model::live::ReserveMoment;
-use hourglass_model::reserve::ReserveDocument;
+use hourglass_documents::live::ReserveMoment;
+use hourglass_documents::reserve::ReserveDocument;
 use hourglass_sys::clock::{ClockId, now_ns};
 
 use super::backend_selection::SelectedBackend;

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use hourglass_model::{Reservation, ReservationKind};
+use hourglass_documents::{Reservation, ReservationKind};
 use hourglass_time::Span;
 
 use super::*;

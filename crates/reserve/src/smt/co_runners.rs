@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use hourglass_model::CpuSet;
+use hourglass_documents::CpuSet;
 use hourglass_sys::cgroup::{Group, Hierarchy};
 use thiserror::Error;
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use hourglass_model::reserve::SmtReport;
+use hourglass_documents::reserve::SmtReport;
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::sched::{self, Attributes, MayFork};
 use hourglass_sys::thread;

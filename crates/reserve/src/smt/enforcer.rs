@@ -262,7 +262,7 @@ impl Drop for CoRunnerEnforcer {
 
 #[cfg(test)]
 mod tests {
-    use hourglass_model::{Reservation, ReservationKind};
+    use hourglass_documents::{Reservation, ReservationKind};
     use hourglass_time::Span;
 
     use super::*;

@@ -3,7 +3,7 @@
 //! Owns: which job is under way, what is left of it, whether it was done by its deadline. Must not:
 //! decide about co-runners.
 
-use hourglass_model::Reservation;
+use hourglass_documents::Reservation;
 use hourglass_sim::slack::PendingWork;
 
 use crate::progress::ProgressSource;

@@ -7,7 +7,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use hourglass_model::cpus::CpuSet;
+use hourglass_documents::cpus::CpuSet;
 use thiserror::Error;
 
 /// The resource that CPUs must have in common with the reserved one to count as sharing with it.

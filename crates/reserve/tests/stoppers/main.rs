@@ -226,7 +226,7 @@ fn who_is_slowed_gets_his_policy_back() {
 #[test]
 fn measurements_and_the_choice() {
     let guardian = Guardian::start().unwrap();
-    let setup = match StopTrialSetup::new(&hourglass_model::CpuSet::default()) {
+    let setup = match StopTrialSetup::new(&hourglass_documents::CpuSet::default()) {
         Ok(setup) => StopTrialSetup { trials: 40, limit_ms: 20_000, ..setup },
         Err(reason) => return skip(Requirement::SECOND_CPU, reason),
     };

@@ -9,7 +9,7 @@ mod terms;
 
 use std::sync::LazyLock;
 
-use hourglass_model::check::AnalysisFacts;
+use hourglass_documents::check::AnalysisFacts;
 use hourglass_tasks::corpus::{Case, ExpectedResults, ResultValue};
 
 use crate::corpus::{BadCase, busy, chains, global, graph, misc_cases};

@@ -4,7 +4,7 @@
 mod of_sim;
 
 use hourglass_sched::{Task, TaskSet};
-use hourglass_sim::Thread;
+use hourglass_sim::{Event, Thread};
 
 pub(crate) use of_sim::{Dice, Record, system};
 
@@ -35,4 +35,13 @@ pub(crate) fn threads(set: &TaskSet) -> Vec<Thread> {
             .with_priority(task.priority())
     };
     set.tasks().iter().map(thread).collect()
+}
+
+/// A server's deadlines, and when they were given.
+pub(crate) fn deadlines(record: &Record, of: usize) -> Vec<(u64, u64)> {
+    let given = |(at, event): &(u64, Event)| match event {
+        Event::Replenished { server, deadline } if *server == of => Some((*at, *deadline)),
+        _ => None,
+    };
+    record.events.iter().filter_map(given).collect()
 }

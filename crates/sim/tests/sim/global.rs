@@ -4,7 +4,22 @@ use hourglass_sim::{
     self as sim, Class, JobTrigger, Script, SimPhase, SimSettings, SimStep, Thread, run_with,
 };
 
-use crate::support::{Dice, Record, random_threads, system};
+use crate::support::{Dice, Record, system};
+
+/// Up to `most` periodic threads whose utilisation is usually below one. Small periods, so that everything
+/// comes together soon.
+fn random_threads(dice: &mut Dice, most: u64) -> Vec<Thread> {
+    let count = dice.between(1, most);
+    let thread = |priority: u64| {
+        let period = dice.between(4, 40);
+        let cost = dice.between(1, (period * 2 / (count + 1)).max(1));
+        let deadline = dice.between(cost, period * 3 / 2);
+        // Some equals.
+        let priority = if dice.between(0, 4) == 0 { 1 } else { priority };
+        Thread::periodic(cost, period).with_deadline(deadline).with_priority(priority as u32)
+    };
+    (1..=count).map(thread).collect()
+}
 
 fn dhall(class: impl Fn(u64) -> Class) -> Vec<Thread> {
     let tasks = [(2, 10), (2, 10), (10, 11)];

@@ -1,6 +1,6 @@
 //! What the kernel costs, limits, refusals, long times.
 
-use hourglass_model::ExecutionTime;
+use hourglass_documents::ExecutionTime;
 use hourglass_sim::{
     self as sim, ArrivalPattern, Class, CostModel, Jitter, Mark, MarkAction, OverrunPolicy,
     ServerKind, SimError, SimLockProtocol, SimServer, SimSettings, System, Thread, run_with,

@@ -1,4 +1,4 @@
-//! Random sets with printed seeds, and a sink that keeps everything.
+//! Random numbers with printed seeds, and a sink that keeps everything.
 
 use hourglass_sim::{Event, Sink, Slice, System, Thread};
 
@@ -17,21 +17,6 @@ impl Dice {
         self.0 ^= self.0 << 17;
         low + (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16) % (high - low + 1)
     }
-}
-
-/// Up to `most` periodic threads whose utilisation is usually below one. Small periods, so that everything
-/// comes together soon.
-pub(crate) fn random_threads(dice: &mut Dice, most: u64) -> Vec<Thread> {
-    let count = dice.between(1, most);
-    let thread = |priority: u64| {
-        let period = dice.between(4, 40);
-        let cost = dice.between(1, (period * 2 / (count + 1)).max(1));
-        let deadline = dice.between(cost, period * 3 / 2);
-        // Some equals.
-        let priority = if dice.between(0, 4) == 0 { 1 } else { priority };
-        Thread::periodic(cost, period).with_deadline(deadline).with_priority(priority as u32)
-    };
-    (1..=count).map(thread).collect()
 }
 
 /// A machine with `cpus` CPUs and these threads.
@@ -71,14 +56,5 @@ impl Record {
             _ => None,
         };
         self.events.iter().filter_map(done).collect()
-    }
-
-    /// A server's deadlines, and when they were given.
-    pub(crate) fn deadlines(&self, of: usize) -> Vec<(u64, u64)> {
-        let given = |(at, event): &(u64, Event)| match event {
-            Event::Replenished { server, deadline } if *server == of => Some((*at, *deadline)),
-            _ => None,
-        };
-        self.events.iter().filter_map(given).collect()
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Owns: which noun of [`tasks`](crate) each field becomes. Must not: judge.
 
-use hourglass_model::CpuSet;
+use hourglass_documents::CpuSet;
 use hourglass_time::Span;
 
 use super::{Case, CaseFlow, CaseTask};

@@ -12,7 +12,7 @@ mod read;
 
 use std::collections::BTreeMap;
 
-pub use hourglass_model::expected_results::{ExpectedResults, ResultValue};
+pub use hourglass_documents::expected_results::{ExpectedResults, ResultValue};
 use serde::{Deserialize, Serialize};
 
 pub use read::{BadJobs, CaseJob, UnreadableCase, read};

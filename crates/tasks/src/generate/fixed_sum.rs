@@ -8,7 +8,7 @@
 //! whole numbers about the sum. The table says how likely each is, from its volume; then a point of it
 //! is drawn, dimension by dimension.
 
-use hourglass_model::random::Stream;
+use hourglass_documents::random::Stream;
 
 /// Draws `n` numbers from 0 to 1 whose sum is `sum`, uniformly among all that have it.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use hourglass_time::Span;
 
-use hourglass_model::random::Stream;
+use hourglass_documents::random::Stream;
 
 use super::error::{GenerateError, WordError};
 use super::millionths::Millionths;

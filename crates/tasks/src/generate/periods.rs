@@ -8,7 +8,7 @@ use std::str::FromStr;
 use hourglass_time::Span;
 
 use super::error::{GenerateError, WordError};
-use hourglass_model::random::Stream;
+use hourglass_documents::random::Stream;
 
 /// Doublings that a harmonic range has at most: 63 of one nanosecond are the longest span.
 const MOST_DOUBLINGS: u32 = 63;

@@ -9,7 +9,7 @@
 //! corner of the simplex that looks like the whole of it; the corner is stretched to the whole, again
 //! and again, until no number is above its bound.
 
-use hourglass_model::random::Stream;
+use hourglass_documents::random::Stream;
 
 /// Rescalings of one point: each uses up some of the digits with which it began.
 const MOST_RESCALINGS: u32 = 10_000;

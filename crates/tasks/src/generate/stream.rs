@@ -3,7 +3,7 @@
 //! Owns: the derivation of a sequence from seed, utilisation, set and purpose. Must not: share a
 //! sequence between two sets, which would make results depend on the order of drawing.
 
-use hourglass_model::random::Stream;
+use hourglass_documents::random::Stream;
 
 use super::millionths::Millionths;
 

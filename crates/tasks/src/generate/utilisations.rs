@@ -9,7 +9,7 @@ use super::error::{GenerateError, WordError};
 use super::fixed_sum::FixedSum;
 use super::millionths::Millionths;
 use super::rescale::rescaled;
-use hourglass_model::random::Stream;
+use hourglass_documents::random::Stream;
 
 /// Draws that are thrown away for one set before it is given up.
 const MOST_TRIES: u32 = 10_000;

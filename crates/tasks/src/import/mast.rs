@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_model::CpuSet;
+use hourglass_documents::CpuSet;
 use hourglass_time::Span;
 
 use super::decimal::{Decimal, Round};

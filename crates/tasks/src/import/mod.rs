@@ -11,7 +11,7 @@
 //! `tasks::format` tells formats apart by their beginning; `tasks::foreign` has a file for each. An element or
 //! attribute that is not read is an error that names it; what does not change the answer is a note. A format that is
 //! known and not read is named (`Format::UnreadableCase`). To add one: its file, its variant of `Format`, its line in
-//! `foreign::of_xml` or a function that knows its beginning, its name in `lab::task_input::Source::ALL`.
+//! `foreign::of_xml` or a function that knows its beginning, its name in `measure::task_input::Source::ALL`.
 
 mod amalthea;
 mod decimal;

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use hourglass_model::CpuSet;
+use hourglass_documents::CpuSet;
 use hourglass_time::Span;
 use roxmltree::Node;
 

@@ -29,7 +29,7 @@ pub(super) use json_fixup::plain;
 
 use super::error::TaskSetError;
 use super::{Program, TaskSet};
-use hourglass_model::{CpuSet, Policy};
+use hourglass_documents::{CpuSet, Policy};
 use hourglass_time::Span;
 
 #[derive(Clone, Debug, PartialEq)]

@@ -2,7 +2,7 @@
 //!
 //! Owns: keys and their values. Must not: interpret what a thread does.
 
-use hourglass_model::{CpuSet, Policy};
+use hourglass_documents::{CpuSet, Policy};
 use hourglass_time::Span;
 
 use super::events;

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hourglass_model::Policy;
+use hourglass_documents::Policy;
 use hourglass_time::Span;
 
 use super::jobs::{JobTotals, WakeUp};

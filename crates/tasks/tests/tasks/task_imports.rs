@@ -1,12 +1,13 @@
 //! Importing other descriptions of tasks: rt-app's files, the corpus, recorded runs.
 
-use hourglass_model::manifest::{Manifest, ThreadFacts};
-use hourglass_model::{Interval, IntervalStart, Policy};
+use hourglass_documents::Policy;
+use hourglass_documents::manifest::{Manifest, ThreadFacts};
 use hourglass_tasks::corpus::{self, Case, ResultValue};
 use hourglass_tasks::from_run::{JobStatistics, observe};
 use hourglass_tasks::rt_app::Imported;
 use hourglass_tasks::{Activation, Preemption, Protocol, Scheduler, ServerKind, TaskSet};
 use hourglass_time::Span;
+use hourglass_trace::{Interval, IntervalStart};
 
 const RT_APP: &str = include_str!("../data/rt-app.json");
 const CORPUS: &str = include_str!("../data/corpus.json");
@@ -421,7 +422,7 @@ fn manifest(threads: &[(u32, &str, &str)]) -> Manifest {
         "calibration_end": {"frequency_hz": 1e9, "window_ns": 0, "rate_error_ppb": 0, "bracket_ns": 0}},
         "threads": threads.iter().map(facts).collect::<Vec<_>>(),
         "memory": {"all_locked": false, "buffers_locked_bytes": 0, "buffers_unlocked_bytes": 0},
-        "dma_latency_us": null, "host": hourglass_model::host::Host::default()
+        "dma_latency_us": null, "host": hourglass_documents::host::Host::default()
     }))
     .unwrap()
 }

@@ -3,7 +3,7 @@
 //! Owns: which descriptions are chains of steps, and what the answer for chains says of their tasks.
 //! Must not: bound anything itself.
 
-use hourglass_model::check::{ProcessorFacts, TaskFacts, Verdict};
+use hourglass_documents::check::{ProcessorFacts, TaskFacts, Verdict};
 use hourglass_sched::catalogue::{Rule, Situation};
 use hourglass_sched::chains::holistic::{self, Holistic};
 use hourglass_sched::chains::{ChainSystem, Flow, Service, Step};

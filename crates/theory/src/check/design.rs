@@ -2,7 +2,7 @@
 //!
 //! Owns: which sets it can be designed for. Must not: search (`sched::design` does).
 
-use hourglass_model::check::ServerDesign;
+use hourglass_documents::check::ServerDesign;
 use hourglass_sched::catalogue::{Rule, Situation};
 use hourglass_sched::design::{self, DesignProblem};
 use hourglass_sched::fixed_priority::Sections;

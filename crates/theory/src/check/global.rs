@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use hourglass_model::check::Verdict;
+use hourglass_documents::check::Verdict;
 use hourglass_sched::catalogue::{Rule, Situation};
 use hourglass_sched::global::fixed_priority::{AS_PUBLISHED, Bound, OpaTest};
 use hourglass_sched::global::{self, edf, edf_response};

@@ -3,7 +3,7 @@
 //! Owns: what is simulated of a file that is called feasible, whether a written witness shows its miss, what becomes of
 //! an answer that does not agree. Must not: bound anything, make scenarios.
 
-use hourglass_model::check::{CheckDocument, MissFacts, Verdict, WitnessFacts};
+use hourglass_documents::check::{CheckDocument, MissFacts, Verdict, WitnessFacts};
 use hourglass_sim::{self as sim, FirstMiss, SimSettings};
 use hourglass_tasks::{ProgramStep, Task, TaskSet};
 

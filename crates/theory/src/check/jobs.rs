@@ -9,7 +9,7 @@
 //! that is done by it. Time is counted in halves of a nanosecond: a less urgent job may begin at any time before a more
 //! urgent one is released, and the half stands for all of these.
 
-use hourglass_model::check::{TaskFacts, Verdict};
+use hourglass_documents::check::{TaskFacts, Verdict};
 use hourglass_sched::catalogue::{Rule, Situation};
 use hourglass_sched::effort::StepLimit;
 use hourglass_sched::fixed_priority::Sections;

@@ -10,7 +10,7 @@
 //!
 //! # How a set of tasks is checked
 //!
-//! `lab::task_input` reads it: TOML, JSON, rt-app's file or a run folder. `theory::check` splits it into
+//! `measure::task_input` reads it: TOML, JSON, rt-app's file or a run folder. `theory::check` splits it into
 //! processors (`host.rs`): a CPU with its tasks, CPUs that share tasks, the inside of a server. Each key
 //! becomes a number (`parameters.rs`, `locks.rs`, `servers.rs` translate; costs are charged by `sched::overheads`,
 //! blocking, spinning and servers bounded by the modules of these names), or it refuses its processor with the
@@ -51,8 +51,8 @@ mod time_sharing;
 
 use std::cmp::Ordering;
 
-use hourglass_model::check::{CHECK_SCHEMA, CheckDocument, TaskFacts, Verdict, WitnessFacts};
-use hourglass_model::spelling;
+use hourglass_documents::check::{CHECK_SCHEMA, CheckDocument, TaskFacts, Verdict, WitnessFacts};
+use hourglass_documents::spelling;
 use hourglass_sched::admission::{self, Fraction};
 use hourglass_sched::catalogue::{self, Rule};
 use hourglass_sched::{self as sched, TaskSet as Numbers};
@@ -357,7 +357,7 @@ fn overloaded(set: &TaskSet, document: &mut CheckDocument) {
     for cpu in all.iter() {
         places.push(std::iter::once(cpu).fold(
             Default::default(),
-            |mut one: hourglass_model::CpuSet, cpu| {
+            |mut one: hourglass_documents::CpuSet, cpu| {
                 one.insert(cpu);
                 one
             },

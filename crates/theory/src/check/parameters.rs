@@ -3,7 +3,7 @@
 //! Owns: which cost of the machine is which cost of `sched::overheads`; slow siblings, ticks and timers, each
 //! reported. Must not: charge a cost, look at locks or at who is more urgent than whom.
 
-use hourglass_model::CpuSet;
+use hourglass_documents::CpuSet;
 use hourglass_sched as sched;
 use hourglass_sched::fixed_priority::Sections;
 use hourglass_sched::overheads::{self, InflatedTaskSet, KernelOverheads, OverheadError, Tick};

@@ -2,7 +2,7 @@
 //!
 //! Owns: the heuristic's parameters. Must not: pack (`sched::partition` does).
 
-use hourglass_model::{CpuSet, spelling};
+use hourglass_documents::{CpuSet, spelling};
 use hourglass_sched::catalogue::Rule;
 use hourglass_sched::fixed_priority::{self, TimeModel};
 use hourglass_sched::partition::{FitHeuristic, PlacementOrder, partition};

@@ -2,7 +2,7 @@
 //!
 //! Owns: ranks, for tasks, servers, ceilings and thresholds of a whole set. Must not: analyse.
 
-use hourglass_model::{CpuSet, Policy};
+use hourglass_documents::{CpuSet, Policy};
 use hourglass_sched::catalogue::Rule;
 use hourglass_sched::servers::DEADLINE_CLASS;
 use hourglass_tasks::TaskSet;

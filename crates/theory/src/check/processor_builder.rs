@@ -3,7 +3,7 @@
 //! Owns: who runs where and by which rule, and [`processor`], the one place where a [`Processor`] is built. What cannot be treated soundly refuses
 //! its processor, with the reason. Must not: analyse.
 
-use hourglass_model::{CpuSet, Policy};
+use hourglass_documents::{CpuSet, Policy};
 use hourglass_sched as sched;
 use hourglass_sched::catalogue::{Rule, Situation};
 use hourglass_sched::fixed_priority::Sections;

@@ -3,7 +3,7 @@
 //! Owns: which fixed points are shown, what adds up to the one that decides, witnesses. Must not:
 //! judge.
 
-use hourglass_model::check::{FixedPoint, MOST_POINTS, TaskFacts, Term, WitnessFacts};
+use hourglass_documents::check::{FixedPoint, MOST_POINTS, TaskFacts, Term, WitnessFacts};
 use hourglass_sched::catalogue::{self, Question};
 use hourglass_sched::{Analysis, Point};
 use hourglass_tasks::Task;

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use hourglass_model::check::{
+use hourglass_documents::check::{
     CheckDocument, MissFacts, ProcessorFacts, TaskFacts, Verdict, WitnessFacts,
 };
 use hourglass_sim::{self as sim, FirstMiss, SimError, SimSettings};

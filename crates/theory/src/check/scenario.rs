@@ -4,8 +4,8 @@
 //! equals. A scenario changes nothing that the description says: it chooses among the phases that are open,
 //! takes every job at its longest, and every floating section where it hurts. Must not: simulate, judge.
 
-use hourglass_model::Policy;
-use hourglass_model::check::FixedPoint;
+use hourglass_documents::Policy;
+use hourglass_documents::check::FixedPoint;
 use hourglass_tasks::{Activation, Assignment, Preemption, ProgramStep, Scheduler, Task, TaskSet};
 use hourglass_time::Span;
 

@@ -5,7 +5,7 @@
 
 use std::cell::Cell;
 
-use hourglass_model::check::{BreakdownFacts, SensitivityFacts};
+use hourglass_documents::check::{BreakdownFacts, SensitivityFacts};
 use hourglass_sched::catalogue::{Rule, Situation};
 use hourglass_sched::edf::qpa;
 use hourglass_sched::effort::StepLimit;

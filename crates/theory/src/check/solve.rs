@@ -4,7 +4,7 @@
 //! Owns: verdicts of tasks from bounds. A bound is never below what the analysis says, and a miss is
 //! only called one if everything that the numbers count can happen. Must not: bound anything itself.
 
-use hourglass_model::check::{DemandPoint, ProcessorFacts, TaskFacts, Verdict, WitnessFacts};
+use hourglass_documents::check::{DemandPoint, ProcessorFacts, TaskFacts, Verdict, WitnessFacts};
 use hourglass_sched::bursts;
 use hourglass_sched::catalogue::{Bounds, Rule, Situation};
 use hourglass_sched::edf::qpa::{self, Feasibility};
@@ -326,7 +326,7 @@ fn show_demand(found: &qpa::Feasibility, solved: &mut ProcessorSolution) {
         interval_ns: *interval,
         demand_ns: *demand,
     };
-    let shown = found.visited.iter().take(hourglass_model::check::MOST_POINTS);
+    let shown = found.visited.iter().take(hourglass_documents::check::MOST_POINTS);
     solved.facts.demand_points = shown.map(point).collect();
     solved.facts.demand_length_ns = Some(found.length);
     solved.facts.verified_points += found.visited.len() as u64;

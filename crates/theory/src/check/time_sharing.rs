@@ -6,8 +6,8 @@
 //! executed but jobs of its own task up to it, and what others release meanwhile. That holds for every
 //! work-conserving order, and needs no idea of shares. Must not: guess how often a thread that nothing holds back runs.
 
-use hourglass_model::check::Verdict;
-use hourglass_model::{CpuSet, Policy};
+use hourglass_documents::check::Verdict;
+use hourglass_documents::{CpuSet, Policy};
 use hourglass_sched as sched;
 use hourglass_sched::fixed_priority::Sections;
 use hourglass_tasks::{Background, Program, ProgramStep, TaskSet};

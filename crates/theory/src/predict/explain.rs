@@ -3,8 +3,8 @@
 //!
 //! Owns: the choice of what is corrected, and the sentence. Must not: analyse.
 
-use hourglass_model::Policy;
-use hourglass_model::predict::{Assumption, MeasuredTerms, PredictDocument, PredictedTask};
+use hourglass_documents::Policy;
+use hourglass_documents::predict::{Assumption, MeasuredTerms, PredictDocument, PredictedTask};
 use hourglass_tasks::{Assignment, Preemption, Protocol, Scheduler, Task, TaskSet};
 use hourglass_time::Span;
 
@@ -14,7 +14,7 @@ use super::terms::TaskMeasurement;
 use super::theory;
 use super::window::Window;
 use crate::check::waits_for_others;
-use hourglass_lab::task_threads::TaskRunPlan;
+use hourglass_measure::task_threads::TaskRunPlan;
 
 /// Lengths of time over which noise is averaged, in ms; each gives a bound, and the least counts.
 const WINDOWS_MS: [i64; 12] = [1, 2, 4, 5, 8, 10, 16, 20, 33, 50, 100, 200];

@@ -19,13 +19,15 @@ mod tests;
 mod theory;
 mod window;
 
-use hourglass_lab::experiment::{self, ExperimentObserver, Finished, RunFailure};
-use hourglass_lab::task_threads::{TaskRunPlan, plan};
-use hourglass_model::predict::{MeasurementFacts, PREDICT_SCHEMA, PredictDocument, PredictedTask};
+use hourglass_documents::predict::{
+    MeasurementFacts, PREDICT_SCHEMA, PredictDocument, PredictedTask,
+};
+use hourglass_measure::experiment::{self, ExperimentObserver, Finished, RunFailure};
+use hourglass_measure::task_threads::{TaskRunPlan, plan};
 use hourglass_tasks::TaskSet;
 use hourglass_time::Span;
 
-pub use hourglass_lab::task_threads::{PlanError, RunRequest};
+pub use hourglass_measure::task_threads::{PlanError, RunRequest};
 
 use observed::ObservedRun;
 

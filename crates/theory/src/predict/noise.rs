@@ -3,13 +3,14 @@
 //! Owns: measuring it ([`measure`]), and how much of it falls into any time of some length. Must
 //! not: name who it was.
 
-use hourglass_lab::experiment::{self, RunFailure};
-use hourglass_model::predict::NoiseFacts;
-use hourglass_model::{CpuSet, Interval, IntervalStart};
+use hourglass_documents::CpuSet;
+use hourglass_documents::predict::NoiseFacts;
+use hourglass_measure::experiment::{self, RunFailure};
 use hourglass_time::Span;
+use hourglass_trace::{Interval, IntervalStart};
 use hourglass_workload::{RunSpec, ThreadSpec, models};
 
-use hourglass_lab::task_threads::TaskRunPlan;
+use hourglass_measure::task_threads::TaskRunPlan;
 
 /// What the measuring thread does: it watches a CPU for four fifths of the time, which leaves room
 /// for others and for the kernel's limit on real-time threads.
@@ -124,7 +125,7 @@ pub(super) fn measure(plan: &TaskRunPlan) -> Result<(Vec<Noise>, Option<i32>), R
 
 /// The kernel's order of classes; within the real-time ones by priority.
 fn urgency(thread: &ThreadSpec) -> u8 {
-    use hourglass_model::Policy;
+    use hourglass_documents::Policy;
     match thread.policy {
         Policy::Fifo(priority) | Policy::RoundRobin(priority) => priority,
         _ => 0,

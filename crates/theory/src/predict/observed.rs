@@ -5,15 +5,15 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_lab::experiment::{Finished, JobTimes};
-use hourglass_model::Policy;
-use hourglass_model::predict::Assumption;
-use hourglass_model::{Interval, IntervalStart};
+use hourglass_documents::Policy;
+use hourglass_documents::predict::Assumption;
+use hourglass_measure::experiment::{Finished, JobTimes};
 use hourglass_tasks::{Scheduler, Task, TaskSet};
 use hourglass_time::Span;
+use hourglass_trace::{Interval, IntervalStart};
 
 use super::terms::{Coverage, Rule, only_cpu};
-use hourglass_lab::task_threads::TaskRunPlan;
+use hourglass_measure::task_threads::TaskRunPlan;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum AnalysisAssumption {

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_lab::experiment::JobTimes;
-use hourglass_model::predict::PredictedTask;
-use hourglass_model::{Interval, IntervalStart};
+use hourglass_documents::predict::PredictedTask;
+use hourglass_measure::experiment::JobTimes;
 use hourglass_sim::{self as sim, Event, SimSettings, Sink, Slice};
 use hourglass_tasks::TaskSet;
+use hourglass_trace::{Interval, IntervalStart};
 
 use super::explain::by_window;
 use super::observed::{ObservedJob, ObservedRun, ObservedThread};

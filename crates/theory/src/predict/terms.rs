@@ -3,12 +3,12 @@
 //! Owns: execution, release jitter, busy waiting and interference by others, as the longest seen
 //! of each. Must not: say whether that explains anything.
 
-use hourglass_lab::experiment::{Finished, JobTimes};
-use hourglass_model::predict::{MeasuredTerms, PredictedTask};
+use hourglass_documents::predict::{MeasuredTerms, PredictedTask};
+use hourglass_measure::experiment::{Finished, JobTimes};
 use hourglass_tasks::{Task, TaskSet};
 use hourglass_time::Span;
 
-use hourglass_lab::task_threads::TaskRunPlan;
+use hourglass_measure::task_threads::TaskRunPlan;
 
 /// The measurements of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

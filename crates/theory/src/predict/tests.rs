@@ -1,16 +1,17 @@
 //! Predictions without a run, plans, corrections; and one short run, of which only one side of
 //! each bound is asserted.
 
-use hourglass_model::predict::MeasuredTerms;
-use hourglass_model::{Interval, IntervalStart, Policy};
+use hourglass_documents::Policy;
+use hourglass_documents::predict::MeasuredTerms;
 use hourglass_tasks::{Task, TaskSet};
 use hourglass_time::Span;
+use hourglass_trace::{Interval, IntervalStart};
 
 use super::explain::{self, about, beside_noise, corrected, nearly};
 use super::noise::Noise;
 use super::terms::TaskMeasurement;
 use super::{PredictRequest, RunRequest, predict, theory};
-use hourglass_lab::task_threads::{PlanError, plan};
+use hourglass_measure::task_threads::{PlanError, plan};
 
 const MS: u64 = 1_000_000;
 

@@ -2,7 +2,7 @@
 //!
 //! Owns: the choice of both. Must not: contain either.
 
-use hourglass_model::predict::SimulationFacts;
+use hourglass_documents::predict::SimulationFacts;
 use hourglass_tasks::TaskSet;
 use hourglass_time::Span;
 

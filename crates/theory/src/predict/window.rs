@@ -3,7 +3,7 @@
 //! Owns: which jobs are in it, which assumptions fail there, and the set with what was measured in it. Must not: use
 //! what was measured elsewhere, so that the bound that follows is as tight as the run allows.
 
-use hourglass_model::predict::Assumption;
+use hourglass_documents::predict::Assumption;
 use hourglass_tasks::TaskSet;
 use hourglass_time::Span;
 

@@ -2,8 +2,8 @@
 //!
 //! Owns: which jobs are hit, missed and lost, and the account of shared cores. Must not: simulate.
 
-use hourglass_model::document::Warning;
-use hourglass_model::simulation::{
+use hourglass_documents::document::Warning;
+use hourglass_documents::simulation::{
     BackgroundFindings, FirstMiss, SIMULATE_SCHEMA, SimulationDocument, SmtFindings, TaskFindings,
 };
 use hourglass_sim::{Class, System, smt};

@@ -5,17 +5,17 @@
 
 use std::path::PathBuf;
 
-use hourglass_infer::CpuTimeline;
-use hourglass_model::document::{Deadlines, GapReport, RunResult, ThreadReport, Warning};
-use hourglass_model::host::Host;
-use hourglass_model::manifest::{
+use hourglass_documents::document::{Deadlines, GapReport, RunResult, ThreadReport, Warning};
+use hourglass_documents::host::Host;
+use hourglass_documents::manifest::{
     CalibrationFacts, ClockFacts, Epoch, MANIFEST_SCHEMA, Manifest, MemoryFacts, ThreadFacts,
 };
-use hourglass_model::simulation::SimulationDocument;
-use hourglass_model::{CpuSet, Policy};
+use hourglass_documents::simulation::SimulationDocument;
+use hourglass_documents::{CpuSet, Policy};
+use hourglass_runs::store::{NewRunFolder, WriteError, merge_by_start};
 use hourglass_sim::{Class, Thread};
-use hourglass_store::{NewRunFolder, WriteError, merge_by_start};
 use hourglass_tasks::{Server, Task};
+use hourglass_trace::CpuTimeline;
 
 use super::record::ThreadRecord;
 use super::system::{Model, ns};

@@ -3,7 +3,7 @@
 //! Owns: the hyperperiod of a set, and the horizon where none is asked for. Must not: know the
 //! outcome.
 
-use hourglass_model::Policy;
+use hourglass_documents::Policy;
 use hourglass_tasks::{Scheduler, Task, TaskSet};
 
 use super::system::ns;

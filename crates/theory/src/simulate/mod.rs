@@ -29,7 +29,7 @@
 //! The policies for hardware threads (`sim::smt`) are monitors of the engine. They give the real-time
 //! threads of a core one CPU of it and close the others: while a real-time job runs there (disabling), or when
 //! the slack of all jobs pending and to come is used up (monitoring). `smt/slack.rs` is equation 9 of the
-//! paper with the arrivals to come, so that no deadline is lost that disabling keeps; `hourglass_lab::slack` has the
+//! paper with the arrivals to come, so that no deadline is lost that disabling keeps; `hourglass_measure::slack` has the
 //! equations that `reserve` shares.
 
 mod findings;
@@ -47,14 +47,14 @@ mod tests;
 
 use std::path::PathBuf;
 
-use hourglass_model::Interval;
-use hourglass_model::document::Warning;
-use hourglass_model::simulation::SimulationDocument;
+use hourglass_documents::document::Warning;
+use hourglass_documents::simulation::SimulationDocument;
+use hourglass_runs::store::{CreateError, RunFolder, WriteError, merge_by_start};
 use hourglass_sim::{self as sim, OverrunPolicy, SimError, SimSettings, Throttling, smt};
-use hourglass_store::{CreateError, RunFolder, WriteError, merge_by_start};
 use hourglass_sys::signal;
 use hourglass_tasks::TaskSet;
 use hourglass_time::Span;
+use hourglass_trace::Interval;
 use thiserror::Error;
 
 use crate::check::NO_TASK;

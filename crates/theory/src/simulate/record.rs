@@ -5,9 +5,9 @@
 //! write a folder.
 
 use hdrhistogram::Histogram;
-use hourglass_model::{Interval, IntervalStart};
 use hourglass_sim::{Event, Sink, SinkDetail, Slice, System};
 use hourglass_sys::signal;
+use hourglass_trace::{Interval, IntervalStart};
 
 use super::SimulationObserver;
 

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hourglass_model::{CpuSet, Policy};
+use hourglass_documents::{CpuSet, Policy};
 use hourglass_sim::{self as sim, Class, Script, SimPhase, SimStep, System};
 use hourglass_tasks::{Background, Program, ProgramStep, Protocol, Task, TaskSet};
 

@@ -1,6 +1,6 @@
 //! Threads that follow steps, simulated; expected by hand.
 
-use hourglass_model::simulation::SimulationDocument;
+use hourglass_documents::simulation::SimulationDocument;
 use hourglass_sim::smt;
 use hourglass_tasks::TaskSet;
 use hourglass_time::Span;

@@ -3,8 +3,8 @@
 //! Owns: what each key of a file means in a simulation, and saying what it cannot mean. Must not:
 //! simulate, or leave out a key without a word.
 
-use hourglass_model::Policy;
-use hourglass_model::document::Warning;
+use hourglass_documents::Policy;
+use hourglass_documents::document::Warning;
 use hourglass_sim::{
     self as sim, ArrivalPattern, Class, CostModel, OverrunPolicy, System, Thread, Throttling,
 };
@@ -215,7 +215,7 @@ fn is_drawn(task: &Task, releases: Releases) -> bool {
     let varies = task
         .execution_time
         .as_ref()
-        .is_some_and(|times| !matches!(times, hourglass_model::ExecutionTime::Fixed(_)));
+        .is_some_and(|times| !matches!(times, hourglass_documents::ExecutionTime::Fixed(_)));
     let released = releases == Releases::Random
         && (task.jitter.is_positive() || task.activation == hourglass_tasks::Activation::Sporadic);
     varies || released

@@ -1,11 +1,11 @@
 //! Sets of tasks through the simulator, and what is kept of them.
 
-use hourglass_lab::open_run;
-use hourglass_model::simulation::{SimulationDocument, TaskFindings};
-use hourglass_model::{Interval, IntervalStart};
+use hourglass_documents::simulation::{SimulationDocument, TaskFindings};
+use hourglass_runs::open_run;
 use hourglass_sim::{self as sim, OverrunPolicy, ServerRank, smt};
 use hourglass_tasks::TaskSet;
 use hourglass_time::Span;
+use hourglass_trace::{Interval, IntervalStart};
 
 use super::{
     Choices, Releases, SimulationFailure, SimulationRequest, SimulationResult, model, simulate,

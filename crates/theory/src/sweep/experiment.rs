@@ -5,10 +5,10 @@
 
 use std::path::PathBuf;
 
-use hourglass_model::spelling;
-use hourglass_model::sweep::{SweepExperiment, SweepShard};
+use hourglass_documents::spelling;
+use hourglass_documents::sweep::{SweepExperiment, SweepShard};
+use hourglass_runs::store::sweep::SweepFolderError;
 use hourglass_sched::{Task, TaskError, catalogue};
-use hourglass_store::sweep::SweepFolderError;
 use hourglass_tasks::TaskSetError;
 use hourglass_tasks::generate::{
     GenerateError, MOST_PROCESSORS, Millionths, Recipe, Source, UtilisationMethod,

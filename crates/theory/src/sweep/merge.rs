@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use hourglass_model::sweep::{StoredPoint, SweepExperiment, SweepShard};
-use hourglass_store::sweep::{EXPERIMENT_FILE, SweepFolder, SweepFolderError};
+use hourglass_documents::sweep::{StoredPoint, SweepExperiment, SweepShard};
+use hourglass_runs::store::sweep::{EXPERIMENT_FILE, SweepFolder, SweepFolderError};
 
 use super::experiment::SweepError;
 use super::run::{SweepResult, document, held};

@@ -8,11 +8,11 @@ use std::ops::{ControlFlow, Range};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use hourglass_model::sweep::{
+use hourglass_documents::sweep::{
     ACCEPTED, REFUSED, SWEEP_SCHEMA, StoredPoint, SweepDocument, SweepExperiment, SweepPoint,
     UNDECIDED,
 };
-use hourglass_store::sweep::SweepFolder;
+use hourglass_runs::store::sweep::SweepFolder;
 use hourglass_sys::{lock, signal};
 use hourglass_tasks::generate::Millionths;
 

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::fs;
 use std::path::Path;
 
-use hourglass_model::sweep::SweepDocument;
+use hourglass_documents::sweep::SweepDocument;
 
 use super::*;
 

@@ -10,7 +10,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
 
-use hourglass_model::sweep::SweepExperiment;
+use hourglass_documents::sweep::SweepExperiment;
 use hourglass_sched::Task;
 
 use super::TestOutcome;

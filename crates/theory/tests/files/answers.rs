@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use hourglass_lab::task_input;
-use hourglass_model::check::{CheckDocument, Verdict};
+use hourglass_documents::check::{CheckDocument, Verdict};
+use hourglass_measure::task_input;
 use hourglass_theory::check::{self, CheckRequest};
 
 /// rt-app's phase without a wait, `loop` times within a job: only two of them were counted.
@@ -179,8 +179,9 @@ fn files_mean_what_they_say() {
     for Case { name, file, verdict, bounds, why } in cases {
         let found = answer(&file);
         assert_eq!(found.verdict, verdict, "{name}: {found:?}");
-        let us =
-            |task: &hourglass_model::check::TaskFacts| task.response_time_ns.map(|ns| ns / 1_000);
+        let us = |task: &hourglass_documents::check::TaskFacts| {
+            task.response_time_ns.map(|ns| ns / 1_000)
+        };
         assert_eq!(found.tasks.iter().map(us).collect::<Vec<_>>(), bounds, "{name}");
         let witness = found.witness.map(|witness| witness.text);
         let said = format!("{} {}", found.reason.unwrap_or_default(), witness.unwrap_or_default());

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use hourglass_lab::task_input;
+use hourglass_measure::task_input;
 use hourglass_theory::check::{self, CheckRequest};
 use hourglass_theory::simulate::{self, SimulationObserver};
 

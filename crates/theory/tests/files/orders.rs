@@ -1,7 +1,7 @@
 //! Jobs that are not preempted, explored: the longest response is the one that running every case finds.
 
-use hourglass_model::check::Verdict;
-use hourglass_model::random::Stream;
+use hourglass_documents::check::Verdict;
+use hourglass_documents::random::Stream;
 use hourglass_tasks::TaskSet;
 use hourglass_theory::check::{self, CheckRequest};
 

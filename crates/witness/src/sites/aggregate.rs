@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use hourglass_model::Cause;
+use hourglass_documents::Cause;
 use hourglass_time::{Bounded, Span};
 
 use crate::loss::between;

@@ -4,8 +4,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-use hourglass_infer::cause::{Indication, IndicationSet};
-use hourglass_model::Cause;
+use hourglass_documents::Cause;
+use hourglass_trace::cause::{Indication, IndicationSet};
 
 use crate::Loss;
 use crate::sites::histogram::zeros;

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use hourglass_infer::cause::IndicationSet;
-use hourglass_model::Cause;
+use hourglass_documents::Cause;
 use hourglass_time::{Bounded, Span};
+use hourglass_trace::cause::IndicationSet;
 
 use crate::loss::{between, span};
 use crate::machine::CounterRate;

@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering, compiler_fence};
 
-use hourglass_model::Cause;
+use hourglass_documents::Cause;
 
 use crate::Loss;
 use crate::sites::SiteSettings;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use hourglass_model::document::Deadlines;
+use hourglass_documents::document::Deadlines;
 use hourglass_time::Span;
 
 use super::periodic::Grid;

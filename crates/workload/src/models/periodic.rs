@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use hourglass_model::document::Deadlines;
-use hourglass_model::{ExecutionTime, Sampler};
+use hourglass_documents::document::Deadlines;
+use hourglass_documents::{ExecutionTime, Sampler};
 use hourglass_time::Span;
 
 use super::{AnyExecution, Demand, Execution, Model, ModelEntry};

@@ -1,7 +1,7 @@
 //! Marked loops on the simulated machine, where outcomes are exact, and one on the real one.
 
 use hourglass_clock::choice;
-use hourglass_model::{Evidence, IntervalStart};
+use hourglass_trace::{Evidence, IntervalStart};
 
 use super::*;
 use crate::recorder::Recording;

@@ -3,8 +3,8 @@
 //! Owns: keeping the intervals right meanwhile. Must not: know what it is done for.
 
 use hourglass_clock::CounterReading;
-use hourglass_model::{Evidence, IntervalStart};
 use hourglass_time::Span;
+use hourglass_trace::{Evidence, IntervalStart};
 
 use super::{MOST_GAPS_IN_A_ROW, Recorder, RecordingEnd, Work};
 use crate::jobs::JobTiming;

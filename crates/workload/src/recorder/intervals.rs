@@ -3,7 +3,7 @@
 //! Owns: what belongs to an interval and what to a gap. Must not: run on the loop's fast path.
 
 use hourglass_clock::CounterReading;
-use hourglass_model::{Evidence, IntervalStart};
+use hourglass_trace::{Evidence, IntervalStart};
 
 use super::{MOST_GAPS_IN_A_ROW, Recorder};
 use crate::long_gaps::LongGap;
@@ -93,7 +93,7 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
 
 /// Whether the kernel did not take the CPU from the thread in a gap, as far as that is proven.
 fn was_held(evidence: Evidence) -> bool {
-    let unmoved = |counted: hourglass_model::CounterDeltas| {
+    let unmoved = |counted: hourglass_trace::CounterDeltas| {
         (counted.involuntary, counted.voluntary, counted.faults) == (0, 0, 0)
     };
     evidence.cleared == Some(false) || evidence.counted.is_some_and(unmoved)

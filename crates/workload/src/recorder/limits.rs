@@ -4,7 +4,7 @@
 
 use std::sync::atomic::Ordering;
 
-use hourglass_model::Evidence;
+use hourglass_trace::Evidence;
 
 use super::Recorder;
 use crate::guard::{HitKind, LimitHit};

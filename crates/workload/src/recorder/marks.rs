@@ -5,7 +5,7 @@
 //! intervals of marked periods. Must not: know periods or deadlines.
 
 use hourglass_clock::CounterReading;
-use hourglass_model::{Evidence, IntervalStart};
+use hourglass_trace::{Evidence, IntervalStart};
 
 use super::Recorder;
 use crate::measuring_counter::MeasuringCounter;

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use hourglass_model::ExecutionTime;
+use hourglass_documents::ExecutionTime;
 use hourglass_tasks::{Preemption, Program, ProgramStep, Protocol, Task, TaskSet};
 use hourglass_time::Span;
 

@@ -8,8 +8,8 @@ use std::fs::File;
 use std::io::Write;
 use std::sync::Arc;
 
-use hourglass_model::document::Deadlines;
-use hourglass_model::{ExecutionTime, Policy, Sampler};
+use hourglass_documents::document::Deadlines;
+use hourglass_documents::{ExecutionTime, Policy, Sampler};
 use hourglass_sys::sched::Attributes;
 use hourglass_sys::thread as os;
 use hourglass_tasks::JobTrigger;

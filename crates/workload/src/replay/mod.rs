@@ -21,7 +21,7 @@
 //! A thread that another one forks exists from the start and waits for it (`Step::Forked`), so that nothing is created
 //! while others are measured.
 //!
-//! `lab::task_threads` plans the run, and `theory::predict` takes from its jobs what an analysis assumes (`terms.rs`; job by job
+//! `measure::task_threads` plans the run, and `theory::predict` takes from its jobs what an analysis assumes (`terms.rs`; job by job
 //! `observed.rs`, which tests each assumption on the trace). If a job took longer than its bound, the analysis is asked again
 //! (`explain.rs`): with what was measured in the busy window of that job (`window.rs`), which also says which assumptions
 //! failed there. Where the trace is not enough for that, it is asked with jitter and execution time as measured in the run,

@@ -2,7 +2,7 @@
 //!
 //! Owns: the forms. Must not: execute them.
 
-use hourglass_model::{CpuSet, ExecutionTime, Policy};
+use hourglass_documents::{CpuSet, ExecutionTime, Policy};
 use hourglass_tasks::JobTrigger;
 use hourglass_time::Span;
 

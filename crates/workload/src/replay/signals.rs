@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use hourglass_model::Policy;
+use hourglass_documents::Policy;
 use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::{futex, thread as os};
 use hourglass_time::Span;

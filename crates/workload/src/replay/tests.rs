@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use hourglass_clock::choice;
-use hourglass_model::document::Deadlines;
-use hourglass_model::{Policy, Reservation};
+use hourglass_documents::document::Deadlines;
+use hourglass_documents::{Policy, Reservation};
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_tasks::{Task, TaskSet};
 use hourglass_time::Span;

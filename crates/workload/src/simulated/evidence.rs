@@ -1,7 +1,7 @@
 //! Evidence on the simulated machine, which records what took the CPU.
 
-use hourglass_model::{CounterDeltas, Evidence, IntervalStart};
 use hourglass_time::Span;
+use hourglass_trace::{CounterDeltas, Evidence, IntervalStart};
 
 use super::{Interruption, PreemptionSource, SimulatedMachine, intervals, ms};
 use crate::models::simulated_executions::{cpu, periodic};

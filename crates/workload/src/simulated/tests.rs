@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::models::simulated_executions::{cpu, cpu_periodic, lat, periodic};
-use hourglass_model::document::Deadlines;
+use hourglass_documents::document::Deadlines;
 
 fn taken(at: u64, length: u64) -> Interruption {
     Interruption { at, length, cpu: 0, by: PreemptionSource::Thread }

@@ -14,7 +14,7 @@ mod timerfd;
 use std::fmt::{Debug, Display};
 use std::sync::Arc;
 
-use hourglass_model::Policy;
+use hourglass_documents::Policy;
 use hourglass_time::Span;
 use thiserror::Error;
 

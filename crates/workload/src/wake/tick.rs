@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use hourglass_model::Policy;
+use hourglass_documents::Policy;
 use hourglass_time::Span;
 
 use super::nanosleep::{FINEST, set_slack};

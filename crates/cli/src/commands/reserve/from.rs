@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use hourglass_model::reserve::{ReserveDocument, ReserveRefusal};
-use hourglass_model::{Reservation, ReservationKind};
+use hourglass_documents::reserve::{ReserveDocument, ReserveRefusal};
+use hourglass_documents::{Reservation, ReservationKind};
 use hourglass_report::text;
 use hourglass_tasks::Task;
 use hourglass_time::Span;

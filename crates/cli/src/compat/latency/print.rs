@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::io::{self, BufWriter, IsTerminal};
 
 use anyhow::{Context, Result};
-use hourglass_model::document::{LatencyReport, RunDocument};
-use hourglass_model::wakeup::{WakeUpReport, WakeUpStage};
+use hourglass_documents::document::{LatencyReport, RunDocument};
+use hourglass_documents::wakeup::{WakeUpReport, WakeUpStage};
 use hourglass_report::text::{
     CyclicSteps, CyclicThread, CyclicUnit, cyclic_histogram, cyclic_row, cyclic_sample,
     cyclic_status, summary,

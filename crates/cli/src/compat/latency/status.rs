@@ -4,7 +4,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use console::Term;
-use hourglass_model::document::{Premise, Warning};
+use hourglass_documents::document::{Premise, Warning};
 use hourglass_report::text::{CyclicThread, CyclicUnit, cyclic_status};
 use hourglass_time::Span;
 

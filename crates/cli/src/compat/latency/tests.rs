@@ -1,6 +1,6 @@
 //! Lines that users of cyclictest type, and its defects that are not repeated.
 
-use hourglass_model::Policy;
+use hourglass_documents::Policy;
 use hourglass_time::Span;
 
 use super::parse::{self, Latency};

@@ -7,7 +7,7 @@ use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use anyhow::Result;
-use hourglass_model::Cause;
+use hourglass_documents::Cause;
 use hourglass_report::text::{NoiseCpu, noise as table, summary};
 
 use self::parse::{Noise, View};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use hourglass_model::{CpuSet, Policy, spelling};
+use hourglass_documents::{CpuSet, Policy, spelling};
 use hourglass_time::Span;
 
 use super::options::{self, NoiseOption};

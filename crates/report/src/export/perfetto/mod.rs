@@ -15,7 +15,7 @@ mod spans;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufWriter, Write};
 
-use hourglass_model::{Interval, KernelEvent};
+use hourglass_trace::{Interval, KernelEvent};
 
 use crate::export::csv::onset;
 use crate::export::kernel::{Phase, phase, words};

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use hourglass_model::{KernelEvent, KernelEventKind};
+use hourglass_trace::{KernelEvent, KernelEventKind};
 
 use super::{SEQUENCE, Trace, field};
 use crate::export::protobuf::Message;

@@ -5,7 +5,7 @@
 use std::cmp::Reverse;
 use std::io::{self, Write};
 
-use hourglass_model::sites::RecordedSpan;
+use hourglass_documents::sites::RecordedSpan;
 
 use super::{SLICE_BEGIN, SLICE_END, THREAD_TRACKS, Trace, field, named, with_number, with_text};
 use crate::export::protobuf::Message;

@@ -1,6 +1,6 @@
 //! Whether reservations would be granted.
 
-use hourglass_model::reserve::{ReserveDocument, ReserveRefusal};
+use hourglass_documents::reserve::{ReserveDocument, ReserveRefusal};
 
 use super::took::{amount, exact};
 use super::{PAGE, Style, TextStyle, heading, line, named, suggestion};

@@ -1,6 +1,6 @@
 //! What was done about those who share the reserved CPU, in lines.
 
-use hourglass_model::reserve::SmtReport;
+use hourglass_documents::reserve::SmtReport;
 
 use super::super::Style;
 use super::super::table::TextStyle;

@@ -1,7 +1,7 @@
 //! What a reservation took, and how one goes.
 
-use hourglass_model::live::ReserveMoment;
-use hourglass_model::reserve::ReserveDocument;
+use hourglass_documents::live::ReserveMoment;
+use hourglass_documents::reserve::ReserveDocument;
 use hourglass_time::Span;
 
 use super::{Style, TextStyle, line, periods};
@@ -75,7 +75,7 @@ pub fn reserve_moment(moment: &ReserveMoment) -> String {
 
 #[cfg(test)]
 mod tests {
-    use hourglass_model::reserve::ReserveChange;
+    use hourglass_documents::reserve::ReserveChange;
 
     use super::*;
 

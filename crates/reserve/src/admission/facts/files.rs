@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use hourglass_model::CpuSet;
+use hourglass_documents::CpuSet;
 
 /// Most bytes of one file that are looked at: the scheduler's debug file of 512 CPUs is about a
 /// megabyte.

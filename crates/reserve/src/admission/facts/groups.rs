@@ -4,7 +4,7 @@
 //! set of overlapping cpusets with `cpuset.sched_load_balance`; version 2 of every partition
 //! (Documentation/admin-guide/cgroup-v1/cpusets.rst, section 1.7, and cgroup-v2.rst, Cpuset).
 
-use hourglass_model::CpuSet;
+use hourglass_documents::CpuSet;
 
 use super::files::Files;
 use super::{Cpuset, GroupBudget};

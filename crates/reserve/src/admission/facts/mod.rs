@@ -12,7 +12,7 @@ mod threads;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use hourglass_model::CpuSet;
+use hourglass_documents::CpuSet;
 use hourglass_sys::sched::{self, Attributes};
 
 use super::tick::Tick;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_model::CpuSet;
+use hourglass_documents::CpuSet;
 
 use super::files::Files;
 

@@ -1,6 +1,6 @@
 //! Threads of the deadline class, and how many threads a process has.
 
-use hourglass_model::CpuSet;
+use hourglass_documents::CpuSet;
 use hourglass_sys::sched::Attributes;
 
 use super::files::Files;

@@ -1,7 +1,7 @@
 //! Changes the budget of a thread of the class. The kernel admits the change as it admits a new thread, and observers
 //! of the thread notice the new terms.
 
-use hourglass_model::{Reservation, ReservationKind};
+use hourglass_documents::{Reservation, ReservationKind};
 use hourglass_sys::sched::{self, Attributes, SavedScheduling};
 use hourglass_time::Span;
 

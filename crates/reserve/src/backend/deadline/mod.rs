@@ -33,7 +33,7 @@ mod tests;
 use std::io;
 use std::time::{Duration, Instant};
 
-use hourglass_model::{Reservation, ReservationKind};
+use hourglass_documents::{Reservation, ReservationKind};
 use hourglass_sys::sched::{self, Attributes, SavedScheduling};
 use hourglass_sys::{signal, thread};
 

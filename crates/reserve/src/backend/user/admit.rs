@@ -3,7 +3,7 @@
 //! Owns: the limits of its times, the sum with what others have reserved, and the words of a refusal. Must not: reserve,
 //! or judge what fits on a CPU (`claims.rs` does).
 
-use hourglass_model::CpuSet;
+use hourglass_documents::CpuSet;
 use hourglass_sched::admission::Fraction;
 use hourglass_time::Span;
 

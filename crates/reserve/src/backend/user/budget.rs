@@ -14,7 +14,7 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_model::ReservationKind;
+use hourglass_documents::ReservationKind;
 
 use crate::supply::Supply;
 

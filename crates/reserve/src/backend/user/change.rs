@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::io;
 
-use hourglass_model::Reservation;
+use hourglass_documents::Reservation;
 use hourglass_sys::{credentials, lock};
 use hourglass_time::Span;
 
@@ -77,7 +77,7 @@ pub(crate) fn may_change(pid: u32, budget: Span, period: Span) -> Result<(), Str
     };
     let span = |ns: u64| Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX));
     // Whether it is soft bears on no admission.
-    let strength = hourglass_model::ReservationKind::Hard;
+    let strength = hourglass_documents::ReservationKind::Hard;
     let before = Reservation::new(span(share.budget_ns), span(share.period_ns), strength)
         .and_then(|whole| whole.with_deadline(span(share.deadline_ns)))
         .map_err(|error| error.to_string())?;

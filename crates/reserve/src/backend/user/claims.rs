@@ -3,7 +3,7 @@
 //! Owns: what a reservation takes of a CPU, as the analyst is asked about it. Must not: analyse (responses and sums are
 //! `sched`'s); know where others come from (`registry` does).
 
-use hourglass_model::CpuSet;
+use hourglass_documents::CpuSet;
 use hourglass_sched::admission::{Fraction, admits};
 use hourglass_sched::effort::StepLimit;
 use hourglass_sched::fixed_priority::{Sections, TimeModel, verdict_within};

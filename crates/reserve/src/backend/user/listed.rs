@@ -1,6 +1,6 @@
 //! A reservation that is in force, as a list of them says it.
 
-use hourglass_model::CpuSet;
+use hourglass_documents::CpuSet;
 
 use super::registry::{Holder, RegisteredReservation};
 use crate::backend::{BackendKind, members};

@@ -92,7 +92,7 @@ mod written;
 use std::io;
 use std::path::Path;
 
-use hourglass_model::ReservationKind;
+use hourglass_documents::ReservationKind;
 use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::thread;
 use hourglass_time::Span;

@@ -2,7 +2,7 @@
 //!
 //! Owns: finding them. Must not: name one that only waits for something.
 
-use hourglass_model::CpuSet;
+use hourglass_documents::CpuSet;
 
 use super::registry::Holder;
 use crate::backend::{members, nested};

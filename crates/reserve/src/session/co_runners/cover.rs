@@ -2,7 +2,7 @@
 //!
 //! Owns: that arithmetic. Must not: start anything.
 
-use hourglass_model::Reservation;
+use hourglass_documents::Reservation;
 use hourglass_time::Span;
 
 use super::super::{CoRunnerSettings, SessionRequest, SiblingPolicy};

@@ -2,8 +2,8 @@
 //!
 //! Owns: these warnings. Must not: find anything out.
 
-use hourglass_model::document::Warning;
-use hourglass_model::reserve::ReserveRefusal;
+use hourglass_documents::document::Warning;
+use hourglass_documents::reserve::ReserveRefusal;
 use hourglass_time::Span;
 
 use super::super::{CoRunnerSettings, SharingLevel, SiblingPolicy};

@@ -9,7 +9,7 @@
 use std::io;
 use std::time::Duration;
 
-use hourglass_model::CpuSet;
+use hourglass_documents::CpuSet;
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::heart_beat::HeartBeat;
 use hourglass_sys::sched::{self, Attributes};

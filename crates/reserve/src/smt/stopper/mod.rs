@@ -20,7 +20,7 @@ use std::io;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use hourglass_model::CpuSet;
+use hourglass_documents::CpuSet;
 use hourglass_sys::cgroup::{Group, Version};
 use thiserror::Error;
 

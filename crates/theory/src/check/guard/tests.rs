@@ -1,6 +1,6 @@
 //! The guard with answers that are wrong on purpose: no set is known for which analysis and simulation disagree.
 
-use hourglass_model::check::{CheckDocument, MissFacts, Verdict, WitnessFacts};
+use hourglass_documents::check::{CheckDocument, MissFacts, Verdict, WitnessFacts};
 use hourglass_report::text::Style;
 use hourglass_tasks::TaskSet;
 

@@ -2,7 +2,7 @@
 
 mod servers;
 
-use hourglass_model::check::{CheckDocument, Verdict};
+use hourglass_documents::check::{CheckDocument, Verdict};
 use hourglass_tasks::{
     Activation, CriticalSection, Preemption, Protocol, Resource, Scheduler, Server, ServerKind,
     Task, TaskSet,
@@ -188,7 +188,7 @@ fn every_witness_is_replayed_by_the_simulation() {
         infeasible += u64::from(document.verdict == Verdict::Infeasible);
         over += u64::from(document.verdict == Verdict::NoBound);
         shown += u64::from(replayed(seed, &set, &document));
-        let taken = |task: &&hourglass_model::check::TaskFacts| {
+        let taken = |task: &&hourglass_documents::check::TaskFacts| {
             task.reason == NOT_SHOWN || task.reason == TOO_FAR
         };
         if let Some(task) = document.tasks.iter().find(taken) {

@@ -1,7 +1,7 @@
 //! Time-sharing tasks beside background threads: bounds held against the simulation, cases by hand.
 
-use hourglass_model::Policy;
-use hourglass_model::check::Verdict;
+use hourglass_documents::Policy;
+use hourglass_documents::check::Verdict;
 use hourglass_tasks::{Background, Phase, Program, ProgramStep, Task, TaskSet};
 use hourglass_time::Span;
 

@@ -4,7 +4,7 @@
 
 use std::io;
 
-use hourglass_model::CpuSet;
+use hourglass_documents::CpuSet;
 use hourglass_sys::thread;
 
 use super::{MemberSet, TeamMember};

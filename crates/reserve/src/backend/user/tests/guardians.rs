@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use hourglass_model::Reservation;
+use hourglass_documents::Reservation;
 use hourglass_sys::pidfd::PidFd;
 
 use super::tests::{Program, alone, kept, last_cpu, request};

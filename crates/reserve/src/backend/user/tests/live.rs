@@ -5,7 +5,7 @@ use std::process::{Child, Command};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use hourglass_model::Reservation;
+use hourglass_documents::Reservation;
 use hourglass_skip::{Requirement, skip};
 use hourglass_sys::cgroup::Hierarchy;
 use hourglass_sys::clock::cpu_time::ProcessTime;

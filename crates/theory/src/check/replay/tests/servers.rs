@@ -1,7 +1,7 @@
 //! Random systems with servers of every kind: bounds against simulations, witnesses replayed.
 
-use hourglass_model::Policy;
-use hourglass_model::check::Verdict;
+use hourglass_documents::Policy;
+use hourglass_documents::check::Verdict;
 use hourglass_tasks::{Activation, Scheduler, Server, ServerKind, Task, TaskSet};
 
 use super::replayed;
@@ -115,7 +115,7 @@ fn servers_keep_what_check_says() {
         let defect = document.tasks.iter().find(|task| task.reason.contains("report"));
         assert!(defect.is_none(), "{}: {defect:?}", text());
         shown += u64::from(replayed(seed, &set, &document));
-        let known = |task: &&hourglass_model::check::TaskFacts| task.response_time_ns.is_some();
+        let known = |task: &&hourglass_documents::check::TaskFacts| task.response_time_ns.is_some();
         bounded += document.tasks.iter().filter(known).count();
         feasible += u64::from(document.verdict == Verdict::Feasible);
         for releases in [Releases::Critical, Releases::Nominal, Releases::Random] {

@@ -1,0 +1,72 @@
+//! Why there was no run.
+
+use hourglass_documents::CpuSet;
+use hourglass_machine::refusal::Refusal;
+use hourglass_runs::store::CreateError;
+use hourglass_workload::spec::SpecError;
+use thiserror::Error;
+
+use crate::gates::GateError;
+
+/// Why there was no run. Nothing was measured and nothing is left behind.
+#[derive(Debug, Error)]
+pub enum RunFailure {
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// A limit that cannot be read, or that this run could not break.
+    #[error(transparent)]
+    Gate(#[from] GateError),
+    /// A CPU that the machine does not have.
+    #[error("thread {thread}: --cpu: CPU {cpu} is not online; use some of {online}")]
+    NoSuchCpu {
+        thread: usize,
+        cpu: u32,
+        /// Those that there are.
+        online: CpuSet,
+    },
+    /// A CPU that this process may not use.
+    #[error(
+        "thread {thread}: --cpu: CPU {cpu} is not in the cpuset of this process's control group; use \
+         some of {permitted}, or give the cpuset more (docker: --cpuset-cpus)"
+    )]
+    Barred {
+        thread: usize,
+        cpu: u32,
+        /// Those that it may use.
+        permitted: CpuSet,
+    },
+    /// More memory than there is.
+    #[error(
+        "-e: the records and arrays of the run take {wanted} MiB, and {limit}; lower -e, or the SIZE \
+         of its scanning threads"
+    )]
+    Memory {
+        /// What the run would lock, MiB.
+        wanted: u64,
+        /// What it may have, MiB.
+        given: u64,
+        /// What limits it, in words.
+        limit: String,
+    },
+    /// More memory than there is, for one of the sizes of `cache-cost`.
+    #[error(
+        "--sizes: arrays of {kib} KiB and their records take {wanted} MiB, and {limit}; name smaller sizes"
+    )]
+    Sizes {
+        /// The size, KiB.
+        kib: u64,
+        /// What the run would lock, MiB.
+        wanted: u64,
+        /// What limits it, in words.
+        limit: String,
+    },
+    /// The folder cannot be made.
+    #[error("-o: {0}")]
+    Folder(#[from] CreateError),
+    /// The machine refuses what the run needs.
+    #[error("{}", .0.first().map_or("the machine refuses", |r| r.what.as_str()))]
+    Refused(Vec<Refusal>),
+    /// Something else of the machine.
+    #[error("{0}")]
+    Other(String),
+}

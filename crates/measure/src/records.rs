@@ -1,0 +1,137 @@
+//! The records of a run on its time line: intervals of all threads in order, long gaps beside them, single
+//! latencies.
+//!
+//! Owns: ticks turned into nanoseconds from the run's start. Must not: judge.
+
+use std::iter;
+
+use crate::experiment::Finished;
+use hourglass_runs::run_contents::in_order;
+use hourglass_runs::store::{StoredWakeUp, merge_by_start};
+use hourglass_trace::CpuTimeline;
+use hourglass_trace::cause::AttributedGap;
+use hourglass_trace::{Evidence, Interval, IntervalStart};
+use hourglass_workload::run::{RunMeasurement, ThreadOutcome};
+use hourglass_workload::{LongGap, Timeline};
+use std::convert::Infallible;
+
+/// The execution trace, in order of start.
+pub(crate) fn merged(measured: &RunMeasurement) -> impl Iterator<Item = Interval> + '_ {
+    merge_by_start(measured.threads.iter().map(|thread| of_thread(measured, thread)).collect())
+}
+
+fn of_thread<'a>(
+    measured: &'a RunMeasurement,
+    thread: &'a ThreadOutcome,
+) -> impl Iterator<Item = Interval> + use<'a> {
+    let timeline = &measured.timeline;
+    thread.recorded.trace.iter().map(move |record| Interval {
+        thread: thread.id,
+        cpu: record.cpu,
+        start_ns: timeline.ns_at(record.start),
+        end_ns: timeline.ns_at(record.end),
+        start_ticks: record.start,
+        end_ticks: record.end,
+        onset: record.onset(),
+        evidence: record.evidence(),
+    })
+}
+
+/// The threads that test latency, each with its single samples.
+pub(crate) fn lateness_ps(
+    measured: &RunMeasurement,
+) -> impl Iterator<Item = (u32, impl Iterator<Item = u64> + use<'_>)> {
+    let rate = measured.timeline.calibration.rate;
+    measured.threads.iter().filter_map(move |thread| {
+        let samples = thread.recorded.lateness.as_ref()?.samples();
+        Some((thread.id, samples.map(move |ticks| rate.ps_floor(ticks))))
+    })
+}
+
+/// The same, each with the time at which its thread saw it, as far as that was kept.
+pub(crate) fn wake_ups(
+    measured: &RunMeasurement,
+) -> impl Iterator<Item = (u32, impl Iterator<Item = StoredWakeUp> + use<'_>)> {
+    let rate = measured.timeline.calibration.rate;
+    measured.threads.iter().filter_map(move |thread| {
+        let samples = thread.recorded.lateness.as_ref()?.samples();
+        // Both have room for as many, and keep the same ones.
+        let times = thread.recorded.wakes.iter().flat_map(|wakes| wakes.times()).map(Some);
+        let all = samples.zip(times.chain(iter::repeat(None)));
+        let wake_up = move |(ticks, woke): (u64, Option<u64>)| StoredWakeUp {
+            woke_ns: woke.map(|woke| measured.timeline.ns_at(woke)),
+            lateness_ps: rate.ps_floor(ticks),
+        };
+        Some((thread.id, all.map(wake_up)))
+    })
+}
+
+pub(crate) fn switches(measured: &RunMeasurement) -> u64 {
+    let mut timeline = CpuTimeline::new();
+    for interval in merged(measured) {
+        timeline.push(&interval);
+    }
+    timeline.switches()
+}
+
+/// The trace with an interval of no length before and behind each long gap that it has no room for.
+pub(crate) fn with_long_gaps(measured: &RunMeasurement) -> impl Iterator<Item = Interval> + '_ {
+    let of_threads = measured.threads.iter().map(|thread| {
+        let edges = edges(&measured.timeline, thread);
+        // A ring has lost what was before its records, a full trace lacks what came behind them.
+        let begun = of_thread(measured, thread).next().map(|first| first.start_ns);
+        let older = edges.iter().filter(|e| begun.is_some_and(|first| e.end_ns <= first)).count();
+        let (older, newer) = edges.split_at(older);
+        let (older, newer) = (older.to_vec(), newer.to_vec());
+        older.into_iter().chain(of_thread(measured, thread)).chain(newer)
+    });
+    merge_by_start(of_threads.collect())
+}
+
+/// What is known of a thread's long gaps that the trace does not have, in order of time.
+fn edges(timeline: &Timeline, thread: &ThreadOutcome) -> Vec<Interval> {
+    let records = &thread.recorded.trace;
+    let (first, last) = (records.iter().next(), records.iter().last());
+    let known = |gap: &LongGap| {
+        // The records before and behind the gap.
+        first.is_some_and(|first| first.start < gap.end)
+            && last.is_some_and(|last| gap.end <= last.start)
+    };
+    let missing = thread.recorded.long_gaps.in_order().into_iter().filter(|gap| !known(gap));
+    let edge = |at: u64, cpu: u32, onset: IntervalStart, evidence: Evidence| {
+        let ns = timeline.ns_at(at);
+        let (start_ns, end_ns, start_ticks, end_ticks) = (ns, ns, at, at);
+        Interval {
+            thread: thread.id,
+            cpu,
+            start_ns,
+            end_ns,
+            start_ticks,
+            end_ticks,
+            onset,
+            evidence,
+        }
+    };
+    let mut edges: Vec<Interval> = Vec::new();
+    for gap in missing {
+        edges.push(edge(gap.start, gap.cpu_before, IntervalStart::Wait, Evidence::NONE));
+        edges.push(edge(gap.end, gap.cpu_after, gap.onset, gap.evidence));
+    }
+    // What was between the last of them and a ring's first record is not a gap.
+    if let (Some(first), Some(before)) = (first, edges.last())
+        && before.end_ticks < first.start
+    {
+        edges.push(edge(first.start, first.cpu, IntervalStart::Wait, Evidence::NONE));
+    }
+    edges
+}
+impl Finished {
+    /// The gaps with their causes, also long ones that the trace had no room for, in order of thread and
+    /// then of end.
+    #[must_use]
+    pub fn gaps(&self) -> Vec<AttributedGap> {
+        let intervals = self.intervals_and_long_gaps().map(Ok::<_, Infallible>);
+        let Ok(gaps) = in_order(self.explanation().gaps(intervals, self.kernel_events().map(Ok)));
+        gaps
+    }
+}

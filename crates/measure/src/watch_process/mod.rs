@@ -1,0 +1,408 @@
+//! Threads of other processes, watched from outside: what kept them from running.
+//!
+//! Owns: whom to look at (`whom`), looking again and again, what the looks add up to (`tally`) and what they miss
+//! (`unseen`), who had the CPU instead by counts (`others`) or by the kernel's events (`traced`), the run folder (`folder`).
+//! Must not: change anything about those who are watched.
+//!
+//! Every look reads the kernel's counts of each thread in `/proc`, which needs no privilege. Looking costs processor
+//! time that the watched may want: a look takes at most a twentieth of the interval, which grows where that is not
+//! enough, and the caller's thread keeps to CPUs that the watched may not use, where there is one.
+
+mod folder;
+mod kernel_tracer;
+mod process_selector;
+mod quotas;
+mod system_sampler;
+mod thread_totals;
+mod unseen;
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hourglass_clock::timekeeping::{Native, ReferenceClock, Timebase};
+use hourglass_documents::document::{Premise, Warning};
+use hourglass_documents::watched::{WatchedProcess, WatchedReport, WatchedSample};
+use hourglass_machine::advice::machine;
+use hourglass_machine::facts::HostReader;
+use hourglass_machine::refusal::Refusal;
+use hourglass_runs::store::{CreateError, RunFolder, WriteError};
+use hourglass_sys::{signal, thread as os};
+use hourglass_time::Span;
+
+use kernel_tracer::KernelTracer;
+use process_selector::Finder;
+pub use process_selector::{ProcessNotFound, ProcessSelector};
+use quotas::QuotaCounts;
+use system_sampler::SystemSampler;
+use thread_totals::ThreadTotals;
+use unseen::CpuTime;
+
+/// A shorter interval would leave no time to sleep.
+pub const SHORTEST: Span = Span::from_millis(10);
+/// Time between two checks for signals.
+const ATTENTION_NS: u64 = 50_000_000;
+/// Samples take at most one part in `SHARE` of the time.
+const SHARE: u64 = 20;
+/// Looks at threads that are kept for a folder, the first ones; each takes 96 bytes.
+const MOST_LOOKS: usize = 1 << 20;
+/// Nanoseconds in the unit of the times at which threads began.
+const BEGUN_NS: u64 = 10_000_000;
+
+/// What to watch, and how.
+#[derive(Clone, Debug)]
+pub struct WatchRequest {
+    /// Whom.
+    pub whom: ProcessSelector,
+    /// From one look to the next; taken as at least [`SHORTEST`].
+    pub every: Span,
+    /// From the first look to the last one; `None` until a signal asks to stop, or all have ended.
+    pub length: Option<Span>,
+    /// Record the kernel's switches too, which needs root.
+    pub trace: bool,
+    /// Keep it in this folder, which must not exist.
+    pub folder: Option<PathBuf>,
+    /// The command line, word by word, for the manifest.
+    pub command_line: Vec<String>,
+}
+
+/// Why nothing is watched. Nothing is left behind.
+#[derive(Debug, thiserror::Error)]
+pub enum WatchFailure {
+    /// No thread could be selected.
+    #[error(transparent)]
+    NotFound(#[from] ProcessNotFound),
+    /// The folder cannot be made.
+    #[error("-o: {0}")]
+    Folder(#[from] CreateError),
+    /// The machine refuses to record its events.
+    #[error("{}: {}; {}", .0.what, .0.reason, .0.remedy)]
+    Refused(Refusal),
+}
+
+#[derive(Debug)]
+pub struct WatchFinished {
+    /// About the threads.
+    pub report: WatchedReport,
+    /// Where it was kept, or why it could not be.
+    pub folder: Option<Result<PathBuf, WriteError>>,
+    /// The signal that ended it, if one did.
+    pub signal: Option<i32>,
+}
+
+/// Watches threads, and tells `each` after every look what was found so far, until that breaks off.
+///
+/// # Errors
+/// See [`WatchFailure`]. A folder that cannot be written afterwards is no failure.
+pub fn watch(
+    request: &WatchRequest,
+    mut each: impl FnMut(&WatchedReport) -> ControlFlow<()>,
+) -> Result<WatchFinished, WatchFailure> {
+    let reader = HostReader::new(Path::new("/"));
+    let mut finder = Finder::new(&request.whom);
+    finder.find(&reader)?;
+    let folder = request.folder.clone().map(RunFolder::create).transpose()?;
+    let keeps = folder.is_some();
+    let host = (request.trace || keeps).then(|| reader.read());
+    let traced = match &host {
+        Some(host) if request.trace => {
+            Some(KernelTracer::begin(host, keeps).map_err(WatchFailure::Refused)?)
+        }
+        _ => None,
+    };
+    // Without handlers Ctrl-C just ends the program.
+    let _ = signal::catch_stop();
+    let mut session = WatchSession::new(request, reader, finder, traced);
+    let home = session.first_look();
+    while session.wait() {
+        session.sample();
+        if each(&session.report()).is_break() || session.is_over() {
+            break;
+        }
+    }
+    if let Some(home) = home {
+        // Refused only if these CPUs went away meanwhile.
+        let _ = os::set_affinity(home);
+    }
+    let signal = signal::stop_asked();
+    let (report, recorded) = session.finish(signal.is_some());
+    let kept = folder
+        .zip(host)
+        .map(|(folder, host)| folder::keep(folder, request, host, &report, recorded));
+    Ok(WatchFinished { report, folder: kept, signal })
+}
+
+/// A process of which threads are watched.
+#[derive(Debug)]
+struct Process {
+    name: String,
+    quotas: QuotaCounts,
+    /// Of a process of which all threads are watched, where they have times.
+    cpu_time: Option<CpuTime>,
+    ended: bool,
+}
+
+/// Everything that a watch knows so far.
+struct WatchSession {
+    reader: HostReader,
+    finder: Finder,
+    /// Whether nice values count within a session only.
+    autogroup: bool,
+    others: SystemSampler,
+    traced: Option<KernelTracer>,
+    processes: BTreeMap<u32, Process>,
+    threads: BTreeMap<u32, ThreadTotals>,
+    asked_ns: u64,
+    every_ns: u64,
+    length_ns: u64,
+    /// `CLOCK_MONOTONIC` at the first look.
+    begin_ns: u64,
+    /// The same on the clock of the times at which threads began.
+    begun: u64,
+    due_ns: u64,
+    now_ns: u64,
+    samples: u64,
+    warnings: Vec<Warning>,
+    /// Every look at every thread, for a folder.
+    kept: Option<Vec<WatchedSample>>,
+}
+
+impl WatchSession {
+    fn new(
+        request: &WatchRequest,
+        reader: HostReader,
+        finder: Finder,
+        traced: Option<KernelTracer>,
+    ) -> WatchSession {
+        let asked_ns = request.every.max(SHORTEST).nanos_or_zero();
+        WatchSession {
+            autogroup: reader.autogroup() == Some(true),
+            reader,
+            finder,
+            others: SystemSampler::default(),
+            traced,
+            processes: BTreeMap::new(),
+            threads: BTreeMap::new(),
+            asked_ns,
+            every_ns: asked_ns,
+            length_ns: request.length.map_or(u64::MAX, Span::nanos_or_zero),
+            begin_ns: 0,
+            begun: Native.reference_ns(ReferenceClock::Boottime) / BEGUN_NS,
+            due_ns: 0,
+            now_ns: 0,
+            samples: 0,
+            warnings: Vec::new(),
+            kept: request.folder.as_ref().map(|_| Vec::new()),
+        }
+    }
+
+    /// Looks for the first time, and leaves the CPUs of those who are watched; returns those of before.
+    fn first_look(&mut self) -> Option<Vec<u32>> {
+        self.begin_ns = monotonic_ns();
+        self.sample();
+        let home = os::affinity().ok()?;
+        let mut theirs: Vec<u32> = Vec::new();
+        for tid in self.threads.keys() {
+            theirs.extend(os::affinity_of(*tid).unwrap_or_default());
+        }
+        let last: Vec<u32> = self.threads.values().filter_map(ThreadTotals::cpu).collect();
+        let free = |taken: &[u32]| -> Vec<u32> {
+            home.iter().copied().filter(|cpu| !taken.contains(cpu)).collect()
+        };
+        let away =
+            Some(free(&theirs)).filter(|cpus| !cpus.is_empty()).unwrap_or_else(|| free(&last));
+        if away.is_empty() || os::set_affinity(away).is_err() {
+            self.warnings.push(Warning {
+                id: "watch-shares-cpu".to_owned(),
+                text: "the watched threads run on all CPUs that this program may use, which takes \
+                       a little of their time at every look"
+                    .to_owned(),
+                remedy: "a longer --interval; or taskset this program to another CPU".to_owned(),
+            });
+            return None;
+        }
+        Some(home)
+    }
+
+    /// Sleeps until the next look; false if it is time to end.
+    fn wait(&self) -> bool {
+        loop {
+            if signal::stop_asked().is_some() {
+                return false;
+            }
+            let now_ns = monotonic_ns().saturating_sub(self.begin_ns);
+            if self.now_ns >= self.length_ns {
+                return false;
+            }
+            let due_ns = self.due_ns.min(self.length_ns);
+            let Some(left_ns @ 1..) = due_ns.checked_sub(now_ns) else { return true };
+            std::thread::sleep(Duration::from_nanos(left_ns.min(ATTENTION_NS)));
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.threads.values().all(ThreadTotals::has_ended)
+    }
+
+    fn sample(&mut self) {
+        self.now_ns = monotonic_ns().saturating_sub(self.begin_ns);
+        for (pid, tid) in self.finder.again(&self.reader, self.now_ns) {
+            self.add_thread(pid, tid);
+        }
+        let begin_ns = used_ns();
+        let cpu_ns: Vec<_> =
+            self.processes.keys().map(|pid| self.reader.process_cpu_ns(*pid)).collect();
+        for tally in self.threads.values_mut() {
+            let at_ns = monotonic_ns().saturating_sub(self.begin_ns);
+            tally.sample(&self.reader, at_ns);
+            if let Some(kept) = self.kept.as_mut().filter(|kept| kept.len() < MOST_LOOKS) {
+                kept.extend(tally.at_last_look());
+            }
+        }
+        for ((pid, process), cpu_ns) in self.processes.iter_mut().zip(cpu_ns) {
+            process.ended =
+                self.threads.values().all(|tally| tally.pid != *pid || tally.has_ended());
+            if !process.ended {
+                process.quotas.take(self.reader.quota_stopped(*pid), self.now_ns);
+            }
+            let times = process.cpu_time.as_mut().zip(cpu_ns).filter(|_| !process.ended);
+            if let Some((times, cpu_ns)) = times {
+                times.take(cpu_ns, unseen::ran_ns(&self.threads, *pid), self.now_ns);
+            } else if self.samples == 0 && self.finder.has_all_of(*pid) {
+                process.cpu_time = self.reader.process_cpu_ns(*pid).map(CpuTime::new);
+            }
+        }
+        let took_ns = used_ns().saturating_sub(begin_ns);
+        match &mut self.traced {
+            Some(traced) => traced.take(self.begin_ns),
+            None => self.others.sample(&self.reader, self.now_ns, false, &mut self.threads),
+        }
+        self.samples += 1;
+        self.every_ns = self.asked_ns.max(took_ns.saturating_mul(SHARE));
+        self.due_ns = self.now_ns.saturating_add(self.every_ns);
+    }
+
+    /// A thread that is to be watched; once is enough.
+    fn add_thread(&mut self, pid: u32, tid: u32) {
+        if self.threads.contains_key(&tid) {
+            return;
+        }
+        let at_ns = monotonic_ns().saturating_sub(self.begin_ns);
+        let Some(counts) = self.reader.thread(pid, tid) else { return };
+        if let Some(traced) = &mut self.traced {
+            traced.follow(tid, at_ns, &counts);
+        }
+        let born = self.samples > 0 && counts.begun >= self.begun;
+        self.threads.insert(tid, ThreadTotals::new(pid, tid, at_ns, counts, born));
+        let reader = &self.reader;
+        self.processes.entry(pid).or_insert_with(|| Process {
+            name: reader.thread_name(pid, pid).unwrap_or_default(),
+            quotas: QuotaCounts::new(reader.quota_stopped(pid)),
+            cpu_time: None,
+            ended: false,
+        });
+    }
+
+    fn report(&self) -> WatchedReport {
+        let (mut troubles, counted) =
+            (Vec::new(), !self.threads.values().any(ThreadTotals::lacks_times));
+        let processes = self.processes.iter().map(|(pid, process)| {
+            let mut report = WatchedProcess {
+                pid: *pid,
+                // A program may have become another one meanwhile.
+                name: self.threads.get(pid).map_or(&process.name, ThreadTotals::name).clone(),
+                ended: process.ended,
+                ..WatchedProcess::default()
+            };
+            process.quotas.fill(&mut report);
+            troubles.extend(process.quotas.trouble(&report));
+            if let Some(times) = process.cpu_time.filter(|_| counted) {
+                times.fill(&mut report);
+                troubles.extend(times.trouble(&report));
+            }
+            report
+        });
+        let processes = processes.collect();
+        let (missing, premises): (Vec<Warning>, Vec<Premise>) = troubles.into_iter().unzip();
+        let mut warnings = self.warnings();
+        warnings.extend(missing);
+        let mut threads: Vec<_> = self.threads.values().map(ThreadTotals::report).collect();
+        if let Some(traced) = &self.traced {
+            let at_ns = i64::try_from(self.now_ns).unwrap_or(i64::MAX);
+            threads.iter_mut().for_each(|thread| traced.fill(thread, at_ns, self.begin_ns));
+        }
+        threads.sort_by_key(|thread| {
+            let delay = thread.delays.as_ref().map(|delays| delays.total_ns);
+            (std::cmp::Reverse(delay.or(thread.wait_ns)), thread.tid)
+        });
+        WatchedReport {
+            how: if self.traced.is_some() { "trace" } else { "proc" }.to_owned(),
+            interval_ns: self.every_ns,
+            elapsed_ns: self.now_ns,
+            looks: self.samples,
+            processes,
+            threads,
+            events_lost: self.traced.as_ref().map(KernelTracer::lost),
+            warnings,
+            premises,
+            interrupted: false,
+        }
+    }
+
+    fn warnings(&self) -> Vec<Warning> {
+        let mut warnings = self.warnings.clone();
+        if self.every_ns > self.asked_ns.saturating_mul(2) {
+            warnings.push(Warning {
+                id: "interval-stretched".to_owned(),
+                text: format!(
+                    "a look takes {} us, so that looks are {} ms apart instead of {} ms, which keeps them below \
+                     a twentieth of a CPU",
+                    self.every_ns / SHARE / 1_000,
+                    self.every_ns / 1_000_000,
+                    self.asked_ns / 1_000_000
+                ),
+                remedy: "watch fewer threads, or ask for a longer --interval".to_owned(),
+            });
+        }
+        if self.autogroup && self.threads.values().any(ThreadTotals::is_nice) {
+            warnings.push(machine::autogroup_warning());
+        }
+        warnings.extend(self.others.warning().filter(|_| self.traced.is_none()));
+        if self.threads.values().any(ThreadTotals::lacks_times) {
+            warnings.push(Warning {
+                id: "no-schedstat".to_owned(),
+                text: "this kernel does not count how long threads wait for a CPU".to_owned(),
+                remedy: "use a kernel with CONFIG_SCHED_INFO=y, or boot with delayacct; or --trace as root"
+                    .to_owned(),
+            });
+        }
+        warnings
+    }
+
+    /// Everything, and what the kernel's events were.
+    fn finish(mut self, interrupted: bool) -> (WatchedReport, folder::WatchRecording) {
+        if self.traced.is_none() {
+            self.others.sample(&self.reader, self.now_ns, true, &mut self.threads);
+        }
+        let troubles = self.traced.as_mut().map(|traced| traced.end(self.begin_ns, self.now_ns));
+        let mut report = self.report();
+        report.interrupted = interrupted;
+        report.warnings.extend(troubles.into_iter().flatten());
+        let recorded = folder::WatchRecording {
+            begin_ns: self.begin_ns,
+            kernel: self.traced.map(KernelTracer::into_parts),
+            samples: self.kept.unwrap_or_default(),
+        };
+        (report, recorded)
+    }
+}
+
+fn monotonic_ns() -> u64 {
+    Native.reference_ns(ReferenceClock::Monotonic)
+}
+
+/// Processor time that the calling thread has used: what looking costs, however long it took.
+fn used_ns() -> u64 {
+    os::rusage_time_ns()
+}

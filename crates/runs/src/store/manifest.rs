@@ -1,0 +1,105 @@
+//! `manifest.json`: written last, read first.
+
+use std::fs;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use hourglass_documents::manifest::{MANIFEST_SCHEMA, Manifest};
+use serde_json::Value;
+
+use crate::store::MANIFEST_FILE;
+use crate::store::error::{OpenError, WriteError};
+use crate::store::partial::{PartialFile, sync_folder};
+
+/// Writes the manifest into `folder` under a temporary name and renames it.
+pub(crate) fn write(folder: &Path, manifest: &Manifest) -> Result<(), WriteError> {
+    if manifest.result.is_none() {
+        return Err(WriteError::NoResult);
+    }
+    let mut text = serde_json::to_vec_pretty(manifest).map_err(WriteError::Manifest)?;
+    // JSON has no infinity: such a number is written as null without complaint, and no reader
+    // would take it. Better to hear of it now.
+    serde_json::from_slice::<Manifest>(&text).map_err(WriteError::Manifest)?;
+    text.push(b'\n');
+
+    let path = folder.join(MANIFEST_FILE);
+    let failed = |error| WriteError::file(&path, error);
+    let partial = PartialFile::create(folder, MANIFEST_FILE).map_err(failed)?;
+    let mut writer = BufWriter::new(partial.file());
+    writer.write_all(&text).and_then(|()| writer.flush()).map_err(failed)?;
+    partial.publish().map_err(failed)?;
+    settled(folder, sync_folder(folder))
+}
+
+/// What holds of a whole folder once its names were to be brought to the disk.
+fn settled(folder: &Path, synced: io::Result<()>) -> Result<(), WriteError> {
+    synced.map_err(|error| WriteError::Whole {
+        path: folder.to_path_buf(),
+        doubt: "may be gone if the machine stops before the disk has its names",
+        source: error.into(),
+    })
+}
+
+/// Reads the manifest at `path`.
+pub(crate) fn read(path: &Path) -> Result<Manifest, OpenError> {
+    let text =
+        read_file(path).map_err(|source| OpenError::Io { path: path.to_path_buf(), source })?;
+    let malformed = |error: serde_json::Error| OpenError::ManifestMalformed {
+        path: path.to_path_buf(),
+        line: error.line(),
+        column: error.column(),
+        reason: match error.is_eof() {
+            true => format!("it is truncated ({}); copy it again", without_place(&error)),
+            false => format!("{}; restore it, or measure again", without_place(&error)),
+        },
+    };
+    // The version first: a manifest of another one may lack every other key.
+    let value: Value = serde_json::from_slice(&text).map_err(malformed)?;
+    let found = value.get("schema").and_then(Value::as_str).unwrap_or_default();
+    if found != MANIFEST_SCHEMA {
+        return Err(OpenError::ManifestVersion {
+            path: path.to_path_buf(),
+            found: found.to_owned(),
+            wanted: MANIFEST_SCHEMA,
+        });
+    }
+    let manifest: Manifest = serde_json::from_slice(&text).map_err(malformed)?;
+    if manifest.result.is_none() {
+        return Err(OpenError::NoResult(path.to_path_buf()));
+    }
+    Ok(manifest)
+}
+
+/// What the file holds. A pipe or a device may never end.
+fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    fs::read(path)
+}
+
+/// The text of an error without the place, which stands before the text in ours.
+fn without_place(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    text.strip_suffix(&place).unwrap_or(&text).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of a folder that is whole and can be read it was said that the run was not kept.
+    #[test]
+    fn what_fails_behind_the_manifest_leaves_a_whole_folder() {
+        let folder = Path::new("run");
+        assert!(settled(folder, Ok(())).is_ok());
+        let error = settled(folder, Err(io::Error::other("no answer"))).unwrap_err();
+        let wanted = "run is whole, but may be gone if the machine stops before the disk has its \
+                      names: no answer";
+        assert_eq!(error.said_of("the run"), wanted);
+        let refused = WriteError::file(folder, io::Error::other("no answer"));
+        let wanted = "the run was not kept: run cannot be written: no answer";
+        assert_eq!(refused.said_of("the run"), wanted);
+    }
+}

@@ -1,0 +1,421 @@
+//! Folders of measured runs that were put together.
+//!
+//! Owns: their layout. Must not: add or choose what is written.
+//!
+//! `histogram.parquet` has a row for each step of each histogram that is not empty: `run`, `node` (text), `thread`
+//! (int32), `metric`, `cause` (text; empty for latencies, and for gaps too short for a cause), `lo_ns`, `hi_ns`,
+//! `count` (int64). A step holds the values from `lo_ns` to below `hi_ns`. Rows are in the order of node, time of the
+//! run, thread, metric, cause, and `lo_ns`. `merged.json` (`hourglass.merged/1`) is written last: a folder without it
+//! is half-written.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use hourglass_documents::histogram_steps::step_of;
+use hourglass_documents::merged::{MERGED_SCHEMA, MergedDocument, MergedRun, MergedSeries};
+use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
+use parquet::errors::ParquetError;
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::store::create::refused;
+use crate::store::error::{CreateError, RowFault, TraceError, WriteError};
+use crate::store::partial::{PartialFile, partial_path, sync_folder};
+use crate::store::table::read::{ColumnBuffer, DecodeColumn, DecodeRows, Rows};
+use crate::store::table::write::{EncodeRows, RowGroup, TableWriter, write_column};
+use crate::store::table::{Column, ColumnType, Layout, TableReader};
+
+pub const MERGED_FILE: &str = "merged.json";
+
+pub const HISTOGRAM_FILE: &str = "histogram.parquet";
+
+const NODE: Column = Column::required("node", ColumnType::Text);
+const LO_NS: Column = Column::required("lo_ns", ColumnType::Int64);
+const COUNT: Column = Column::required("count", ColumnType::Int64);
+
+const LAYOUT: Layout = Layout {
+    name: "histogram",
+    columns: &[
+        Column::required("run", ColumnType::Text),
+        NODE,
+        Column::required("thread", ColumnType::Int32),
+        Column::required("metric", ColumnType::Text),
+        Column::required("cause", ColumnType::Text),
+        LO_NS,
+        Column::required("hi_ns", ColumnType::Int64),
+        COUNT,
+    ],
+    sorted_by: NODE,
+};
+
+/// The columns that are read; the document says to which series a row belongs.
+const READ: Layout = Layout { name: "histogram", columns: &[LO_NS, COUNT], sorted_by: LO_NS };
+
+/// How often values of a step were seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The least value of the step.
+    pub lo_ns: u64,
+    pub count: u64,
+}
+
+/// A folder that cannot be read as one of runs put together.
+#[derive(Debug, Error)]
+pub enum MergedError {
+    /// It has no document.
+    #[error("{} is half-written: {MERGED_FILE} is missing; remove it and merge again", .0.display())]
+    HalfWritten(PathBuf),
+    /// The document has another schema, or another version of it.
+    #[error(
+        "{} has the schema '{found}', and this program reads '{MERGED_SCHEMA}'; use the version of Hourglass that wrote it",
+        .path.display()
+    )]
+    Version {
+        path: PathBuf,
+        /// The schema named in it.
+        found: String,
+    },
+    /// The document is not JSON, or not one that this program writes.
+    #[error("{} is damaged: {reason}; merge again", .path.display())]
+    Damaged {
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    #[error("{} cannot be read: {source}", .path.display())]
+    Io { path: PathBuf, source: io::Error },
+    /// The histograms cannot be read.
+    #[error(transparent)]
+    Table(#[from] TraceError),
+}
+
+/// A folder that is being written. Dropped unfinished, it is removed.
+#[derive(Debug)]
+pub struct NewMergedFolder {
+    path: PathBuf,
+    partial: PartialFile,
+    finished: bool,
+}
+
+impl NewMergedFolder {
+    /// Makes the folder.
+    ///
+    /// # Errors
+    /// See [`CreateError`]; nothing is left behind.
+    pub fn create(path: impl Into<PathBuf>) -> Result<NewMergedFolder, CreateError> {
+        let path = path.into();
+        fs::create_dir(&path).map_err(|error| refused(&path, error))?;
+        match PartialFile::create(&path, HISTOGRAM_FILE) {
+            Ok(partial) => Ok(NewMergedFolder { path, partial, finished: false }),
+            Err(source) => {
+                // It is empty and ours; failing to remove it is the lesser of the two errors.
+                let _ = fs::remove_dir(&path);
+                Err(refused(&path.join(HISTOGRAM_FILE), source))
+            }
+        }
+    }
+
+    /// Starts the histograms.
+    ///
+    /// # Errors
+    /// The file refuses.
+    pub fn histograms(&self) -> Result<HistogramWriter<'_>, WriteError> {
+        let table = TableWriter::start(&self.partial, &LAYOUT, Buffer::default())?;
+        Ok(HistogramWriter { table })
+    }
+
+    /// Writes the document, which completes the folder. The histograms have been finished before.
+    ///
+    /// # Errors
+    /// The file refuses.
+    pub fn finish(mut self, document: &MergedDocument) -> Result<(), WriteError> {
+        let path = self.path.join(MERGED_FILE);
+        let failed = |error: io::Error| WriteError::file(&path, error);
+        let partial = PartialFile::create(&self.path, MERGED_FILE).map_err(failed)?;
+        let mut file = BufWriter::new(partial.file());
+        let written = serde_json::to_writer(&mut file, document).map_err(io::Error::from);
+        written.and_then(|()| file.write_all(b"\n")).and_then(|()| file.flush()).map_err(failed)?;
+        drop(file);
+        partial.commit().map_err(failed)?;
+        self.finished = true;
+        if let Some(parent) = self.path.parent() {
+            // A parent that may be written but not read is no failure.
+            let _ = sync_folder(parent);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for NewMergedFolder {
+    fn drop(&mut self) {
+        if self.finished {
+            return;
+        }
+        // A drop cannot report an error; a reader recognises remaining files as half-written.
+        self.partial.discard();
+        let _ = fs::remove_file(self.path.join(HISTOGRAM_FILE));
+        let _ = fs::remove_dir(&self.path);
+    }
+}
+
+/// Writes the histograms, one series after the other in their order.
+pub struct HistogramWriter<'a> {
+    table: TableWriter<'a, Buffer>,
+}
+
+impl HistogramWriter<'_> {
+    /// Appends a step of a series.
+    ///
+    /// # Errors
+    /// The thread or the count is one that the format cannot hold; or the file refuses.
+    pub fn write(&mut self, series: &SeriesName, step: Step) -> Result<(), WriteError> {
+        self.table.write(&(series.clone(), step))
+    }
+
+    /// Completes the file; returns its rows.
+    ///
+    /// # Errors
+    /// The file refuses.
+    pub fn finish(self) -> Result<u64, WriteError> {
+        self.table.finish()
+    }
+}
+
+/// What all rows of a series have in common.
+#[derive(Clone, Debug)]
+pub struct SeriesName {
+    run: ByteArray,
+    node: ByteArray,
+    thread: u32,
+    metric: ByteArray,
+    cause: ByteArray,
+}
+
+impl SeriesName {
+    /// Of a series of a run.
+    #[must_use]
+    pub fn of(run: &MergedRun, series: &MergedSeries) -> SeriesName {
+        SeriesName {
+            run: run.run.as_str().into(),
+            node: run.node.as_str().into(),
+            thread: series.thread,
+            metric: series.metric.name().into(),
+            cause: series.cause.map_or("", |cause| cause.name()).into(),
+        }
+    }
+}
+
+/// The rows of a row group, column by column.
+#[derive(Default)]
+struct Buffer {
+    run: Vec<ByteArray>,
+    node: Vec<ByteArray>,
+    thread: Vec<i32>,
+    metric: Vec<ByteArray>,
+    cause: Vec<ByteArray>,
+    lo_ns: Vec<i64>,
+    hi_ns: Vec<i64>,
+    count: Vec<i64>,
+}
+
+/// A number that the format can hold.
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+impl EncodeRows for Buffer {
+    type Row = (SeriesName, Step);
+
+    fn push(&mut self, (series, step): &Self::Row) -> Result<(), RowFault> {
+        let thread = i32::try_from(series.thread).map_err(|_| RowFault::Thread)?;
+        let (low, high) = step_of(step.lo_ns);
+        self.run.push(series.run.clone());
+        self.node.push(series.node.clone());
+        self.thread.push(thread);
+        self.metric.push(series.metric.clone());
+        self.cause.push(series.cause.clone());
+        self.lo_ns.push(signed(low));
+        self.hi_ns.push(signed(high));
+        self.count.push(signed(step.count));
+        Ok(())
+    }
+
+    fn len(&self) -> usize {
+        self.thread.len()
+    }
+
+    fn write(&self, group: &mut RowGroup<'_, '_>) -> Result<(), ParquetError> {
+        write_column::<ByteArrayType>(group, &self.run)?;
+        write_column::<ByteArrayType>(group, &self.node)?;
+        write_column::<Int32Type>(group, &self.thread)?;
+        write_column::<ByteArrayType>(group, &self.metric)?;
+        write_column::<ByteArrayType>(group, &self.cause)?;
+        write_column::<Int64Type>(group, &self.lo_ns)?;
+        write_column::<Int64Type>(group, &self.hi_ns)?;
+        write_column::<Int64Type>(group, &self.count)
+    }
+
+    fn clear(&mut self) {
+        self.run.clear();
+        self.node.clear();
+        self.thread.clear();
+        self.metric.clear();
+        self.cause.clear();
+        self.lo_ns.clear();
+        self.hi_ns.clear();
+        self.count.clear();
+    }
+}
+
+/// A complete folder, open for reading.
+#[derive(Debug)]
+pub struct MergedFolder {
+    path: PathBuf,
+    document: MergedDocument,
+    table: TableReader,
+}
+
+impl MergedFolder {
+    /// Whether `path` is such a folder, or one that is half-written.
+    #[must_use]
+    pub fn is_at(path: &Path) -> bool {
+        let histogram = path.join(HISTOGRAM_FILE);
+        path.join(MERGED_FILE).exists()
+            || histogram.exists()
+            || partial_path(path, HISTOGRAM_FILE).exists()
+    }
+
+    /// Opens it: reads the document, and checks that the histograms have as many rows.
+    ///
+    /// # Errors
+    /// See [`MergedError`].
+    pub fn open(path: &Path) -> Result<MergedFolder, MergedError> {
+        let document = read_document(path)?;
+        let table = TableReader::open(path.join(HISTOGRAM_FILE), &READ)?;
+        let rows = { document.runs.iter() }
+            .flat_map(|run| &run.series)
+            .fold(0, |sum: u64, series| sum.saturating_add(series.rows));
+        if rows != table.rows() || rows != document.rows {
+            return Err(MergedError::Damaged {
+                path: table.path().to_path_buf(),
+                reason: format!("it has {} rows, and {MERGED_FILE} {rows}", table.rows()),
+            });
+        }
+        Ok(MergedFolder { path: path.to_path_buf(), document, table })
+    }
+
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    #[must_use]
+    pub fn document(&self) -> &MergedDocument {
+        &self.document
+    }
+
+    /// Its runs, which are then no longer in the document.
+    pub fn take_runs(&mut self) -> Vec<MergedRun> {
+        std::mem::take(&mut self.document.runs)
+    }
+
+    /// The steps of all series, in the order of the document.
+    ///
+    /// # Errors
+    /// The file cannot be opened any more.
+    pub fn steps(&self) -> Result<Steps, MergedError> {
+        let columns = Columns {
+            lo_ns: ColumnBuffer::new(&self.table, LO_NS)?,
+            count: ColumnBuffer::new(&self.table, COUNT)?,
+        };
+        Ok(Steps { rows: Rows::new(&self.table, columns)?, path: self.table.path().to_path_buf() })
+    }
+}
+
+fn read_document(folder: &Path) -> Result<MergedDocument, MergedError> {
+    let path = folder.join(MERGED_FILE);
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(MergedError::HalfWritten(folder.to_path_buf()));
+        }
+        Err(source) => return Err(MergedError::Io { path, source }),
+    };
+    let read: Result<MergedDocument, _> = serde_json::from_reader(BufReader::new(file));
+    match read {
+        Ok(document) if document.schema == MERGED_SCHEMA => Ok(document),
+        Ok(document) => Err(MergedError::Version { path, found: document.schema }),
+        Err(error) => {
+            // Another version may lack any key but this one.
+            let text = fs::read(&path).unwrap_or_default();
+            let value: Value = serde_json::from_slice(&text).unwrap_or_default();
+            match value.get("schema").and_then(Value::as_str) {
+                Some(found) if found != MERGED_SCHEMA => {
+                    Err(MergedError::Version { path, found: found.to_owned() })
+                }
+                _ => Err(MergedError::Damaged { path, reason: error.to_string() }),
+            }
+        }
+    }
+}
+
+/// The steps of a folder, decoded as they are asked for.
+pub struct Steps {
+    rows: Rows<Columns>,
+    path: PathBuf,
+}
+
+impl Steps {
+    /// Hands on the steps of the next series. Their counts add up to what the document says.
+    ///
+    /// # Errors
+    /// The file is damaged; or what `each` says.
+    pub fn series<E: From<MergedError>>(
+        &mut self,
+        series: &MergedSeries,
+        mut each: impl FnMut(Step) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (mut count, mut last) = (0_u64, None);
+        for _ in 0..series.rows {
+            let row = self.rows.next().ok_or_else(|| self.damaged("it ends early"))?;
+            let (lo_ns, seen) = row.map_err(MergedError::from)?;
+            let number = |number: i64| u64::try_from(number).ok();
+            let step = number(lo_ns).zip(number(seen)).map(|(lo_ns, count)| Step { lo_ns, count });
+            let step = step.filter(|step| step_of(step.lo_ns).0 == step.lo_ns && step.count > 0);
+            let step = step.filter(|step| last.is_none_or(|last| last < step.lo_ns));
+            let step = step.ok_or_else(|| self.damaged("a row is no step"))?;
+            last = Some(step.lo_ns);
+            count = count.saturating_add(step.count);
+            each(step)?;
+        }
+        if count != series.count {
+            return Err(self.damaged("its counts are not those of the document").into());
+        }
+        Ok(())
+    }
+
+    fn damaged(&self, reason: &str) -> MergedError {
+        MergedError::Damaged { path: self.path.clone(), reason: reason.to_owned() }
+    }
+}
+
+/// One decoder for each column.
+struct Columns {
+    lo_ns: ColumnBuffer<Int64Type>,
+    count: ColumnBuffer<Int64Type>,
+}
+
+impl DecodeRows for Columns {
+    type Row = (i64, i64);
+
+    fn columns(&mut self) -> Vec<&mut dyn DecodeColumn> {
+        vec![&mut self.lo_ns, &mut self.count]
+    }
+
+    fn assemble(&mut self, rows: usize, batch: &mut Vec<(i64, i64)>) -> Result<(), RowFault> {
+        let pairs = self.lo_ns.values.iter().zip(&self.count.values);
+        batch.extend(pairs.take(rows).map(|(lo_ns, count)| (*lo_ns, *count)));
+        Ok(())
+    }
+}
