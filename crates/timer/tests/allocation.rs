@@ -10,7 +10,8 @@ use hourglass_sys::allocation::{CountingAllocator, thread_counts};
 use hourglass_time::{Instant, Sim, Span};
 use hourglass_timer::Sleeper;
 use hourglass_timer::engine::{self, ClockBase, ClockSetPolicy, Engine, SimTimes, TimerId};
-use hourglass_timer::event::SimEventConfig;
+use hourglass_timer::event::native::SleepEvent;
+use hourglass_timer::event::{EventDevice, SimEventConfig};
 use hourglass_timer::periodic::{OverrunPolicy, Parameters, PeriodicLoop, RunningJob, Snapshot};
 use hourglass_timer::queue::{Handle, Heap, PriorityStructure, Queue, RedBlackTree, TimeoutWheel};
 use hourglass_timer::sleep::{SleepPolicy, SleeperSettings};
@@ -173,7 +174,8 @@ fn engines_never_allocate() {
 #[test]
 #[cfg(target_os = "linux")]
 fn an_engine_of_this_machine_never_allocates() {
-    let mut engine = Engine::native(engine::EngineConfig::DEFAULT).unwrap();
+    let device = EventDevice::new(SleepEvent::new()).unwrap();
+    let mut engine = Engine::native(engine::EngineConfig::DEFAULT, device).unwrap();
     run(&mut engine, 200, |dice| dice.magnitude(20));
 }
 

@@ -31,12 +31,12 @@ pub enum TimerError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
-    /// No registered device serves this engine, or every one failed.
-    #[error("no clock event device is left for this engine: register one for it")]
+    /// The engine's device failed, or was found broken.
+    #[error("no clock event device is left for this engine: make another engine")]
     NoDevice,
     /// The device cannot tick like this.
     #[error(transparent)]
-    Mode(#[from] ModeError),
+    Mode(ModeError),
     /// The device refused.
     #[error(transparent)]
     Device(#[from] DeviceError),
@@ -46,4 +46,13 @@ pub enum EngineError {
     /// The timers refused.
     #[error(transparent)]
     Timers(#[from] TimerError),
+}
+
+impl From<ModeError> for EngineError {
+    fn from(error: ModeError) -> EngineError {
+        match error {
+            ModeError::Device(error) => EngineError::Device(error),
+            other => EngineError::Mode(other),
+        }
+    }
 }

@@ -53,7 +53,7 @@ pub enum DeviceWaitEnd {
 ///   is programmed, and once for each time that it is programmed;
 /// - forget what it was programmed for when it is programmed again;
 /// - keep a kick that comes before the wait, and let it end that wait (see [`super::Kicker`]);
-/// - neither allocate nor take a lock in `set_next_event`, `wait`, `start_event` and `end_event`;
+/// - neither allocate nor take a lock in `set_next_event` and `wait`;
 /// - in `wait`, give the processor away unless its documentation says otherwise, and come back
 ///   from it only for a reason that [`DeviceWaitEnd`] has.
 ///
@@ -98,27 +98,4 @@ pub trait ClockEvent: Send {
 
     /// A handle that ends waits of this device.
     fn kick(&self) -> Kick;
-
-    /// Prepares for a suspension of the machine. What is programmed and the mode are restored by
-    /// the caller.
-    ///
-    /// # Errors
-    /// What the operating system answers.
-    fn suspend(&mut self) -> Result<(), DeviceError> {
-        self.set_mode(Mode::Shutdown)
-    }
-
-    /// The machine is back. Followed by [`ClockEvent::set_mode`].
-    ///
-    /// # Errors
-    /// What the operating system answers.
-    fn resume(&mut self) -> Result<(), DeviceError> {
-        Ok(())
-    }
-
-    /// Runs before an event's handler.
-    fn start_event(&mut self) {}
-
-    /// Runs after an event's handler, also if that panics.
-    fn end_event(&mut self) {}
 }

@@ -44,10 +44,10 @@ fn setting_the_clock_moves_no_timer_and_tells_the_device_once() {
     assert_eq!(programmed(&engine), 1);
     times.step_realtime(Span::from_secs(3));
     // The set ends the wait.
-    assert_eq!(engine.wait(None).unwrap().reason, DeviceWaitEnd::Kicked);
+    assert_eq!(engine.wait(None).unwrap(), DeviceWaitEnd::Kicked);
     assert_eq!(engine.expire(10, |_, _| ()), 0);
-    let served = engine.wait(None).unwrap();
-    assert_eq!((served.reason, now_ns(&times)), (EVENT, 7 * SECOND));
+    let woken = engine.wait(None).unwrap();
+    assert_eq!((woken, now_ns(&times)), (EVENT, 7 * SECOND));
     assert_eq!(programmed(&engine), 2);
     assert_eq!(expired(&mut engine), [0]);
     for (i, id) in ids.iter().enumerate().skip(1) {
@@ -59,7 +59,7 @@ fn setting_the_clock_moves_no_timer_and_tells_the_device_once() {
     assert_eq!(expired(&mut engine), (1..=100).collect::<Vec<u32>>());
     // Set back: the others wait longer.
     times.step_realtime(Span::from_secs(-50));
-    assert_eq!(engine.wait(None).unwrap().reason, DeviceWaitEnd::Kicked);
+    assert_eq!(engine.wait(None).unwrap(), DeviceWaitEnd::Kicked);
     engine.wait(None).unwrap();
     assert_eq!((expired(&mut engine), now_ns(&times)), (vec![101], 58 * SECOND));
 }
@@ -81,11 +81,11 @@ fn a_timer_is_notified_that_its_clock_was_set() {
     armed(&mut engine, ClockBase::Realtime, 8, 8 * HOUR);
     engine.wait(Some(1)).unwrap();
     times.suspend(Span::from_secs(1));
-    assert_eq!(engine.wait(None).unwrap().reason, DeviceWaitEnd::Kicked);
+    assert_eq!(engine.wait(None).unwrap(), DeviceWaitEnd::Kicked);
     assert_eq!(engine.expire(10, |_, _| ()), 0);
 
     times.step_realtime(Span::from_secs(-1));
-    assert_eq!(engine.wait(None).unwrap().reason, EVENT);
+    assert_eq!(engine.wait(None).unwrap(), EVENT);
     let mut fired = Vec::new();
     engine.expire(10, |timers, f| {
         fired.push((f.id, f.cause, f.expiry_ns, f.latest_ns, f.late_ns()));
@@ -113,7 +113,7 @@ fn after_a_suspension_boottime_expires_and_monotonic_waits() {
     armed(&mut engine, ClockBase::Boottime, 2, 60 * SECOND);
     engine.wait(Some(SECOND as u64)).unwrap();
     times.suspend(Span::from_secs(600));
-    assert_eq!(engine.wait(None).unwrap().reason, EVENT);
+    assert_eq!(engine.wait(None).unwrap(), EVENT);
     assert_eq!((expired(&mut engine), now_ns(&times)), (vec![2], SECOND));
     assert_eq!(run(&mut engine, &times, 20 * SECOND), [(10 * SECOND, 1)]);
 }
@@ -141,7 +141,7 @@ fn bad_input_is_refused_with_one_line() {
     timers.arm(timer, i64::MAX, u64::MAX).unwrap();
     timers.arm_timeout(timeout, &now, i64::MAX).unwrap();
     assert_eq!(timers.earliest(&now), Some(i64::MAX as u64));
-    assert_eq!(engine.wait(Some(HOUR as u64)).unwrap().reason, DeviceWaitEnd::Limit);
+    assert_eq!(engine.wait(Some(HOUR as u64)).unwrap(), DeviceWaitEnd::Limit);
     let timers = engine.timers();
     assert_eq!((timers.remove(timer), timers.remove(timeout)), (Ok(1), Ok(2)));
     for id in [timer, timeout] {
@@ -173,15 +173,13 @@ impl Times for Scarce {
 /// An engine in high resolution with a tick of 10 ms.
 fn scarce(failures: u64) -> (Engine<u32>, SimTimes) {
     let times = SimTimes::new(&Arc::new(SimSource::default()));
-    let (registry, number) = (Arc::new(Registry::new()), event::EngineId(0));
     let device = SimEvent::new(times.source(), SimEventConfig::exact());
-    let id = registry.register_for(number, EventDevice::new(device).unwrap()).unwrap();
-    registry.set_health(id, true).unwrap();
+    let device = EventDevice::new(device).unwrap();
     let settings = EngineConfig { tick: Period::from_hertz(100).unwrap(), ..EngineConfig::DEFAULT };
     let clocks = Scarce(times.clone(), failures);
-    let mut engine = Engine::new(settings, &registry, number, clocks).unwrap();
-    engine.high_res().source_valid();
-    engine.wait(Some(0)).unwrap();
+    let mut engine = Engine::new(settings, device, clocks).unwrap();
+    engine.source_valid();
+    engine.validate().unwrap();
     (engine, times)
 }
 
@@ -189,16 +187,18 @@ fn scarce(failures: u64) -> (Engine<u32>, SimTimes) {
 #[test]
 fn an_engine_goes_on_while_its_clocks_cannot_be_watched() {
     let (mut engine, times) = scarce(3);
-    armed(&mut engine, ClockBase::Monotonic, 1, 15 * MS);
+    let begin = now_ns(&times);
+    armed(&mut engine, ClockBase::Monotonic, 1, begin + 15 * MS);
     armed(&mut engine, ClockBase::Realtime, 2, HOUR);
-    let woken = engine.wait(None).unwrap().reason;
-    assert_eq!((woken, now_ns(&times)), (DeviceWaitEnd::Kicked, 10 * MS));
+    let woken = engine.wait(None).unwrap();
+    assert_eq!((woken, now_ns(&times)), (DeviceWaitEnd::Kicked, begin + 10 * MS));
     assert_eq!(engine.statistics().watch_failures, 1);
     // A limit of the caller's is one still.
-    let woken = engine.wait(Some(12 * MS as u64)).unwrap().reason;
-    assert_eq!((woken, now_ns(&times)), (DeviceWaitEnd::Limit, 12 * MS));
+    let limit = begin + 12 * MS;
+    let woken = engine.wait(Some(limit as u64)).unwrap();
+    assert_eq!((woken, now_ns(&times)), (DeviceWaitEnd::Limit, limit));
     // Nothing of others is late. It is tried once a tick, not in each wait.
-    assert_eq!(run(&mut engine, &times, 16 * MS), [(15 * MS, 1)]);
+    assert_eq!(run(&mut engine, &times, begin + 16 * MS), [(begin + 15 * MS, 1)]);
     assert_eq!(engine.statistics().watch_failures, 2);
     // Set while unwatched: seen in the next poll.
     times.set_realtime(HOUR);
@@ -222,13 +222,14 @@ fn an_engine_goes_on_while_its_clocks_cannot_be_watched() {
 #[test]
 fn a_clock_set_without_a_watcher_is_seen_within_a_tick() {
     let (mut engine, times) = scarce(u64::MAX);
+    let begin = now_ns(&times);
     armed(&mut engine, ClockBase::Realtime, 1, HOUR);
     engine.wait(None).unwrap();
     assert!(expired(&mut engine).is_empty());
     times.set_realtime(HOUR - 15 * MS);
-    assert_eq!(run(&mut engine, &times, 40 * MS), [(25 * MS, 1)]);
+    assert_eq!(run(&mut engine, &times, begin + 40 * MS), [(begin + 25 * MS, 1)]);
     // Nothing on those clocks is armed: no wake-up for them.
     let failures = engine.statistics().watch_failures;
-    assert_eq!(engine.wait(Some(SECOND as u64)).unwrap().reason, DeviceWaitEnd::Limit);
+    assert_eq!(engine.wait(Some(SECOND as u64)).unwrap(), DeviceWaitEnd::Limit);
     assert_eq!((now_ns(&times), engine.statistics().watch_failures), (SECOND, failures));
 }

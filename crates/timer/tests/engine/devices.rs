@@ -1,70 +1,41 @@
-//! Devices that come and go, fail, and move from thread to thread.
+//! Devices: fit, late, broken, failing; and those that move from thread to thread.
 
 use super::*;
 
-fn device(times: &SimTimes, name: &'static str, rating: u16) -> EventDevice {
-    let config = SimEventConfig { name, rating, ..SimEventConfig::exact() };
-    EventDevice::new(SimEvent::new(times.source(), config)).unwrap()
-}
-
-const NUMBER: event::EngineId = event::EngineId(3);
-
-/// An engine on a registry of the test's, with a good clock source.
-fn registered(
-    times: &SimTimes,
-    devices: impl IntoIterator<Item = EventDevice>,
-) -> (Engine<u32>, Arc<Registry>, Vec<event::DeviceId>) {
-    let registry = Arc::new(Registry::new());
-    let ids = devices.into_iter().map(|d| registry.register_for(NUMBER, d).unwrap()).collect();
-    let engine = Engine::new(EngineConfig::DEFAULT, &registry, NUMBER, times.clone()).unwrap();
-    engine.high_res().source_valid();
-    (engine, registry, ids)
-}
-
-fn name(engine: &Engine<u32>) -> &'static str {
-    engine.device().unwrap().facts().name
-}
-
-/// Section 6.2 there: devices come and go while engines run.
-#[test]
-fn a_lost_device_is_replaced_and_no_timer_is_lost() {
+/// A simulated machine: its clocks, and a device.
+fn device(config: SimEventConfig) -> (SimTimes, EventDevice) {
     let times = SimTimes::new(&Arc::new(SimSource::default()));
-    let devices = [device(&times, "sim_best", 400), device(&times, "sim_spare", 100)];
-    let (mut engine, registry, ids) = registered(&times, devices);
-    registry.set_health(ids[0], true).unwrap();
-    let tick = Period::from_hertz(100).unwrap();
-    engine.set_period(Service::Tick, Some(tick)).unwrap();
-    armed(&mut engine, ClockBase::Monotonic, 1, 15 * MS);
-    armed(&mut engine, ClockBase::Realtime, 2, 35 * MS);
-    armed(&mut engine, ClockBase::Monotonic, 3, 55 * MS);
-    assert_eq!(run(&mut engine, &times, 20 * MS), [(15 * MS, 1)]);
-    assert_eq!((name(&engine), engine.resolution()), ("sim_best", Resolution::High));
-    // The spare was never tried: the engine is bound to its tick now, which is 10 ms.
-    assert!(registry.remove(ids[0]).unwrap().is_none());
-    assert_eq!(run(&mut engine, &times, 50 * MS), [(40 * MS, 2)]);
-    assert_eq!((name(&engine), engine.resolution()), ("sim_spare", Resolution::TickBound));
-    registry.set_health(ids[1], true).unwrap();
-    assert_eq!(run(&mut engine, &times, 60 * MS), [(55 * MS, 3)]);
-    assert_eq!(engine.resolution(), Resolution::High);
-    // A better one comes.
-    let better = registry.register_for(NUMBER, device(&times, "sim_new", 300)).unwrap();
-    registry.set_health(better, true).unwrap();
-    run(&mut engine, &times, 70 * MS);
-    assert_eq!((name(&engine), engine.statistics().device_changes), ("sim_new", 2));
-    // None is left: a typed error, until there is one again. The timers are still there.
-    registry.set_health(better, false).unwrap();
-    assert!(registry.remove(ids[1]).unwrap().is_some());
-    armed(&mut engine, ClockBase::Monotonic, 4, 100 * MS);
-    assert_eq!(engine.wait(None), Err(EngineError::NoDevice));
-    assert!(engine.device().is_none());
-    registry.register_for(NUMBER, device(&times, "sim_last", 1)).unwrap();
-    assert_eq!(run(&mut engine, &times, 101 * MS), [(100 * MS, 4)]);
-    // Its services went along: ticks at 10 ms.
-    let due = engine.wait(None).unwrap().services;
-    assert!(due.times(Service::Tick) > 0 && now_ns(&times) == 110 * MS);
-    drop(engine);
-    let claimable = registry.distribution(NUMBER).own.map(|id| registry.claim(id).is_ok());
-    assert_eq!(claimable, Some(true), "the device was not given back");
+    let device = EventDevice::new(SimEvent::new(times.source(), config)).unwrap();
+    (times, device)
+}
+
+/// An engine whose device was not tried out, with a good clock source.
+fn untried(config: SimEventConfig) -> (Engine<u32>, SimTimes) {
+    let (times, device) = device(config);
+    let mut engine = Engine::new(EngineConfig::DEFAULT, device, times.clone()).unwrap();
+    engine.source_valid();
+    (engine, times)
+}
+
+/// Section 8 there: both layers, in whatever order they announce; losing either falls back.
+#[test]
+fn high_resolution_takes_a_validated_device_and_a_validated_source() {
+    for source_first in [true, false] {
+        let (times, device) = device(SimEventConfig::exact());
+        let mut engine = Engine::<u32>::new(EngineConfig::DEFAULT, device, times).unwrap();
+        if source_first {
+            engine.source_valid();
+        }
+        assert_eq!(engine.resolution(), Resolution::TickBound);
+        engine.validate().unwrap();
+        if !source_first {
+            assert_eq!(engine.resolution(), Resolution::TickBound);
+            engine.source_valid();
+        }
+        assert_eq!(engine.resolution(), Resolution::High);
+        engine.source_lost();
+        assert_eq!(engine.resolution(), Resolution::TickBound);
+    }
 }
 
 /// A device that fails in its third wait.
@@ -95,69 +66,59 @@ impl ClockEvent for Failing {
     }
 }
 
+/// Its failure is reported, then that there is no device; the timers are still there.
 #[test]
-fn a_device_that_fails_is_replaced() {
+fn a_device_that_fails_serves_no_more() {
     let times = SimTimes::new(&Arc::new(SimSource::default()));
     let failing = Failing(SimEvent::new(times.source(), SimEventConfig::exact()), 0);
     let failing = EventDevice::new(failing).unwrap();
-    let (mut engine, registry, ids) = registered(&times, [failing, device(&times, "sim", 1)]);
-    ids.iter().for_each(|id| registry.set_health(*id, true).unwrap());
-    for i in 1..=5 {
-        armed(&mut engine, ClockBase::Monotonic, i, i64::from(i) * MS);
-    }
-    let seen = run(&mut engine, &times, 5 * MS);
-    assert_eq!(seen, (1..=5).map(|i| (i64::from(i) * MS, i)).collect::<Vec<_>>());
-    assert_eq!((name(&engine), engine.statistics().device_changes), ("sim", 1));
-    // Alone, its failure is reported.
-    let times = SimTimes::new(&Arc::new(SimSource::default()));
-    let failing = Failing(SimEvent::new(times.source(), SimEventConfig::exact()), 1);
-    let (mut engine, ..) = registered(&times, [EventDevice::new(failing).unwrap()]);
-    let error = loop {
-        if let Err(error) = engine.wait(Some(9)) {
-            break error;
-        }
-    };
-    assert_eq!(error, EngineError::Device(DeviceError::Os { device: "failing", errno: 5 }));
+    let mut engine = Engine::new(EngineConfig::DEFAULT, failing, times.clone()).unwrap();
+    let timer = armed(&mut engine, ClockBase::Monotonic, 1, HOUR);
+    engine.wait(Some(1)).unwrap();
+    engine.wait(Some(2)).unwrap();
+    let failed = DeviceError::Os { device: "failing", errno: 5 };
+    assert_eq!(engine.wait(Some(3)), Err(EngineError::Device(failed)));
     assert_eq!(engine.wait(Some(9)), Err(EngineError::NoDevice));
+    assert!(engine.device().is_none());
+    assert_eq!((engine.expire(1, |_, _| ()), engine.next_wake_ns()), (0, u64::MAX));
+    assert_eq!(engine.timers().expiry_ns(timer), Ok(Some(HOUR)));
+    // Misuse is not the device's failure.
+    let (mut engine, _) = exact();
+    let never = EngineError::Device(DeviceError::NeverEnds("sim"));
+    assert_eq!([engine.wait(None), engine.wait(None)], [Err(never.clone()), Err(never)]);
 }
 
-/// Kicks reach whatever device the engine has, and handles outlive devices and engines.
+/// Handles outlive devices and engines.
 #[test]
-fn kicks_follow_the_engine_from_device_to_device() {
-    let times = SimTimes::new(&Arc::new(SimSource::default()));
-    let devices = [device(&times, "sim_best", 400), device(&times, "sim_spare", 100)];
-    let (mut engine, registry, ids) = registered(&times, devices);
+fn kicks_end_a_wait_each() {
+    let (mut engine, times) = exact();
     let kick = engine.kick();
     kick.kick();
-    assert_eq!(engine.wait(None).unwrap().reason, DeviceWaitEnd::Kicked);
-    registry.remove(ids[0]).unwrap();
-    assert_eq!(engine.wait(None).unwrap().reason, DeviceWaitEnd::Kicked);
+    assert_eq!(engine.wait(None).unwrap(), DeviceWaitEnd::Kicked);
+    // One while no thread has the device, too.
+    engine.detach();
     kick.kick();
-    assert_eq!(engine.wait(None).unwrap().reason, DeviceWaitEnd::Kicked);
-    let quiet = engine.wait(Some(5)).unwrap().reason;
-    assert_eq!((quiet, now_ns(&times)), (DeviceWaitEnd::Limit, 5));
+    assert_eq!(engine.wait(None).unwrap(), DeviceWaitEnd::Kicked);
+    assert_eq!((engine.wait(Some(5)).unwrap(), now_ns(&times)), (DeviceWaitEnd::Limit, 5));
     drop(engine);
     kick.kick();
 }
 
 #[test]
-fn an_engine_without_a_device_says_so() {
-    let times = SimTimes::new(&Arc::new(SimSource::default()));
-    let registry = Arc::new(Registry::new());
-    let none = Engine::<u32>::new(EngineConfig::DEFAULT, &registry, NUMBER, times.clone());
-    assert_eq!(none.unwrap_err(), EngineError::NoDevice);
-    // A tick that it cannot give: refused, and the registry has the device still.
-    let config = SimEventConfig::mc146818();
-    let device = EventDevice::new(SimEvent::new(times.source(), config)).unwrap();
-    let id = registry.register(device).unwrap();
-    let tick = Period::new(1_000, 1).unwrap();
-    let fast = EngineConfig { tick, ..EngineConfig::DEFAULT };
-    let refused = Engine::<u32>::new(fast, &registry, NUMBER, times.clone()).unwrap_err();
+fn an_engine_that_cannot_be_says_so() {
+    // A tick that its device cannot give.
+    let (times, mc146818) = device(SimEventConfig::mc146818());
+    let fast = EngineConfig { tick: Period::new(1_000, 1).unwrap(), ..EngineConfig::DEFAULT };
+    let refused = Engine::<u32>::new(fast, mc146818, times).unwrap_err();
     assert!(matches!(refused, EngineError::Mode(_)), "{refused}");
-    assert!(registry.claim(id).is_ok());
+    let (times, exact) = device(SimEventConfig::exact());
     let coarse = EngineConfig { timeouts: Span::ZERO, ..EngineConfig::DEFAULT };
-    let refused = Engine::<u32>::new(coarse, &registry, NUMBER, times).unwrap_err();
+    let refused = Engine::<u32>::new(coarse, exact, times.clone()).unwrap_err();
     assert!(matches!(refused, EngineError::Timers(TimerError::Queue(QueueError::TooFine { .. }))));
+    // One that can neither tick nor be programmed.
+    let useless = SimEventConfig { one_shot: None, ..SimEventConfig::exact() };
+    let refused = Engine::<u32>::simulated(EngineConfig::DEFAULT, useless, &times).unwrap_err();
+    assert_eq!(refused, EngineError::NoDevice);
 }
 
 #[test]
@@ -165,24 +126,22 @@ fn an_engine_moves_to_another_thread() {
     let (mut engine, times) = exact();
     armed(&mut engine, ClockBase::Monotonic, 1, MS);
     engine.detach();
+    let clocks = times.clone();
     let mut engine = std::thread::spawn(move || {
-        assert_eq!(run(&mut engine, &times, 2 * MS), [(MS, 1)]);
+        assert_eq!(run(&mut engine, &clocks, 2 * MS), [(MS, 1)]);
         engine.detach();
         engine
     })
     .join()
     .unwrap();
-    assert_eq!(engine.wait(Some(0)).unwrap().reason, DeviceWaitEnd::Kicked);
+    armed(&mut engine, ClockBase::Monotonic, 2, 3 * MS);
+    assert_eq!(run(&mut engine, &times, 4 * MS), [(3 * MS, 2)]);
 }
 
-/// One whose first `events` go wrong like this, and a spare that is not tried.
-fn faulty(times: &SimTimes, kind: SimFaultKind, events: u64) -> (Engine<u32>, Arc<Registry>) {
+/// A device whose first `events` go wrong like this.
+fn faulty(kind: SimFaultKind, events: u64) -> SimEventConfig {
     let faults = (0..events).map(|event| SimFault { event, kind }).collect();
-    let config =
-        SimEventConfig { name: "sim_faulty", rating: 400, faults, ..SimEventConfig::exact() };
-    let faulty = EventDevice::new(SimEvent::new(times.source(), config)).unwrap();
-    let (engine, registry, _) = registered(times, [faulty, device(times, "sim_spare", 100)]);
-    (engine, registry)
+    SimEventConfig { faults, ..SimEventConfig::exact() }
 }
 
 const LATE: SimFaultKind = SimFaultKind::Late(Span::from_millis(2));
@@ -190,41 +149,41 @@ const LATE: SimFaultKind = SimFaultKind::Late(Span::from_millis(2));
 /// Section 8 there: without fit hardware "the system works as before". Late is not broken.
 #[test]
 fn a_late_device_stays_and_ticks() {
-    let times = SimTimes::new(&Arc::new(SimSource::default()));
-    let (mut engine, registry) = faulty(&times, LATE, 10_000);
+    let (mut engine, times) = untried(faulty(LATE, 10_000));
     // As often as one likes.
     for _ in 0..5 {
-        let late = engine.validate(&DevicePlan::DEFAULT).unwrap_err();
+        let late = engine.validate().unwrap_err();
         assert!(matches!(late, InvalidDevice::Late { .. }), "{late}");
     }
     engine.validate_device().unwrap();
-    assert_eq!(engine.high_res().why(), Err(LowResReason::DeviceUntried));
     let begin_ns = now_ns(&times);
     armed(&mut engine, ClockBase::Monotonic, 1, begin_ns + MS);
     let seen = run(&mut engine, &times, begin_ns + 30 * MS);
-    assert_eq!(seen.len(), 1);
-    assert_eq!((name(&engine), engine.resolution()), ("sim_faulty", Resolution::TickBound));
-    assert_eq!(engine.statistics().device_changes, 0);
-    // One that was valid until now is no longer trusted, but stays, too.
-    let own = registry.distribution(NUMBER).own.unwrap();
-    registry.set_health(own, true).unwrap();
-    engine.wait(Some(0)).unwrap();
+    assert_eq!((seen.len(), engine.resolution()), (1, Resolution::TickBound));
+}
+
+/// One that was valid until now is no longer trusted.
+#[test]
+fn a_device_that_becomes_late_falls_back_to_its_tick() {
+    let faults = (8..100).map(|event| SimFault { event, kind: LATE }).collect();
+    let (mut engine, times) = untried(SimEventConfig { faults, ..SimEventConfig::exact() });
+    engine.validate().unwrap();
     assert_eq!(engine.resolution(), Resolution::High);
-    engine.validate(&DevicePlan::DEFAULT).unwrap_err();
-    engine.wait(Some(0)).unwrap();
-    assert_eq!((name(&engine), engine.resolution()), ("sim_faulty", Resolution::TickBound));
+    engine.validate().unwrap_err();
+    assert_eq!(engine.resolution(), Resolution::TickBound);
+    let begin_ns = now_ns(&times);
+    armed(&mut engine, ClockBase::Monotonic, 1, begin_ns + MS);
+    assert_eq!(run(&mut engine, &times, begin_ns + 30 * MS).len(), 1);
 }
 
 /// Other threads were in its way: the same device is tried out again.
 #[test]
 fn a_device_that_was_late_is_tried_out_up_to_three_times() {
-    let per_trial = u64::from(DevicePlan::DEFAULT.events);
+    let per_trial = 8;
     for (late, expected) in [(2, Resolution::High), (3, Resolution::TickBound)] {
-        let times = SimTimes::new(&Arc::new(SimSource::default()));
-        let (mut engine, _registry) = faulty(&times, LATE, late * per_trial);
+        let (mut engine, _) = untried(faulty(LATE, late * per_trial));
         engine.validate_device().unwrap();
-        engine.wait(Some(0)).unwrap();
-        assert_eq!((name(&engine), engine.resolution()), ("sim_faulty", expected));
+        assert_eq!(engine.resolution(), expected);
     }
 }
 
@@ -232,28 +191,20 @@ fn a_device_that_was_late_is_tried_out_up_to_three_times() {
 fn a_broken_device_is_dropped() {
     let early = SimFaultKind::Early(Span::from_nanos(1));
     for kind in [early, SimFaultKind::Lost] {
-        let times = SimTimes::new(&Arc::new(SimSource::default()));
-        let (mut engine, _registry) = faulty(&times, kind, 1);
+        let (mut engine, _) = untried(faulty(kind, 1));
         assert!(engine.validate_device().unwrap_err().is_broken());
-        assert_eq!(engine.wait(Some(0)).unwrap().reason, DeviceWaitEnd::Kicked);
-        assert_eq!((name(&engine), engine.statistics().device_changes), ("sim_spare", 1));
-        engine.validate_device().unwrap();
-        engine.wait(Some(0)).unwrap();
-        assert_eq!((name(&engine), engine.resolution()), ("sim_spare", Resolution::High));
+        assert_eq!(engine.wait(Some(0)), Err(EngineError::NoDevice));
+        assert_eq!(engine.resolution(), Resolution::TickBound);
+        assert!(matches!(engine.validate(), Err(InvalidDevice::Device(_))));
     }
 }
 
 /// A device of the system serves an engine without being fit for high resolution.
 #[test]
 fn a_device_of_the_system_stays_when_it_is_tried_out() {
-    let times = SimTimes::new(&Arc::new(SimSource::default()));
-    let registry = Arc::new(Registry::new());
-    let shared = SimEvent::new(times.source(), SimEventConfig::i8254());
-    registry.register(EventDevice::new(shared).unwrap()).unwrap();
-    let mut engine =
-        Engine::<u32>::new(EngineConfig::DEFAULT, &registry, NUMBER, times.clone()).unwrap();
-    let refused = engine.validate(&DevicePlan::DEFAULT).unwrap_err();
-    assert_eq!(refused, InvalidDevice::Global("sim_i8254"));
-    engine.wait(Some(0)).unwrap();
-    assert_eq!((name(&engine), engine.resolution()), ("sim_i8254", Resolution::TickBound));
+    let (mut engine, times) = untried(SimEventConfig::i8254());
+    assert_eq!(engine.validate().unwrap_err(), InvalidDevice::Global("sim_i8254"));
+    armed(&mut engine, ClockBase::Monotonic, 1, MS);
+    assert_eq!(run(&mut engine, &times, 30 * MS).len(), 1);
+    assert_eq!(engine.resolution(), Resolution::TickBound);
 }

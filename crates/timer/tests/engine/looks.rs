@@ -2,52 +2,6 @@
 
 use super::*;
 
-/// Issue: "a callback that runs long delays others measurably and is reported, not hidden".
-#[test]
-fn a_long_callback_is_reported() {
-    let (mut engine, times) = exact();
-    let long = armed(&mut engine, ClockBase::Monotonic, 0, 10 * MS);
-    // In the same look, while it runs, just after it.
-    armed(&mut engine, ClockBase::Monotonic, 1, 10 * MS);
-    armed(&mut engine, ClockBase::Realtime, 2, 12 * MS);
-    armed(&mut engine, ClockBase::Monotonic, 3, 15 * MS);
-    let source = Arc::clone(times.source());
-    let mut order = Vec::new();
-    while order.len() < 4 {
-        engine.wait(None).unwrap();
-        engine.expire(10, |timers, fired| {
-            order.push(*timers.payload(fired.id).unwrap());
-            if fired.id == long {
-                source.advance(Span::from_millis(5));
-            }
-        });
-    }
-    assert_eq!(order, [0, 1, 2, 3]);
-    let seen = engine.statistics();
-    assert_eq!((seen.longest_callback, seen.longest_callback_ns), (Some(long), 5_000_000));
-    assert_eq!((seen.long_callbacks, seen.delayed), (1, 2));
-    assert_eq!((seen.worst_delay_ns, seen.worst_late_ns), (5_000_000, 5_000_000));
-    assert_eq!(seen.fired, 4);
-}
-
-/// A timer armed for the past is not the engine's lateness.
-#[test]
-fn lateness_counts_from_when_the_engine_could_have_known() {
-    let (mut engine, times) = exact();
-    assert_eq!(engine.wait(Some(SECOND as u64)).unwrap().reason, DeviceWaitEnd::Limit);
-    engine.expire(1, |_, _| ());
-    armed(&mut engine, ClockBase::Monotonic, 1, 5);
-    times.source().advance(Span::from_nanos(300));
-    assert_eq!(expired(&mut engine), [1]);
-    assert_eq!(engine.statistics().worst_late_ns, 300);
-    // Nor is one that its clock jumped over.
-    armed(&mut engine, ClockBase::Boottime, 2, HOUR);
-    times.source().advance(Span::from_secs(60));
-    times.suspend(Span::from_secs(7_200));
-    assert_eq!(expired(&mut engine), [2]);
-    assert_eq!(engine.statistics().worst_late_ns, 300);
-}
-
 #[test]
 fn a_look_is_bounded_and_the_rest_comes_at_once() {
     let (mut engine, times) = exact();
@@ -58,7 +12,7 @@ fn a_look_is_bounded_and_the_rest_comes_at_once() {
     let mut looks = 0;
     let mut names = Vec::new();
     while names.len() < 100 {
-        assert_eq!(engine.wait(None).unwrap().reason, EVENT);
+        assert_eq!(engine.wait(None).unwrap(), EVENT);
         let count = engine.expire(7, |timers, fired| {
             names.push(*timers.payload(fired.id).unwrap());
         });
@@ -109,7 +63,7 @@ fn what_is_handed_over_late_is_seen_before_the_wait() {
     assert_eq!(next_wake.ns(), 0);
     armed(&mut engine, ClockBase::Monotonic, 1, SECOND);
     let looks = AtomicU64::new(0);
-    let served = engine
+    let woken = engine
         .wait_with(None, |timers, now| {
             let look = looks.fetch_add(1, Ordering::Relaxed);
             // Published before each look: who comes later than this sees that a kick is needed.
@@ -123,7 +77,7 @@ fn what_is_handed_over_late_is_seen_before_the_wait() {
             look == 0
         })
         .unwrap();
-    assert_eq!((served.reason, now_ns(&times)), (EVENT, 5 * MS));
+    assert_eq!((woken, now_ns(&times)), (EVENT, 5 * MS));
     assert_eq!(looks.load(Ordering::Relaxed), 2);
     // Awake, it needs no kick; a limit is a wake-up, too.
     assert!(next_wake.ns() == 0 && !next_wake.needs_kick(1));
@@ -141,9 +95,9 @@ fn wait_in_a_storm(
     engine: &mut Engine<u32>,
     times: &SimTimes,
     limit_ns: Option<u64>,
-) -> (DeviceWaitEnd, event::DueServices) {
+) -> DeviceWaitEnd {
     let storm_ends_ns = now_ns(times) + SECOND;
-    let served = engine
+    engine
         .wait_with(limit_ns, |timers, now| {
             let id = timers.create(ClockBase::Monotonic, 99).unwrap();
             timers.arm(id, now.ns(ClockBase::Monotonic) + HOUR, 0).unwrap();
@@ -151,8 +105,7 @@ fn wait_in_a_storm(
             times.source().advance(Span::from_micros(1));
             now_ns(times) < storm_ends_ns
         })
-        .unwrap();
-    (served.reason, served.services)
+        .unwrap()
 }
 
 /// What is handed over again and again delays nothing that is due.
@@ -182,14 +135,9 @@ fn a_storm_of_what_is_handed_over_does_not_delay_what_is_due() {
         .unwrap();
     assert_eq!(expired(&mut engine), [3]);
     assert!(now_ns(&times) < 9 * MS);
-    // Nor the limit, nor a service.
-    let (woken, _) = wait_in_a_storm(&mut engine, &times, Some(20 * MS as u64));
+    // Nor the limit.
+    let woken = wait_in_a_storm(&mut engine, &times, Some(20 * MS as u64));
     assert_eq!((woken, now_ns(&times) / MS), (DeviceWaitEnd::Limit, 20));
-    engine.set_period(Service::Tick, Some(Period::from_hertz(100).unwrap())).unwrap();
-    let begin_ns = now_ns(&times);
-    let (_, due) = wait_in_a_storm(&mut engine, &times, None);
-    assert_eq!(due.times(Service::Tick), 1);
-    assert!(now_ns(&times) - begin_ns <= 10 * MS + 1_000);
 }
 
 /// Bound to its tick, a storm is interrupted at ticks only.

@@ -5,34 +5,29 @@ use std::time::Duration;
 
 use hourglass_timer::engine::OsTimes;
 use hourglass_timer::event::native::{BusyEvent, PosixTimerEvent, SleepEvent, TimerFdEvent};
-use hourglass_timer::event::validate_device;
 
 use super::*;
 
 /// A wait that a broken engine would never end, ns.
 const PATIENCE: u64 = 20_000 * MS as u64;
 
-fn devices() -> [Box<dyn ClockEvent>; 4] {
+fn devices() -> [EventDevice; 4] {
     [
-        Box::new(TimerFdEvent::new().unwrap()),
-        Box::new(SleepEvent::new()),
-        Box::new(PosixTimerEvent::new().unwrap()),
-        Box::new(BusyEvent::new()),
+        EventDevice::new(TimerFdEvent::new().unwrap()).unwrap(),
+        EventDevice::new(SleepEvent::new()).unwrap(),
+        EventDevice::new(PosixTimerEvent::new().unwrap()).unwrap(),
+        EventDevice::new(BusyEvent::new()).unwrap(),
     ]
 }
 
-/// An engine on one device, and whether that was found valid: a busy machine may fail it.
-fn on(device: Box<dyn ClockEvent>) -> Engine<u32> {
-    let registry = Arc::new(Registry::new());
-    let device = EventDevice::from_box(device).unwrap();
-    let id = registry.register_for(NUMBER, device).unwrap();
-    let engine = Engine::new(EngineConfig::DEFAULT, &registry, NUMBER, OsTimes::new()).unwrap();
-    engine.high_res().source_valid();
-    registry.set_health(id, true).unwrap();
+/// A precise engine: on a busy machine the device is tried out more often than that.
+fn on(device: EventDevice) -> Engine<u32> {
+    let mut engine = Engine::new(EngineConfig::DEFAULT, device, OsTimes::new()).unwrap();
+    engine.source_valid();
+    let tried: Vec<_> = (0..100).map(|_| engine.validate()).take_while(Result::is_err).collect();
+    assert_eq!(engine.resolution(), Resolution::High, "{:?}", tried.last());
     engine
 }
-
-const NUMBER: event::EngineId = event::EngineId(0);
 
 /// Waits until `count` have expired; each must find its own clock at its expiry or after it.
 fn run(engine: &mut Engine<u32>, count: usize) {
@@ -67,7 +62,7 @@ fn timers_of_this_machine_are_never_early() {
         run(&mut engine, 41);
         assert_eq!(engine.resolution(), Resolution::High);
         // And bound to its tick.
-        engine.high_res().source_lost("test");
+        engine.source_lost();
         let now = engine.now();
         for i in 0..8 {
             let base = ClockBase::ALL[i as usize % 4];
@@ -80,7 +75,8 @@ fn timers_of_this_machine_are_never_early() {
 
 #[test]
 fn an_engine_of_this_machine_is_kicked_from_another_thread() {
-    let mut engine: Engine<u32> = Engine::native(EngineConfig::DEFAULT).unwrap();
+    let sleep = EventDevice::new(SleepEvent::new()).unwrap();
+    let mut engine: Engine<u32> = Engine::native(EngineConfig::DEFAULT, sleep).unwrap();
     let (kick, next_wake) = (engine.kick(), engine.next_wake());
     let handed = Arc::new(AtomicU64::new(0));
     let hand = Arc::clone(&handed);
@@ -111,16 +107,14 @@ fn an_engine_of_this_machine_is_kicked_from_another_thread() {
 
 #[test]
 fn a_device_is_tried_out_by_its_engine() {
-    let mut device = EventDevice::new(SleepEvent::new()).unwrap();
-    device.attach().unwrap();
-    let alone = validate_device(&mut device, &DevicePlan::DEFAULT);
-    device.detach();
-    let mut engine: Engine<u32> = Engine::native(EngineConfig::DEFAULT).unwrap();
-    let by_engine = engine.validate(&DevicePlan::DEFAULT);
-    // A busy machine may fail either; if neither does, the engine is precise.
-    if alone.is_ok() && by_engine.is_ok() {
-        engine.wait(Some(1)).unwrap();
-        assert_eq!(engine.high_res().why(), Ok(()));
-        assert_eq!(engine.resolution(), Resolution::High);
+    for device in devices() {
+        let name = device.facts().name;
+        let mut engine: Engine<u32> = Engine::native(EngineConfig::DEFAULT, device).unwrap();
+        // A busy machine may fail it; otherwise the engine is precise.
+        let expected = match engine.validate() {
+            Ok(_) => Resolution::High,
+            Err(_) => Resolution::TickBound,
+        };
+        assert_eq!(engine.resolution(), expected, "{name}");
     }
 }

@@ -273,8 +273,8 @@ impl World {
             0 => times.step_realtime(by),
             1 => times.step_realtime(-by),
             2 => times.suspend(by),
-            3 => self.engine.high_res().source_lost("the dice"),
-            4..=5 => self.engine.high_res().source_valid(),
+            3 => self.engine.source_lost(),
+            4..=5 => self.engine.source_valid(),
             _ => {}
         }
     }
@@ -284,7 +284,7 @@ impl World {
         let begin = self.twin.times.now();
         let limit_ns = begin.device_ns() + self.twin.dice.magnitude(46) as u64;
         let due_ns = self.twin.due_ns(&begin);
-        let woken = self.engine.wait(Some(limit_ns)).unwrap().reason;
+        let woken = self.engine.wait(Some(limit_ns)).unwrap();
         let now_ns = self.twin.times.now().device_ns();
         let tick_ns = match self.engine.resolution() {
             Resolution::High => 0,
@@ -311,7 +311,7 @@ impl World {
                 .with_sets(actual.sets())
         };
         let budget = 1 + self.twin.dice.below(12) as usize;
-        let looks = self.engine.statistics().looks;
+        let looks = self.engine.statistics().polls;
         let quiet = self.quiet;
         let twin = &mut self.twin;
         let count = self.engine.expire(budget, |timers, fired| {
@@ -334,7 +334,7 @@ impl World {
                 twin.act(timers);
             }
         });
-        let looked = self.engine.statistics().looks > looks;
+        let looked = self.engine.statistics().polls > looks;
         assert!(woken != EVENT || count > 0, "woken for nothing at {now_ns}");
         if looked {
             twin.sets = actual.sets();

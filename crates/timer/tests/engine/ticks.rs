@@ -39,7 +39,7 @@ fn an_idle_engine_is_not_woken() {
             tick_bound(&mut engine);
         }
         let before = (programmed(&engine), engine.statistics().wakes);
-        assert_eq!(engine.wait(Some(20 * HOUR as u64)).unwrap().reason, DeviceWaitEnd::Limit);
+        assert_eq!(engine.wait(Some(20 * HOUR as u64)).unwrap(), DeviceWaitEnd::Limit);
         assert_eq!(engine.next_wake_ns(), u64::MAX);
         assert_eq!(programmed(&engine), before.0);
         armed(&mut engine, ClockBase::Monotonic, 1, 21 * HOUR + 1);
@@ -70,7 +70,7 @@ fn bound_to_a_tick_timers_expire_at_ticks_only() {
     while seen < 40 {
         // Woken between ticks, nothing expires.
         let between = now_ns(&times) as u64 + 1_500_000;
-        let woken = engine.wait(Some(between)).unwrap().reason;
+        let woken = engine.wait(Some(between)).unwrap();
         let at = now_ns(&times);
         let count = engine.expire(100, |_, fired| {
             assert!(fired.expiry_ns <= at && at - fired.expiry_ns < 4 * MS, "{fired:?} at {at}");
@@ -94,9 +94,9 @@ fn the_resolution_changes_both_ways_with_timers_armed() {
         armed(&mut engine, ClockBase::ALL[i as usize % 4], i, i64::from(i) * 10 * MS + 1);
     }
     let mut seen = run(&mut engine, &times, 100 * MS + 5);
-    engine.high_res().source_lost("test");
+    engine.source_lost();
     seen.extend(run(&mut engine, &times, 200 * MS + 5));
-    engine.high_res().source_valid();
+    engine.source_valid();
     seen.extend(run(&mut engine, &times, 400 * MS));
     assert_eq!(seen.len(), 30);
     for (at, name) in seen {
@@ -120,8 +120,7 @@ fn devices_of_the_system_tick() {
         let name = config.name;
         let (mut engine, times) = simulated(config);
         assert_eq!(engine.resolution(), Resolution::TickBound, "{name}");
-        assert!(engine.high_res().why().is_err());
-        assert_eq!(engine.wait(Some(HOUR as u64)).unwrap().reason, DeviceWaitEnd::Limit);
+        assert_eq!(engine.wait(Some(HOUR as u64)).unwrap(), DeviceWaitEnd::Limit);
         let counts = engine.device().unwrap().counts();
         assert_eq!((counts.events, counts.steps), (0, 0), "{name}");
         for i in 1..100 {
@@ -139,31 +138,31 @@ fn devices_of_the_system_tick() {
     }
 }
 
-/// Section 8 there: one device for the tick, accounting, profiling and precise timers.
+/// Section 9 there: "skipping ticks". Each tick that nothing waits for is counted; in high
+/// resolution no tick is skipped.
 #[test]
-fn the_device_serves_the_services_too() {
+fn ticks_that_are_skipped_are_counted() {
     let (mut engine, times) = exact();
-    let hertz = |hz| Some(Period::from_hertz(hz).unwrap());
-    engine.set_period(Service::Tick, hertz(250)).unwrap();
-    engine.set_period(Service::Accounting, hertz(100)).unwrap();
-    engine.set_period(Service::Profiling, hertz(1_024)).unwrap();
-    for i in 0..50 {
-        armed(&mut engine, ClockBase::Boottime, i, i64::from(i) * 12_345_678 + 1);
-    }
-    let mut counts = [0; 3];
-    let mut late = 0;
-    let mut seen = 0;
-    while now_ns(&times) < 10 * SECOND {
-        let due = engine.wait(Some(10 * SECOND as u64)).unwrap().services;
-        for (count, service) in counts.iter_mut().zip(Service::ALL) {
-            *count += due.times(service);
-        }
-        seen += engine.expire(10, |_, fired| late += fired.late_ns());
-    }
-    assert_eq!((counts, seen, late), ([2_500, 1_000, 10_240], 50, 0));
-    for service in [Service::Tick, Service::Accounting, Service::Profiling] {
-        engine.set_period(service, None).unwrap();
-    }
-    assert_eq!(engine.wait(Some(HOUR as u64)).unwrap().reason, DeviceWaitEnd::Limit);
-    assert_eq!(now_ns(&times), HOUR);
+    tick_bound(&mut engine);
+    armed(&mut engine, ClockBase::Monotonic, 1, SECOND);
+    assert_eq!(run(&mut engine, &times, SECOND), [(SECOND, 1)]);
+    // 250 ticks, the last of which was served.
+    assert_eq!(engine.statistics().ticks_skipped, 249);
+    engine.source_valid();
+    armed(&mut engine, ClockBase::Monotonic, 2, 3 * SECOND);
+    assert_eq!(run(&mut engine, &times, 3 * SECOND), [(3 * SECOND, 2)]);
+    assert_eq!(engine.statistics().ticks_skipped, 249);
+    engine.source_lost();
+    armed(&mut engine, ClockBase::Monotonic, 3, 4 * SECOND);
+    assert_eq!(run(&mut engine, &times, 4 * SECOND), [(4 * SECOND, 3)]);
+    assert_eq!(engine.statistics().ticks_skipped, 249 + 249);
+}
+
+#[test]
+fn what_is_past_is_due_at_once_and_programs_nothing() {
+    let (mut engine, times) = exact();
+    engine.wait(Some(500)).unwrap();
+    armed(&mut engine, ClockBase::Monotonic, 1, 400);
+    assert_eq!((engine.wait(None).unwrap(), now_ns(&times)), (EVENT, 500));
+    assert_eq!((expired(&mut engine), programmed(&engine)), (vec![1], 0));
 }

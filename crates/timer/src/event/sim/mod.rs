@@ -107,8 +107,6 @@ pub struct SimEvent {
     events: u64,
     /// How many of the things outside have happened.
     happened: usize,
-    /// Handlers begun and ended.
-    handled: (u64, u64),
 }
 
 /// What a simulated device's kicks share.
@@ -149,15 +147,8 @@ impl SimEvent {
             ticks: None,
             events: 0,
             happened: 0,
-            handled: (0, 0),
             config,
         }
-    }
-
-    /// How often `start_event` and `end_event` were called.
-    #[must_use]
-    pub fn handled(&self) -> (u64, u64) {
-        self.handled
     }
 
     /// How late event number `event` is, ns; negative if it is early.
@@ -281,14 +272,6 @@ impl ClockEvent for SimEvent {
 
     fn kick(&self) -> Kick {
         Kick::new(Arc::clone(&self.latch) as Arc<dyn Kicker>)
-    }
-
-    fn start_event(&mut self) {
-        self.handled.0 += 1;
-    }
-
-    fn end_event(&mut self) {
-        self.handled.1 += 1;
     }
 }
 

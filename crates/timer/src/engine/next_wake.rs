@@ -1,10 +1,8 @@
-//! From other threads: when the engine wakes, and kicks that reach whatever device it has.
+//! When the engine wakes, for other threads.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
-use std::sync::{Arc, OnceLock};
-
-use crate::event::{DeviceId, Kick, Kicker};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// When an engine that waits will wake, for threads that hand it something to do.
 ///
@@ -59,61 +57,5 @@ impl NextWake {
 impl fmt::Debug for NextWake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "NextWake({})", self.ns())
-    }
-}
-
-/// The kicks of every device that the engine has had, and which one it has now.
-///
-/// Grows when the engine takes a device that it never had, in the engine's thread; kicking only
-/// walks along it, so that a signal handler may.
-pub(super) struct DeviceKicks {
-    first: OnceLock<Box<Link>>,
-    /// The place of the device in use, from 1; 0 without one.
-    current: AtomicUsize,
-}
-
-struct Link {
-    device: DeviceId,
-    kick: Kick,
-    next: OnceLock<Box<Link>>,
-}
-
-impl DeviceKicks {
-    pub(super) fn new() -> Arc<DeviceKicks> {
-        Arc::new(DeviceKicks { first: OnceLock::new(), current: AtomicUsize::new(0) })
-    }
-
-    /// From now on kicks go to this device. The engine must look at what it was handed afterwards:
-    /// a kick may still have gone to the one before.
-    pub(super) fn switch_to(&self, device: DeviceId, kick: &Kick) {
-        let mut place = 1;
-        let mut link = &self.first;
-        while let Some(found) = link.get() {
-            if found.device == device {
-                break;
-            }
-            link = &found.next;
-            place += 1;
-        }
-        link.get_or_init(|| Box::new(Link { device, kick: kick.clone(), next: OnceLock::new() }));
-        self.current.store(place, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
-    }
-}
-
-impl Kicker for DeviceKicks {
-    fn kick(&self) {
-        fence(Ordering::SeqCst);
-        let place = self.current.load(Ordering::SeqCst);
-        let mut link = &self.first;
-        for _ in 1..place {
-            let Some(found) = link.get() else { return };
-            link = &found.next;
-        }
-        if place > 0
-            && let Some(found) = link.get()
-        {
-            found.kick.kick();
-        }
     }
 }
