@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::clock_event::{ClockEvent, DeviceWaitEnd, Mode, NextEvent};
+use super::clock_event::{ClockEvent, DeviceWaitEnd, Mode};
 use super::error::{DeviceError, ModeError, ProgramError};
 use super::facts::{BadFacts, DeviceFeatures};
 use super::kick::Kick;
@@ -232,7 +232,7 @@ impl EventDevice {
         let DeviceFeatures { min_delta_ns, max_delta_ns, .. } = self.facts;
         let delta_ns = at_ns.saturating_sub(now_ns).clamp(min_delta_ns, max_delta_ns);
         let at_ns = now_ns.saturating_add(delta_ns);
-        self.hardware.set_next_event(NextEvent { at_ns, delta_ns })?;
+        self.hardware.set_next_event(at_ns)?;
         self.counts.programmed += 1;
         Ok(at_ns)
     }

@@ -23,12 +23,12 @@ pub mod sim;
 mod tick;
 mod validation;
 
-pub use clock_event::{ClockEvent, DeviceWaitEnd, Mode, NextEvent};
+pub use clock_event::{ClockEvent, DeviceWaitEnd, Mode};
 pub use device::{DeviceCounts, EventDevice};
 pub use error::{DeviceError, ModeError, ProgramError};
 pub use facts::{BadFacts, DeviceFeatures};
 pub use kick::{Kick, Kicker};
-pub use period::{BadPeriod, MultShift, Period, PeriodGrid};
+pub use period::{BadPeriod, Period, PeriodGrid};
 pub use periods::{Periods, ResolutionError};
 pub use resolution::Resolution;
 pub use sim::{SimEvent, SimEventConfig};

@@ -42,7 +42,7 @@ struct Failing(SimEvent, u32);
 
 impl ClockEvent for Failing {
     fn facts(&self) -> DeviceFeatures {
-        DeviceFeatures { name: "failing", rating: 450, ..self.0.facts() }
+        DeviceFeatures { name: "failing", ..self.0.facts() }
     }
     fn now_ns(&self) -> u64 {
         self.0.now_ns()
@@ -50,8 +50,8 @@ impl ClockEvent for Failing {
     fn set_mode(&mut self, mode: Mode) -> Result<(), DeviceError> {
         self.0.set_mode(mode)
     }
-    fn set_next_event(&mut self, next: NextEvent) -> Result<(), DeviceError> {
-        self.0.set_next_event(next)
+    fn set_next_event(&mut self, at_ns: u64) -> Result<(), DeviceError> {
+        self.0.set_next_event(at_ns)
     }
     fn wait(&mut self, limit_ns: Option<u64>) -> Result<DeviceWaitEnd, DeviceError> {
         self.1 += 1;

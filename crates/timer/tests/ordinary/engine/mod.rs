@@ -14,7 +14,7 @@ use hourglass_timer::engine::{
 use hourglass_timer::event::sim::{SimFault, SimFaultKind};
 use hourglass_timer::event::{
     ClockEvent, DeviceError, DeviceFeatures, DeviceWaitEnd, EventDevice, InvalidDevice, Kick, Mode,
-    NextEvent, Period, Resolution, SimEvent, SimEventConfig,
+    Period, Resolution, SimEvent, SimEventConfig,
 };
 use hourglass_timer::queue::{Handle, QueueError};
 
