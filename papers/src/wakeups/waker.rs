@@ -8,7 +8,7 @@ use hourglass_sys::posix_timer::{self, PosixTimer, block, realtime_signals, take
 use hourglass_sys::thread;
 use hourglass_sys::wait::nanosleep_until;
 use hourglass_time::Span;
-use hourglass_timer::engine::{ClockBase, Engine, EngineConfig, OsTimes, TimerId, Times};
+use hourglass_timer::engine::{ClockBase, Engine, OsTimes, TimerId, Times};
 use hourglass_timer::event::native::{PosixTimerEvent, SleepEvent};
 use hourglass_timer::event::{
     DeviceWaitEnd, EventDevice, InvalidDevice, Period, Resolution, validate_source,
@@ -154,8 +154,7 @@ impl EngineWaker {
         let tick = Period::from_span(tick).map_err(|e| said(&e))?;
         let times = OsTimes::new();
         let fit = validate_source(|| times.now().device_ns());
-        let settings = EngineConfig { tick, ..EngineConfig::DEFAULT };
-        let mut engine = Engine::new(settings, device, times).map_err(|e| said(&e))?;
+        let mut engine = Engine::new(tick, device, times).map_err(|e| said(&e))?;
         // Without a source that is announced it stays bound to its tick.
         if resolution == Resolution::High {
             fit.map_err(|e| said(&e))?;

@@ -8,10 +8,9 @@ use std::fmt;
 #[cfg(target_os = "linux")]
 use super::OsTimes;
 use super::device::EngineDevice;
-use super::expired_timer::TimerStore;
 use super::{
-    ClockBase, ClockReadings, EngineConfig, EngineError, EngineStatistics, EngineTimers,
-    ExpiredTimer, NextWake, SimTimes, Times,
+    ClockBase, ClockReadings, EngineError, EngineStatistics, EngineTimers, ExpiredTimer, NextWake,
+    SimTimes, Times,
 };
 #[cfg(target_os = "linux")]
 use crate::event::validate_source;
@@ -38,13 +37,13 @@ use crate::event::{
 /// ```
 /// use std::sync::Arc;
 /// use hourglass_clock::source::SimSource;
-/// use hourglass_timer::engine::{ClockBase, Engine, EngineConfig, EngineError, SimTimes};
+/// use hourglass_timer::engine::{ClockBase, DEFAULT_TICK, Engine, EngineError, SimTimes};
 /// use hourglass_timer::event::SimEventConfig;
 ///
 /// // Virtual time: an hour passes at once.
 /// let time = Arc::new(SimSource::default());
 /// let times = SimTimes::new(&time);
-/// let mut engine = Engine::simulated(EngineConfig::DEFAULT, SimEventConfig::exact(), &times)?;
+/// let mut engine = Engine::simulated(DEFAULT_TICK, SimEventConfig::exact(), &times)?;
 /// let bell = engine.timers().create(ClockBase::Monotonic, "bell")?;
 /// engine.timers().arm(bell, 3_600_000_000_000, 0)?;
 /// engine.wait(None)?;
@@ -78,7 +77,7 @@ pub struct Engine<T> {
 /// What the device is programmed for, as far as timers go.
 #[derive(Clone, Copy, Debug)]
 struct ProgrammedExpiry {
-    home: TimerStore,
+    base: ClockBase,
     latest_ns: i64,
     sets: u64,
     gap_ns: u64,
@@ -89,27 +88,32 @@ struct ProgrammedExpiry {
 /// readings took are one, but no further than this, should a thread have been preempted in between.
 const SAME_NS: u64 = 1_000;
 
+/// The usual tick of an engine without high resolution: 4 ms, as most kernels.
+pub const DEFAULT_TICK: Period = match Period::new(4_000_000, 1) {
+    Ok(period) => period,
+    Err(_) => Period::NANOSECOND,
+};
+
 /// How often a device that is late is tried out.
 const TRIALS: u32 = 3;
 
 impl<T> Engine<T> {
-    /// An engine on this device, for the calling thread. It is bound to its tick until the device is
-    /// found valid and a clock source is announced.
+    /// An engine on this device, for the calling thread. It is bound to its tick, the longest of the device
+    /// that is not above `tick`, until the device is found valid and a clock source is announced.
     ///
     /// # Errors
-    /// What the device refuses; [`EngineError::Timers`] for timeouts finer than a wheel has.
+    /// What the device refuses.
     pub fn new(
-        settings: EngineConfig,
+        tick: Period,
         device: EventDevice,
         times: impl Times + 'static,
     ) -> Result<Engine<T>, EngineError> {
-        let timers = EngineTimers::new(settings.timeouts, &times.now())?;
         let kick = device.kick();
         Ok(Engine {
-            timers,
+            timers: EngineTimers::new(&times.now()),
             times: Box::new(times),
-            tick: settings.tick,
-            device: Some(EngineDevice::new(device, settings.tick)?),
+            tick,
+            device: Some(EngineDevice::new(device, tick)?),
             kick,
             device_is_valid: false,
             source_is_valid: false,
@@ -128,13 +132,13 @@ impl<T> Engine<T> {
     /// # Errors
     /// As [`Engine::new`]; [`EngineError::NoDevice`] for a device whose facts make no sense.
     pub fn simulated(
-        settings: EngineConfig,
+        tick: Period,
         device: SimEventConfig,
         times: &SimTimes,
     ) -> Result<Engine<T>, EngineError> {
         let device = EventDevice::new(SimEvent::new(times.source(), device));
         let device = device.map_err(|_| EngineError::NoDevice)?;
-        let mut engine = Engine::new(settings, device, times.clone())?;
+        let mut engine = Engine::new(tick, device, times.clone())?;
         engine.device_is_valid = engine.device.as_ref().is_some_and(EngineDevice::is_suited);
         engine.source_valid();
         Ok(engine)
@@ -147,10 +151,10 @@ impl<T> Engine<T> {
     /// # Errors
     /// As [`Engine::new`]; [`EngineError::Invalid`] for a device that is broken.
     #[cfg(target_os = "linux")]
-    pub fn native(settings: EngineConfig, device: EventDevice) -> Result<Engine<T>, EngineError> {
+    pub fn native(tick: Period, device: EventDevice) -> Result<Engine<T>, EngineError> {
         let times = OsTimes::new();
         let source = validate_source(|| times.monotonic_ns());
-        let mut engine = Engine::new(settings, device, times)?;
+        let mut engine = Engine::new(tick, device, times)?;
         engine.validate_device().map_err(|why| match why {
             InvalidDevice::Device(error) => EngineError::Device(error),
             broken => EngineError::Invalid(broken),
@@ -336,7 +340,7 @@ impl<T> Engine<T> {
         }
     }
 
-    /// Expires what is due, `budget` timers and timeouts at most; how many there were. If that is
+    /// Expires what is due, `budget` timers at most; how many there were. If that is
     /// the budget, more may be due, and the next wait comes back at once.
     ///
     /// All expire as of one reading of the clocks; bound to a tick, as of the last tick.
@@ -415,14 +419,14 @@ impl<T> Engine<T> {
                 return None;
             };
             let at_ns = first.device_ns(now);
-            let (home, latest_ns, sets) = (first.home, first.latest_ns, now.sets());
+            let (base, latest_ns, sets) = (first.base, first.latest_ns, now.sets());
             let gap_ns = now.gap_ns();
             let same = self.planned.filter(|planned| {
                 let apart_ns = planned.gap_ns.saturating_add(gap_ns).min(SAME_NS);
-                (planned.home, planned.latest_ns, planned.sets) == (home, latest_ns, sets)
+                (planned.base, planned.latest_ns, planned.sets) == (base, latest_ns, sets)
                     && planned.at_ns.abs_diff(at_ns) <= apart_ns
             });
-            let planned = same.unwrap_or(ProgrammedExpiry { home, latest_ns, sets, gap_ns, at_ns });
+            let planned = same.unwrap_or(ProgrammedExpiry { base, latest_ns, sets, gap_ns, at_ns });
             self.planned = Some(planned);
             planned.at_ns
         };

@@ -1,6 +1,6 @@
 //! What timers and engines refuse.
 
-use super::{ClockBase, TimerId};
+use super::ClockBase;
 use crate::event::{DeviceError, InvalidDevice, ModeError};
 use crate::queue::QueueError;
 
@@ -19,12 +19,6 @@ pub enum TimerError {
         /// Requested expiry.
         expiry_ns: i64,
     },
-    /// A timeout was to be armed as a timer.
-    #[error("{0} is a timeout: arm it with `arm_timeout`")]
-    IsATimeout(TimerId),
-    /// A timer was to be armed as a timeout.
-    #[error("{0} is a timer: arm it with `arm`")]
-    IsATimer(TimerId),
 }
 
 /// Why an [`Engine`](super::Engine) does not go on.

@@ -10,7 +10,7 @@ pub struct EngineStatistics {
     /// Ticks of a tick-bound engine at which nothing was due, so that it slept on (*Hrtimers and
     /// Beyond*, section 9: dynamic tick). 0 in high resolution, which has no tick.
     pub ticks_skipped: u64,
-    /// Timers and timeouts that expired.
+    /// Timers that expired.
     pub fired: u64,
     /// Times that the clocks could not be watched for being set, for want of file descriptors or
     /// threads: until it succeeds the engine polls them each tick, and does not know of a

@@ -17,7 +17,7 @@ use super::error::ServiceError;
 use super::remote::SleepTransition;
 use super::service::Classes;
 use super::table::TimerTable;
-use crate::engine::{Engine, EngineConfig, EngineError};
+use crate::engine::{DEFAULT_TICK, Engine, EngineError};
 use crate::event::native::{BusyEvent, PosixTimerEvent, RtcEvent, SleepEvent, TimerFdEvent};
 use crate::event::{ClockEvent, EventDevice, Period, Resolution};
 use crate::start_thread::start_thread;
@@ -54,10 +54,8 @@ pub struct EngineSettings {
     /// ([`crate::clock_device`]): timers expire at the first tick that is not before their time,
     /// several at one wake-up, and ticks at which nothing is due are skipped. A device with some
     /// periods only ticks at the longest of them that is not above it. `None`: high resolution
-    /// where the device has it, else a tick of [`EngineConfig::tick`].
+    /// where the device has it, else a tick of [`DEFAULT_TICK`].
     pub tick: Option<Period>,
-    /// How its queue and its device work.
-    pub engine: EngineConfig,
 }
 
 /// Timers that expire before what changed is looked at again.
@@ -178,8 +176,7 @@ fn open(settings: &EngineSettings) -> Result<Engine<u32>, EngineError> {
         Device::Rtc => Box::new(RtcEvent::find()?),
     };
     let device = EventDevice::from_box(device).map_err(|_| EngineError::NoDevice)?;
-    let tick = settings.tick.unwrap_or(settings.engine.tick);
-    let mut engine = Engine::native(EngineConfig { tick, ..settings.engine }, device)?;
+    let mut engine = Engine::native(settings.tick.unwrap_or(DEFAULT_TICK), device)?;
     if settings.tick.is_some() {
         engine.source_lost();
     }

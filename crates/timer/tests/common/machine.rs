@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use hourglass_clock::source::SimSource;
-use hourglass_timer::engine::{Engine, EngineConfig, SimTimes};
+use hourglass_timer::engine::{DEFAULT_TICK, Engine, SimTimes};
 use hourglass_timer::event::{EventDevice, SimEvent, SimEventConfig};
 
 /// Clocks that begin at zero.
@@ -21,6 +21,6 @@ pub(crate) fn device(times: &SimTimes, config: SimEventConfig) -> EventDevice {
 /// An engine on such a device.
 pub(crate) fn engine<T>(config: SimEventConfig) -> (Engine<T>, SimTimes) {
     let times = clocks();
-    let engine = Engine::simulated(EngineConfig::DEFAULT, config, &times).unwrap();
+    let engine = Engine::simulated(DEFAULT_TICK, config, &times).unwrap();
     (engine, times)
 }

@@ -3,7 +3,7 @@
 use hourglass_sys::allocation::thread_counts;
 use hourglass_time::{Instant, Sim, Span};
 use hourglass_timer::Sleeper;
-use hourglass_timer::engine::{ClockBase, ClockSetPolicy, Engine, EngineConfig, TimerId};
+use hourglass_timer::engine::{ClockBase, ClockSetPolicy, DEFAULT_TICK, Engine, TimerId};
 use hourglass_timer::event::native::SleepEvent;
 use hourglass_timer::event::{EventDevice, SimEventConfig};
 use hourglass_timer::periodic::{OverrunPolicy, Parameters, PeriodicLoop, RunningJob, Snapshot};
@@ -122,7 +122,6 @@ fn run(engine: &mut Engine<u64>, turns: u64, mut ahead_ns: impl FnMut(&mut Dice)
         ids.extend(
             ClockBase::ALL.map(|base| timers.create_with(base, ClockSetPolicy::Expire, i).unwrap()),
         );
-        ids.push(timers.create_timeout(i).unwrap());
     }
     let mut fired = 0;
     let mut turn = |engine: &mut Engine<u64>, dice: &mut Dice| {
@@ -133,15 +132,12 @@ fn run(engine: &mut Engine<u64>, turns: u64, mut ahead_ns: impl FnMut(&mut Dice)
             let timers = engine.timers();
             match dice.below(4) {
                 0 => assert!(timers.cancel(id).is_ok()),
-                _ if id.is_timeout() => timers.arm_timeout(id, &now, expiry_ns).unwrap(),
                 _ => timers.arm(id, expiry_ns, dice.below(1_000)).unwrap(),
             }
         }
         engine.wait(Some(now.device_ns() + 50_000_000)).unwrap();
         fired += engine.expire(20, |timers, fired| {
-            if !fired.id.is_timeout() {
-                timers.arm(fired.id, fired.now_ns + 1_000_000, 0).unwrap();
-            }
+            timers.arm(fired.id, fired.now_ns + 1_000_000, 0).unwrap();
         });
     };
     // The first wait may start a thread that watches the clocks.
@@ -167,7 +163,7 @@ fn engines_never_allocate() {
 #[test]
 fn an_engine_of_this_machine_never_allocates() {
     let device = EventDevice::new(SleepEvent::new()).unwrap();
-    let mut engine = Engine::native(EngineConfig::DEFAULT, device).unwrap();
+    let mut engine = Engine::native(DEFAULT_TICK, device).unwrap();
     run(&mut engine, 200, |dice| dice.magnitude(20));
 }
 

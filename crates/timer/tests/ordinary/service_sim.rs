@@ -19,7 +19,7 @@ const S: i64 = 1_000_000_000;
 fn simulated() -> (SimService, SimTimes) {
     let times = machine::clocks();
     times.set_realtime(1_000_000 * S);
-    (SimService::new(&times).unwrap(), times)
+    (SimService::new(&times), times)
 }
 
 /// What the twin knows of a timer.

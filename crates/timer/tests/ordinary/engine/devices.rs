@@ -11,7 +11,7 @@ fn device(config: SimEventConfig) -> (SimTimes, EventDevice) {
 /// An engine whose device was not tried out, with a good clock source.
 fn untried(config: SimEventConfig) -> (Engine<u32>, SimTimes) {
     let (times, device) = device(config);
-    let mut engine = Engine::new(EngineConfig::DEFAULT, device, times.clone()).unwrap();
+    let mut engine = Engine::new(DEFAULT_TICK, device, times.clone()).unwrap();
     engine.source_valid();
     (engine, times)
 }
@@ -21,7 +21,7 @@ fn untried(config: SimEventConfig) -> (Engine<u32>, SimTimes) {
 fn high_resolution_takes_a_validated_device_and_a_validated_source() {
     for source_first in [true, false] {
         let (times, device) = device(SimEventConfig::exact());
-        let mut engine = Engine::<u32>::new(EngineConfig::DEFAULT, device, times).unwrap();
+        let mut engine = Engine::<u32>::new(DEFAULT_TICK, device, times).unwrap();
         if source_first {
             engine.source_valid();
         }
@@ -71,7 +71,7 @@ fn a_device_that_fails_serves_no_more() {
     let times = machine::clocks();
     let failing = Failing(SimEvent::new(times.source(), SimEventConfig::exact()), 0);
     let failing = EventDevice::new(failing).unwrap();
-    let mut engine = Engine::new(EngineConfig::DEFAULT, failing, times.clone()).unwrap();
+    let mut engine = Engine::new(DEFAULT_TICK, failing, times.clone()).unwrap();
     let timer = armed(&mut engine, ClockBase::Monotonic, 1, HOUR);
     engine.wait(Some(1)).unwrap();
     engine.wait(Some(2)).unwrap();
@@ -107,16 +107,12 @@ fn kicks_end_a_wait_each() {
 fn an_engine_that_cannot_be_says_so() {
     // A tick that its device cannot give.
     let (times, mc146818) = device(SimEventConfig::mc146818());
-    let fast = EngineConfig { tick: Period::new(1_000, 1).unwrap(), ..EngineConfig::DEFAULT };
-    let refused = Engine::<u32>::new(fast, mc146818, times).unwrap_err();
+    let fast = Period::new(1_000, 1).unwrap();
+    let refused = Engine::<u32>::new(fast, mc146818, times.clone()).unwrap_err();
     assert!(matches!(refused, EngineError::Mode(_)), "{refused}");
-    let (times, exact) = device(SimEventConfig::exact());
-    let coarse = EngineConfig { timeouts: Span::ZERO, ..EngineConfig::DEFAULT };
-    let refused = Engine::<u32>::new(coarse, exact, times.clone()).unwrap_err();
-    assert!(matches!(refused, EngineError::Timers(TimerError::Queue(QueueError::TooFine { .. }))));
     // One that can neither tick nor be programmed.
     let useless = SimEventConfig { one_shot: None, ..SimEventConfig::exact() };
-    let refused = Engine::<u32>::simulated(EngineConfig::DEFAULT, useless, &times).unwrap_err();
+    let refused = Engine::<u32>::simulated(DEFAULT_TICK, useless, &times).unwrap_err();
     assert_eq!(refused, EngineError::NoDevice);
 }
 

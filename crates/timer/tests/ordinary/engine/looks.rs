@@ -150,6 +150,6 @@ fn a_storm_on_a_tick_bound_engine_waits_for_the_tick() {
     let before = engine.statistics().wakes;
     wait_in_a_storm(&mut engine, &times, None);
     assert_eq!((expired(&mut engine), engine.statistics().wakes), (vec![1], before + 1));
-    let tick_ns = EngineConfig::DEFAULT.tick.span_ceil().nanos();
+    let tick_ns = DEFAULT_TICK.span_ceil().nanos();
     assert!(now_ns(&times) <= tick_ns + 1_000, "{} ns", now_ns(&times));
 }

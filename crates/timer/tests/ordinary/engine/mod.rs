@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use hourglass_time::Span;
 use hourglass_timer::engine::{
-    Cause, ClockBase, ClockReadings, ClockSetPolicy, Engine, EngineConfig, EngineError,
+    Cause, ClockBase, ClockReadings, ClockSetPolicy, DEFAULT_TICK, Engine, EngineError,
     EngineTimers, SimTimes, TimerError, TimerId, Times,
 };
 use hourglass_timer::event::sim::{SimFault, SimFaultKind};

@@ -13,8 +13,6 @@ use hourglass_timer::queue::{Key, PriorityStructure};
 use super::*;
 use crate::common::dice::{Dice, seed};
 
-/// The granule of the default settings, ns.
-const GRANULE: i64 = 65_536;
 /// Timers alive at a time.
 const CROWD: usize = 150;
 
@@ -30,7 +28,7 @@ struct TwinTimer {
 #[derive(Clone, Copy, Debug)]
 struct Armed {
     expiry_ns: i64,
-    /// By when it must be looked at, on its clock; of a timeout the furthest that its bucket may be.
+    /// By when it must be looked at, on its clock.
     latest_ns: i64,
     sequence: u64,
     /// Settings of the clock that the engine knew of.
@@ -46,8 +44,6 @@ struct Twin {
     dice: Dice,
     sequence: u64,
     sets: u64,
-    /// Monotonic time of the last look that left nothing behind.
-    complete_ns: i64,
     fired: u64,
     notified: u64,
 }
@@ -94,10 +90,8 @@ impl Twin {
         let name = self.known.len() as u32;
         let on_set =
             if self.dice.below(4) == 0 { ClockSetPolicy::Expire } else { ClockSetPolicy::Follow };
-        let id = match self.dice.below(5) {
-            4 => timers.create_timeout(name).unwrap(),
-            base => timers.create_with(ClockBase::ALL[base as usize], on_set, name).unwrap(),
-        };
+        let base = ClockBase::ALL[self.dice.below(4) as usize];
+        let id = timers.create_with(base, on_set, name).unwrap();
         self.known.push(TwinTimer { id, on_set, alive: true, armed: None });
     }
 
@@ -128,22 +122,13 @@ impl Twin {
             _ => 0,
         };
         self.sequence += 1;
-        let latest_ns = if id.is_timeout() {
-            timers.arm_timeout(id, &now, expiry_ns).unwrap();
-            // The wheel's own promise; its time may lie behind while a look is unfinished.
-            let delay_ns = (expiry_ns - self.complete_ns).max(0);
-            expiry_ns.max(base_ns) + delay_ns / 15 + 2 * GRANULE
-        } else {
-            timers.arm(id, expiry_ns, slack_ns as u64).unwrap();
-            expiry_ns + slack_ns
-        };
+        let latest_ns = expiry_ns + slack_ns;
+        timers.arm(id, expiry_ns, slack_ns as u64).unwrap();
         let (sequence, sets) = (self.sequence, self.sets);
         self.known[i].armed = Some(Armed { expiry_ns, latest_ns, sequence, sets });
-        if !id.is_timeout() {
-            let list = &mut self.lists[id.base() as usize];
-            list.reserve(self.known.len()).unwrap();
-            list.place(i as u32, Key { expiry: latest_ns, sequence });
-        }
+        let list = &mut self.lists[id.base() as usize];
+        list.reserve(self.known.len()).unwrap();
+        list.place(i as u32, Key { expiry: latest_ns, sequence });
     }
 
     /// The timer that expires first with a setting of its clock.
@@ -204,14 +189,8 @@ impl Twin {
                 assert!(armed.expiry_ns <= actual_ns.min(fired.now_ns), "early: {fired:?}");
                 let until_ns = fired.latest_ns - fired.now_ns;
                 let next = self.next(now);
-                if fired.id.is_timeout() {
-                    let promised = armed.expiry_ns..=armed.latest_ns;
-                    assert!(promised.contains(&fired.latest_ns), "{armed:?} {fired:?}");
-                    assert!(until_ns <= 0 && next.is_none_or(|(other, _)| other > until_ns));
-                } else {
-                    assert_eq!(fired.latest_ns, armed.latest_ns);
-                    assert_eq!(next, Some((until_ns, i)));
-                }
+                assert_eq!(fired.latest_ns, armed.latest_ns);
+                assert_eq!(next, Some((until_ns, i)));
             }
         }
         self.fired += 1;
@@ -242,7 +221,7 @@ impl World {
         let (engine, times) = machine::engine(config);
         times.set_realtime(1_700_000_000 * SECOND);
         times.set_tai_offset(Span::from_secs(37));
-        let asked = EngineConfig::DEFAULT.tick;
+        let asked = DEFAULT_TICK;
         let tick = periods.at_most(asked).unwrap_or(asked);
         World {
             twin: Twin {
@@ -252,7 +231,6 @@ impl World {
                 times,
                 dice,
                 sequence: 0,
-                complete_ns: 0,
                 fired: 0,
                 notified: 0,
             },
@@ -344,7 +322,6 @@ impl World {
         {
             let now = moved(as_of_ns);
             assert_eq!((twin.expires_with_set(now.sets()), twin.next(&now)), (None, None));
-            twin.complete_ns = as_of_ns as i64;
         }
     }
 }

@@ -16,10 +16,6 @@ fn arming_behind_the_first_programs_nothing() {
         }
         engine.wait(Some(now_ns(&times) as u64 + 1)).unwrap();
     }
-    let timeout = engine.timers().create_timeout(5).unwrap();
-    let now = engine.now();
-    engine.timers().arm_timeout(timeout, &now, 20 * SECOND).unwrap();
-    engine.wait(Some(now_ns(&times) as u64 + 1)).unwrap();
     assert_eq!(programmed(&engine), before);
     assert_eq!(engine.next_wake_ns(), 10 * SECOND as u64);
     // The first of all changes: once for each change.
