@@ -182,7 +182,6 @@ impl hg_service_settings {
             attributes,
             device,
             tick,
-            ..EngineSettings::default()
         });
         Ok(ServiceSettings { engines: engines.collect() })
     }

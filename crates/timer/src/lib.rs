@@ -52,6 +52,10 @@ pub mod sleep;
 #[cfg(target_os = "linux")]
 mod start_thread;
 
+#[cfg(test)]
+#[path = "../tests/common/dice.rs"]
+mod dice;
+
 #[cfg(target_os = "linux")]
 pub use periodic::PeriodicThread;
 #[cfg(target_os = "linux")]

@@ -2,18 +2,16 @@
 
 use std::io;
 use std::os::fd::AsFd;
-use std::sync::Arc;
 
 use hourglass_sys::eventfd::{EventFd, Timer as TimerFd, either_readable};
 use hourglass_sys::posix_timer::{self, PosixTimer, block, realtime_signals, take, unblock};
 use hourglass_sys::thread;
 use hourglass_sys::wait::nanosleep_until;
 use hourglass_time::Span;
-use hourglass_timer::engine::{ClockBase, Engine, EngineConfig, OsTimes, TimerId, Times};
+use hourglass_timer::engine::{ClockBase, Engine, OsTimes, TimerId, Times};
 use hourglass_timer::event::native::{PosixTimerEvent, SleepEvent};
 use hourglass_timer::event::{
-    self, DevicePlan, DeviceWaitEnd, EventDevice, InvalidDevice, Period, Registry, Resolution,
-    SourcePlan, validate_source,
+    DeviceWaitEnd, EventDevice, InvalidDevice, Period, Resolution, validate_source,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,23 +146,20 @@ impl EngineWaker {
         tick: Span,
     ) -> Result<EngineWaker, String> {
         let said = |error: &dyn std::fmt::Display| error.to_string();
-        let number = event::EngineId(0);
-        let registry = Arc::new(Registry::new());
         let device = match device {
             Device::Sleep => EventDevice::new(SleepEvent::new()),
             Device::PosixTimer => EventDevice::new(PosixTimerEvent::new().map_err(|e| said(&e))?),
         };
-        registry.register_for(number, device.map_err(|e| said(&e))?).map_err(|e| said(&e))?;
+        let device = device.map_err(|e| said(&e))?;
         let tick = Period::from_span(tick).map_err(|e| said(&e))?;
         let times = OsTimes::new();
-        let fit = validate_source(&SourcePlan::DEFAULT, || times.now().device_ns());
-        let settings = EngineConfig { tick, ..EngineConfig::DEFAULT };
-        let mut engine = Engine::new(settings, &registry, number, times).map_err(|e| said(&e))?;
+        let fit = validate_source(|| times.now().device_ns());
+        let mut engine = Engine::new(tick, device, times).map_err(|e| said(&e))?;
         // Without a source that is announced it stays bound to its tick.
         if resolution == Resolution::High {
             fit.map_err(|e| said(&e))?;
             validate_device(&mut engine).map_err(|e| said(&e))?;
-            engine.high_res().source_valid();
+            engine.source_valid();
         }
         let timer = engine.timers().create(ClockBase::Monotonic, ()).map_err(|e| said(&e))?;
         Ok(EngineWaker { engine, timer })
@@ -175,12 +170,12 @@ impl EngineWaker {
 /// whole table would go without its row.
 fn validate_device(engine: &mut Engine<()>) -> Result<(), InvalidDevice> {
     const TRIALS: u32 = 10;
-    let mut tried = engine.validate(&DevicePlan::DEFAULT);
+    let mut tried = engine.validate();
     for _ in 1..TRIALS {
         if !matches!(tried, Err(InvalidDevice::Late { .. })) {
             break;
         }
-        tried = engine.validate(&DevicePlan::DEFAULT);
+        tried = engine.validate();
     }
     tried.map(|_| ())
 }
@@ -194,11 +189,11 @@ impl Waker for EngineWaker {
         let at_ns = i64::try_from(at_ns).unwrap_or(i64::MAX);
         self.engine.timers().arm(self.timer, at_ns, 0).map_err(io::Error::other)?;
         loop {
-            let served = self.engine.wait(None).map_err(io::Error::other)?;
+            let woken = self.engine.wait(None).map_err(io::Error::other)?;
             if self.engine.expire(1, |_, _| ()) > 0 {
                 return Ok(WaitEnd::Woken);
             }
-            if served.reason == DeviceWaitEnd::Signal {
+            if woken == DeviceWaitEnd::Signal {
                 return Ok(WaitEnd::Interrupted);
             }
         }

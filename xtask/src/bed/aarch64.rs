@@ -28,31 +28,11 @@ const PACKAGES: &[&str] = &["gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross", "q
 
 const CRATES: &[&str] = &["hourglass-time", "hourglass-sys", "hourglass-clock"];
 
-/// The timer crate's tests of threads, signals and waits. The others run on virtual time or in loom, which is the same
-/// on every processor, or suspend threads at every instruction of the emulator.
-const TIMER_TESTS: &[&str] = &[
-    "allocation",
-    "called_to_account",
-    "clock_devices",
-    "engine",
-    "fault_handlers",
-    "faults",
-    "faults_of_the_process",
-    "futures",
-    "leaves_nothing",
-    "native_events",
-    "periodic",
-    "service",
-    "service_alone",
-    "service_classes",
-    "service_ends",
-    "service_engines",
-    "sleep",
-    "starved",
-    "time_slice",
-];
+/// The timer crate's tests but those in loom, which is the same on every processor.
+const TIMER_TESTS: &[&str] = &["ordinary", "alone"];
 
-/// Hours of virtual time: integers that are the same on every processor, and minutes of emulation.
+/// Hours of virtual time: integers that are the same on every processor, and minutes of emulation. What suspends
+/// threads at every instruction of the emulator.
 /// And what the emulator does in another way: it numbers timers itself, so that a child goes on
 /// counting where its parent was, and none of its timers gets the number of one of the parent's; and limits of
 /// memory (`RLIMIT_AS`, which it does not pass on) and of files are those of the emulator itself; it makes up
@@ -60,6 +40,11 @@ const TIMER_TESTS: &[&str] = &[
 const SKIPPED: &[&str] = &[
     "properties::",
     "hours_",
+    "orders::",
+    "wheels::",
+    "service_sim::",
+    "simulated_faults::",
+    "stuck_locks::",
     "sleep::tests::",
     "periodic::tests::",
     "every_read_is_inside_its_bound_whatever_is_done_to_the_rate",

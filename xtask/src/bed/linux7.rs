@@ -64,7 +64,7 @@ pub(super) const BED: TestBed = TestBed {
     libc: Some(Package { name: "libc6", suite: Some("trixie") }),
     machine: &["-smp", "2"],
     kernel_arguments: "",
-    tests: &["switches", "time_slice", "witnessed_spans"],
+    tests: &["ordinary", "switches", "witnessed_spans"],
     steps: &[
         Step {
             name: "root",
@@ -93,7 +93,7 @@ pub(super) const BED: TestBed = TestBed {
         },
         Step {
             name: "time-slice",
-            command: in_libc!("time_slice --nocapture"),
+            command: in_libc!("ordinary time_slice:: --nocapture"),
             expect: &[ExitCode(0), Shows("time-slice extension:"), Says("1 passed; 0 failed")],
         },
         Step {

@@ -16,7 +16,7 @@ pub(super) const BED: TestBed = TestBed {
     libc: None,
     machine: &["-smp", "2"],
     kernel_arguments: "",
-    tests: &["rtc_device"],
+    tests: &["ordinary"],
     steps: &[
         Step { name: "device", command: "ls -l /dev/rtc0", expect: &[ExitCode(0)] },
         Step {
@@ -27,7 +27,7 @@ pub(super) const BED: TestBed = TestBed {
         // As a device, as a clock device, below a timer service.
         Step {
             name: "device-tests",
-            command: "HOURGLASS_TEST_RTC_REQUIRED=1 rtc_device --test-threads 1",
+            command: "HOURGLASS_TEST_RTC_REQUIRED=1 ordinary rtc_device:: --test-threads 1",
             expect: &[ExitCode(0), Says("test result: ok. 4 passed")],
         },
         Step {

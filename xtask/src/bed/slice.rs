@@ -16,7 +16,7 @@ pub(super) const BED: TestBed = TestBed {
     libc: Some(Package { name: "libc6", suite: Some("trixie") }),
     machine: &["-smp", "2"],
     kernel_arguments: "",
-    tests: &["time_slice"],
+    tests: &["ordinary"],
     steps: &[
         Step {
             name: "root",
@@ -26,7 +26,7 @@ pub(super) const BED: TestBed = TestBed {
         },
         Step {
             name: "time-slice",
-            command: "chroot /libc /bin/sh -c 'time_slice --nocapture --test-threads 1'",
+            command: "chroot /libc /bin/sh -c 'ordinary time_slice:: --nocapture --test-threads 1'",
             expect: &[
                 ExitCode(0),
                 Shows("time-slice extension: enabled"),

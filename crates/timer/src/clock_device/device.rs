@@ -229,7 +229,7 @@ impl<T, C> ClockDevice<T, C> {
         mut each: impl FnMut(TickUser, u64),
     ) -> Result<DeviceWaitEnd, DeviceError> {
         let own = self.own;
-        let woken = self.device.wait_tick(limit_ns, |user, periods| {
+        let woken = self.device.wait(limit_ns, |user, periods| {
             if user != own {
                 each(user, periods);
             }

@@ -13,7 +13,7 @@
 //! That last point is what tells it from its neighbours. A clock device is *tick-bound*: it costs as
 //! many wake-ups as it ticks, whether anything is due or not, and its users share one hardware clock
 //! by multiplexing. What is to be exact and to leave an idle CPU asleep is an engine's business: it
-//! sets the same queue's next expiry as a one-shot event ([`crate::event::HighRes`]).
+//! sets the same queue's next expiry as a one-shot event ([`crate::engine::Engine`]).
 
 mod device;
 mod error;

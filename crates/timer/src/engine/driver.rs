@@ -1,29 +1,23 @@
 //! Timers on several bases over one clock event device.
 //!
-//! Owns: when the device is programmed for what, which device it is, and how precise it may be.
-//! Must not: start threads (its times may), take a lock or allocate but when devices come and go.
+//! Owns: when the device is programmed for what, and how precise it may be.
+//! Must not: start threads (its times may), take a lock or allocate while it waits and expires.
 
 use std::fmt;
-use std::sync::Arc;
 
 #[cfg(target_os = "linux")]
 use super::OsTimes;
-use super::binding::{DeviceBinding, DeviceChange, KICKED, add};
-use super::expired_timer::TimerStore;
-use super::poll_history::PollHistory;
-use super::statistics::LongCallback;
+use super::device::EngineDevice;
 use super::{
-    Cause, ClockBase, ClockReadings, EngineConfig, EngineError, EngineStatistics, EngineTimers,
-    ExpiredTimer, NextWake, SimTimes, Times,
+    ClockBase, ClockReadings, EngineError, EngineStatistics, EngineTimers, ExpiredTimer, NextWake,
+    SimTimes, Times,
 };
 #[cfg(target_os = "linux")]
-use crate::event::native::{SleepEvent, TimerFdEvent};
+use crate::event::validate_source;
 use crate::event::{
-    self, DevicePlan, DeviceWaitEnd, EventDevice, HighRes, InvalidDevice, Kick, Period, Registry,
-    Resolution, Service, ServiceDevice, ServiceWait, SimEvent, SimEventConfig, ValidationReport,
+    DeviceError, DeviceWaitEnd, EventDevice, InvalidDevice, Kick, Period, Resolution, SimEvent,
+    SimEventConfig, ValidationReport,
 };
-#[cfg(target_os = "linux")]
-use crate::event::{SourcePlan, validate_source};
 
 /// Timers of one thread, and the device that wakes it.
 ///
@@ -31,26 +25,25 @@ use crate::event::{SourcePlan, validate_source};
 /// kick it ([`Engine::kick`], [`Engine::next_wake`]). No locks, and no allocation while arming
 /// within the room reserved, waiting and expiring.
 ///
-/// **Device.** The best that the [`Registry`] has for this engine, or else the system's ticking
-/// one. It is programmed when the engine waits, and only if the first of all bases and services
-/// changed. With a new, better device, or when its own is removed or fails, the engine changes over
-/// in its next wait, which then returns [`Kicked`](event::DeviceWaitEnd::Kicked).
+/// **Device.** One, for as long as the engine lives. It is programmed when the engine waits, and only
+/// if the first of all bases changed. Once it has failed or was found broken, every wait is refused.
 ///
-/// **Resolution.** By [`HighRes`]: with a validated device of its own and a validated clock source
-/// each expiry is programmed; otherwise the engine is bound to its tick: timers expire in looks at
-/// tick boundaries only, late by up to a tick. It changes over while it runs, with timers armed.
-/// Ticks at which nothing is due are left out, so that an idle engine is not woken at all.
+/// **Resolution.** With a validated device of its own ([`Engine::validate`]) and a valid clock source
+/// ([`Engine::source_valid`]) each expiry is programmed (*Hrtimers and Beyond*, section 8); otherwise
+/// the engine is bound to its tick: timers expire in polls at tick boundaries only, late by up to a
+/// tick. It changes over while it runs, with timers armed. Ticks at which nothing is due are left
+/// out, so that an idle engine is not woken at all.
 ///
 /// ```
 /// use std::sync::Arc;
 /// use hourglass_clock::source::SimSource;
-/// use hourglass_timer::engine::{ClockBase, Engine, EngineConfig, EngineError, SimTimes};
+/// use hourglass_timer::engine::{ClockBase, DEFAULT_TICK, Engine, EngineError, SimTimes};
 /// use hourglass_timer::event::SimEventConfig;
 ///
 /// // Virtual time: an hour passes at once.
 /// let time = Arc::new(SimSource::default());
 /// let times = SimTimes::new(&time);
-/// let mut engine = Engine::simulated(EngineConfig::DEFAULT, SimEventConfig::exact(), &times)?;
+/// let mut engine = Engine::simulated(DEFAULT_TICK, SimEventConfig::exact(), &times)?;
 /// let bell = engine.timers().create(ClockBase::Monotonic, "bell")?;
 /// engine.timers().arm(bell, 3_600_000_000_000, 0)?;
 /// engine.wait(None)?;
@@ -64,23 +57,27 @@ use crate::event::{SourcePlan, validate_source};
 pub struct Engine<T> {
     timers: EngineTimers<T>,
     times: Box<dyn Times>,
-    settings: EngineConfig,
-    binding: DeviceBinding,
+    tick: Period,
+    /// `None` once it has failed.
+    device: Option<EngineDevice>,
+    kick: Kick,
+    device_is_valid: bool,
+    source_is_valid: bool,
     next_wake: NextWake,
     /// Whether the clocks are watched for being set.
     watched: bool,
     /// Device time from which on that is tried again.
     watch_again_ns: u64,
     planned: Option<ProgrammedExpiry>,
-    looks: PollHistory,
+    /// The tick boundary of the last poll that left nothing due behind; `None` in high resolution.
+    boundary_ns: Option<u64>,
     statistics: EngineStatistics,
-    last_long: LongCallback,
 }
 
 /// What the device is programmed for, as far as timers go.
 #[derive(Clone, Copy, Debug)]
 struct ProgrammedExpiry {
-    home: TimerStore,
+    base: ClockBase,
     latest_ns: i64,
     sets: u64,
     gap_ns: u64,
@@ -91,101 +88,81 @@ struct ProgrammedExpiry {
 /// readings took are one, but no further than this, should a thread have been preempted in between.
 const SAME_NS: u64 = 1_000;
 
+/// The usual tick of an engine without high resolution: 4 ms, as most kernels.
+pub const DEFAULT_TICK: Period = match Period::new(4_000_000, 1) {
+    Ok(period) => period,
+    Err(_) => Period::NANOSECOND,
+};
+
 /// How often a device that is late is tried out.
 const TRIALS: u32 = 3;
 
 impl<T> Engine<T> {
-    /// An engine with the devices that `registry` has for it, for the calling thread. `number` is
-    /// the engine's among all that share the registry.
-    ///
-    /// It is bound to its tick until the device is found valid ([`Registry::set_health`],
-    /// [`Engine::validate`]) and a clock source is announced ([`Engine::high_res`]).
+    /// An engine on this device, for the calling thread. It is bound to its tick, the longest of the device
+    /// that is not above `tick`, until the device is found valid and a clock source is announced.
     ///
     /// # Errors
-    /// [`EngineError::NoDevice`]; what a device refuses; [`EngineError::Timers`] for timeouts finer
-    /// than a wheel has.
+    /// What the device refuses.
     pub fn new(
-        settings: EngineConfig,
-        registry: &Arc<Registry>,
-        number: event::EngineId,
+        tick: Period,
+        device: EventDevice,
         times: impl Times + 'static,
     ) -> Result<Engine<T>, EngineError> {
-        let now = times.now();
-        let mut engine = Engine {
-            timers: EngineTimers::new(settings.timeouts, &now)?,
+        let kick = device.kick();
+        Ok(Engine {
+            timers: EngineTimers::new(&times.now()),
             times: Box::new(times),
-            settings,
-            binding: DeviceBinding::new(registry, number, settings.tick),
+            tick,
+            device: Some(EngineDevice::new(device, tick)?),
+            kick,
+            device_is_valid: false,
+            source_is_valid: false,
             next_wake: NextWake::new(),
             watched: false,
             watch_again_ns: 0,
             planned: None,
-            looks: PollHistory::from(now),
+            boundary_ns: None,
             statistics: EngineStatistics::default(),
-            last_long: LongCallback::default(),
-        };
-        engine.binding.choose_device()?;
-        engine.binding.listen();
-        Ok(engine)
+        })
     }
 
     /// An engine in virtual time on one simulated device, in high resolution if that belongs to
     /// the engine and can be programmed. (Not tried out first: time stays where it is.)
     ///
     /// # Errors
-    /// As [`Engine::new`].
+    /// As [`Engine::new`]; [`EngineError::NoDevice`] for a device whose facts make no sense.
     pub fn simulated(
-        settings: EngineConfig,
+        tick: Period,
         device: SimEventConfig,
         times: &SimTimes,
     ) -> Result<Engine<T>, EngineError> {
-        let registry = Arc::new(Registry::new());
-        let number = event::EngineId(0);
-        let device = SimEvent::new(times.source(), device);
-        let id = add(&registry, number, Box::new(device)).ok_or(EngineError::NoDevice)?;
-        let _ = registry.set_health(id, true);
-        let mut engine = Engine::new(settings, &registry, number, times.clone())?;
-        engine.binding.high_res().source_valid();
-        engine.begin()?;
+        let device = EventDevice::new(SimEvent::new(times.source(), device));
+        let device = device.map_err(|_| EngineError::NoDevice)?;
+        let mut engine = Engine::new(tick, device, times.clone())?;
+        engine.device_is_valid = engine.device.as_ref().is_some_and(EngineDevice::is_suited);
+        engine.source_valid();
         Ok(engine)
     }
 
-    /// An engine on this machine's devices and clocks, for the calling thread: it sleeps, or if
-    /// that should fail waits for a timerfd. Both layers are tried out first, for 3 ms, and a late
-    /// device again ([`Engine::validate_device`]); where one is not fit the engine is bound to its tick.
+    /// An engine on a device and the clocks of this machine, for the calling thread. Both layers are
+    /// tried out first, for 3 ms, and a late device up to three times; where one is not fit the engine
+    /// is bound to its tick.
     ///
     /// # Errors
-    /// As [`Engine::new`].
+    /// As [`Engine::new`]; [`EngineError::Invalid`] for a device that is broken.
     #[cfg(target_os = "linux")]
-    pub fn native(settings: EngineConfig) -> Result<Engine<T>, EngineError> {
-        let registry = Arc::new(Registry::new());
-        let number = event::EngineId(0);
-        add(&registry, number, Box::new(SleepEvent::new()));
-        if let Ok(spare) = TimerFdEvent::new() {
-            add(&registry, number, Box::new(spare));
-        }
+    pub fn native(tick: Period, device: EventDevice) -> Result<Engine<T>, EngineError> {
         let times = OsTimes::new();
-        let source = validate_source(&SourcePlan::DEFAULT, || times.monotonic_ns());
-        let mut engine = Engine::new(settings, &registry, number, times)?;
-        match source {
-            Ok(_) => engine.binding.high_res().source_valid(),
-            Err(why) => engine.binding.high_res().source_lost(&why.to_string()),
+        let source = validate_source(|| times.monotonic_ns());
+        let mut engine = Engine::new(tick, device, times)?;
+        engine.validate_device().map_err(|why| match why {
+            InvalidDevice::Device(error) => EngineError::Device(error),
+            broken => EngineError::Invalid(broken),
+        })?;
+        if source.is_ok() {
+            engine.source_valid();
         }
-        // The registry keeps no broken one for this engine, so that this ends.
-        while engine.validate_device().is_err() {
-            engine.binding.follow()?;
-        }
-        engine.begin()?;
         Ok(engine)
-    }
-
-    /// Acts on what was announced while it was made, and takes the kicks of that.
-    pub(crate) fn begin(&mut self) -> Result<(), EngineError> {
-        self.binding.follow()?;
-        let now_ns = self.times.monotonic_ns();
-        // Kicked already, so that this does not wait.
-        let _ = self.binding.device_mut()?.wait(Some(now_ns));
-        Ok(())
     }
 
     /// Its timers: to create, arm and cancel. The next wait programs the device.
@@ -203,51 +180,62 @@ impl<T> Engine<T> {
     /// Counts since the engine was made.
     #[must_use]
     pub fn statistics(&self) -> EngineStatistics {
-        EngineStatistics {
-            device_changes: self.binding.taken().saturating_sub(1),
-            ticks_skipped: self.binding.ticks_skipped(),
-            ..self.statistics
-        }
+        let ticks_skipped = self.device.as_ref().map_or(0, EngineDevice::ticks_skipped);
+        EngineStatistics { ticks_skipped, ..self.statistics }
     }
 
-    /// The device that it has, if it has one.
+    /// Its device, unless that has failed.
     #[must_use]
     pub fn device(&self) -> Option<&EventDevice> {
-        self.binding.device().map(ServiceDevice::device)
+        self.device.as_ref().map(EngineDevice::device)
     }
 
-    /// How it works now. What was announced since the last wait is acted upon by the next one.
+    /// How it works now.
     #[must_use]
     pub fn resolution(&self) -> Resolution {
-        self.binding.resolution()
+        self.device.as_ref().map_or(Resolution::TickBound, EngineDevice::resolution)
     }
 
-    /// The decision on its resolution; where clock sources are announced.
-    #[must_use]
-    pub fn high_res(&self) -> &Arc<HighRes> {
-        self.binding.high_res()
+    /// The clock layer announces a source that it validated ([`crate::event::validate_source`]).
+    pub fn source_valid(&mut self) {
+        self.source_is_valid = true;
+        self.decide_resolution();
     }
 
-    /// Tries its device out, which takes some milliseconds, and tells the registry: without that a
-    /// device is never used for high resolution.
+    /// The clock layer has no source that is fit for high resolution, or a tick is wanted: the engine
+    /// is bound to its tick.
+    pub fn source_lost(&mut self) {
+        self.source_is_valid = false;
+        self.decide_resolution();
+    }
+
+    /// Tries its device out, which takes some milliseconds: without that a device is never used for
+    /// high resolution.
     ///
     /// # Errors
-    /// [`InvalidDevice`]: why it is not fit. The next wait takes another one in place of a broken
-    /// one ([`InvalidDevice::is_broken`]); any other stays, and the engine is bound to its tick.
-    pub fn validate(&mut self, plan: &DevicePlan) -> Result<ValidationReport, InvalidDevice> {
+    /// [`InvalidDevice`]: why it is not fit. The engine stays bound to its tick; with a broken device
+    /// ([`InvalidDevice::is_broken`]) every wait is refused from now on.
+    pub fn validate(&mut self) -> Result<ValidationReport, InvalidDevice> {
+        let Some(device) = &mut self.device else {
+            return Err(DeviceError::Unsupported("an engine without a device").into());
+        };
+        let validated = device.validate();
         self.planned = None;
-        self.binding.validate(plan)
+        self.device_is_valid = validated.is_ok();
+        match &validated {
+            Err(why) if why.is_broken() => self.device = None,
+            Ok(_) | Err(_) => self.decide_resolution(),
+        }
+        validated
     }
 
-    /// Validates by [`DevicePlan::DEFAULT`], up to three times if the device is late: other threads
-    /// may have been in its way. Whether the engine may be precise then is for
-    /// [`Engine::high_res`] to say.
+    /// Validates up to three times if the device is late: other threads may have been in its way.
     ///
     /// # Errors
-    /// [`InvalidDevice`]: why it is broken. The next wait takes another one.
+    /// [`InvalidDevice`]: why it is broken.
     pub fn validate_device(&mut self) -> Result<(), InvalidDevice> {
         for _ in 0..TRIALS {
-            match self.validate(&DevicePlan::DEFAULT) {
+            match self.validate() {
                 Err(InvalidDevice::Late { .. }) => {}
                 Err(why) if why.is_broken() => return Err(why),
                 Ok(_) | Err(_) => break,
@@ -256,25 +244,18 @@ impl<T> Engine<T> {
         Ok(())
     }
 
-    /// Serves the tick, accounting or profiling every `period` from now on, beside the timers and
-    /// on the same device, or no longer; [`ServiceWait::services`] tells in each wait what is due. Goes on if
-    /// the device is exchanged.
-    ///
-    /// # Errors
-    /// [`EngineError::Mode`] if the device cannot tick so fast; then the service is as it was.
-    /// [`EngineError::NoDevice`].
-    pub fn set_period(
-        &mut self,
-        service: Service,
-        period: Option<Period>,
-    ) -> Result<(), EngineError> {
-        self.binding.set_period(service, period)
+    fn decide_resolution(&mut self) {
+        let Some(device) = &mut self.device else { return };
+        let is_high = self.device_is_valid && self.source_is_valid;
+        if device.set_resolution(if is_high { Resolution::High } else { Resolution::TickBound }) {
+            self.start_over();
+        }
     }
 
-    /// A handle that makes the engine look again, whichever device it has.
+    /// A handle that makes the engine come back from its wait.
     #[must_use]
     pub fn kick(&self) -> Kick {
-        self.binding.kick()
+        self.kick.clone()
     }
 
     /// When it wakes, for threads that decide whether they need kick it.
@@ -286,34 +267,36 @@ impl<T> Engine<T> {
     /// Device time for which the device was last asked, ns; `u64::MAX` for none.
     #[must_use]
     pub fn next_wake_ns(&self) -> u64 {
-        self.binding.device().and_then(ServiceDevice::next_wake_ns).unwrap_or(u64::MAX)
+        self.device.as_ref().and_then(EngineDevice::next_wake_ns).unwrap_or(u64::MAX)
     }
 
-    /// Gives the device back to the registry, so that another thread may go on: its first wait
-    /// takes it again. Timers stay armed. To be called by the thread that waited.
+    /// Takes the device out of the calling thread, so that another one may go on: its first wait
+    /// attaches it again. Timers stay armed. To be called by the thread that waited.
     pub fn detach(&mut self) {
-        self.planned = None;
-        self.binding.release();
+        self.start_over();
+        if let Some(device) = &mut self.device {
+            device.detach();
+        }
     }
 
-    /// Waits until a timer or a service is due, a kick arrives, a signal is handled, or the
-    /// device's time reaches `limit_ns`. What is due already is returned at once. Timers expire in
-    /// [`Engine::expire`], which is to be called whatever this returned.
+    /// Waits until a timer is due, a kick arrives, a signal is handled, or the device's time reaches
+    /// `limit_ns`. What is due already is returned at once. Timers expire in [`Engine::expire`], which
+    /// is to be called whatever this returned.
     ///
     /// The first wait with a timer on another base than [`ClockBase::Monotonic`] has the clocks watched
     /// for being set; on this machine that starts a thread. While that fails, which is counted
     /// ([`EngineStatistics::watch_failures`]) and tried again, no wait is longer than a tick: it then
-    /// returns [`Kicked`](event::DeviceWaitEnd::Kicked), so that a clock that was set is seen.
+    /// returns [`DeviceWaitEnd::Kicked`], so that a clock that was set is seen.
     ///
     /// # Errors
-    /// [`EngineError::NoDevice`], or what the device said that failed as the last one.
-    pub fn wait(&mut self, limit_ns: Option<u64>) -> Result<ServiceWait, EngineError> {
+    /// What the device said that failed; [`EngineError::NoDevice`] after that.
+    pub fn wait(&mut self, limit_ns: Option<u64>) -> Result<DeviceWaitEnd, EngineError> {
         self.wait_with(limit_ns, |_, _| false)
     }
 
     /// As [`Engine::wait`], for an engine that other threads hand something to: after [`NextWake`] was
     /// published, and before it waits, `again` takes what was handed over; it returns whether there
-    /// was something, and is then called again; but once a timer, a service or the limit is due, this
+    /// was something, and is then called again; but once a timer or the limit is due, this
     /// returns all the same, however much is handed over.
     ///
     /// # Errors
@@ -322,107 +305,87 @@ impl<T> Engine<T> {
         &mut self,
         limit_ns: Option<u64>,
         mut again: impl FnMut(&mut EngineTimers<T>, &ClockReadings) -> bool,
-    ) -> Result<ServiceWait, EngineError> {
+    ) -> Result<DeviceWaitEnd, EngineError> {
+        self.device_mut()?.attach()?;
+        let mut until_ns = self.watch_clocks(limit_ns);
         loop {
-            match self.binding.follow()? {
-                DeviceChange::Same => {}
-                DeviceChange::Resolution => self.start_over(),
-                // A kick may still have gone to the device before.
-                DeviceChange::Device => {
-                    self.start_over();
-                    return Ok(KICKED);
-                }
-            }
-            let mut until_ns = self.watch_clocks(limit_ns);
             let (now, wake_ns) = self.plan(until_ns)?;
-            if again(&mut self.timers, &now) {
-                if now.device_ns() < wake_ns {
-                    continue;
-                }
-                // No longer: the rest of what is handed over is taken after what is due.
-                let now_ns = now.device_ns();
-                until_ns = Some(limit_ns.map_or(now_ns, |limit_ns| limit_ns.min(now_ns)));
+            if !again(&mut self.timers, &now) {
+                break;
             }
-            let served = self.binding.device_mut()?.wait(until_ns);
-            self.next_wake.awake();
-            self.statistics.wakes += 1;
-            return match served {
-                // Not the caller's limit.
-                Ok(served) if served.reason == DeviceWaitEnd::Limit && until_ns != limit_ns => {
-                    Ok(ServiceWait { reason: DeviceWaitEnd::Kicked, ..served })
-                }
-                Ok(served) => Ok(served),
-                Err(error) => {
-                    self.binding.lose(error)?;
-                    self.start_over();
-                    Ok(KICKED)
-                }
-            };
+            let now_ns = now.device_ns();
+            if now_ns >= wake_ns {
+                // No longer: the rest of what is handed over is taken after what is due.
+                until_ns = Some(limit_ns.map_or(now_ns, |limit_ns| limit_ns.min(now_ns)));
+                break;
+            }
+            // What was handed over may need them.
+            until_ns = self.watch_clocks(limit_ns);
+        }
+        let waited = self.device_mut()?.wait(until_ns);
+        self.next_wake.awake();
+        self.statistics.wakes += 1;
+        match waited {
+            // Not the caller's limit.
+            Ok(DeviceWaitEnd::Limit) if until_ns != limit_ns => Ok(DeviceWaitEnd::Kicked),
+            Ok(woken) => Ok(woken),
+            // Misuse is not the device's failure.
+            Err(error @ (DeviceError::NeverEnds(_) | DeviceError::NotAttached(_))) => {
+                Err(error.into())
+            }
+            Err(error) => {
+                self.device = None;
+                Err(error.into())
+            }
         }
     }
 
-    /// Expires what is due, `budget` timers and timeouts at most; how many there were. If that is
+    /// Expires what is due, `budget` timers at most; how many there were. If that is
     /// the budget, more may be due, and the next wait comes back at once.
     ///
-    /// All expire as of one reading of the clocks; bound to a tick, as of the last tick. How long
-    /// `fire` takes is measured each time, and which timers it delayed ([`EngineStatistics`]).
+    /// All expire as of one reading of the clocks; bound to a tick, as of the last tick.
     pub fn expire(
         &mut self,
         budget: usize,
-        mut fire: impl FnMut(&mut EngineTimers<T>, ExpiredTimer),
+        fire: impl FnMut(&mut EngineTimers<T>, ExpiredTimer),
     ) -> usize {
-        let actual = self.times.now();
-        let Some(now) = self.look_as_of(&actual) else { return 0 };
-        self.statistics.looks += 1;
-        self.looks.see(&actual);
-        let long_ns = self.settings.long_callback.nanos_or_zero();
-        let mut begin_ns = actual.device_ns();
-        for count in 0..budget {
-            let Some(fired) = self.timers.pop_due(&now) else {
-                self.looks.last_ns = now.device_ns();
-                if self.binding.resolution() == Resolution::TickBound {
-                    self.looks.boundary_ns = Some(now.device_ns());
-                }
-                return count;
-            };
-            let due_ns = match fired.cause {
-                Cause::Expiry => now.to_device_ns(fired.base, fired.latest_ns),
-                Cause::ClockSet => now.device_ns(),
-            };
-            let due_ns = due_ns.max(self.looks.last_ns);
-            let due_ns = due_ns.max(self.looks.steady_ns[fired.base as usize]);
-            self.statistics.fired(due_ns, begin_ns, &self.last_long);
-            fire(&mut self.timers, fired);
-            let end_ns = self.times.monotonic_ns();
-            let span = (begin_ns, end_ns);
-            self.statistics.callback(fired.id, span, long_ns, &mut self.last_long);
-            begin_ns = end_ns;
+        let Some(now) = self.poll_time() else { return 0 };
+        self.statistics.polls += 1;
+        let count = self.timers.expire(&now, budget, fire);
+        self.statistics.fired += count as u64;
+        if count < budget && self.resolution() == Resolution::TickBound {
+            self.boundary_ns = Some(now.device_ns());
         }
-        budget
+        count
     }
 
     /// The reading that timers expire by: bound to a tick, that of the last tick; `None` if its
-    /// look is over.
-    fn look_as_of(&self, actual: &ClockReadings) -> Option<ClockReadings> {
-        let device = self.binding.device()?;
+    /// poll is complete.
+    fn poll_time(&self) -> Option<ClockReadings> {
+        let device = self.device.as_ref()?;
+        let actual = self.times.now();
         if device.resolution() == Resolution::High {
-            return Some(*actual);
+            return Some(actual);
         }
         let boundary_ns = device.boundary_ns(actual.device_ns());
-        (self.looks.boundary_ns != Some(boundary_ns)).then(|| actual.at_device_ns(boundary_ns))
+        (self.boundary_ns != Some(boundary_ns)).then(|| actual.at_device_ns(boundary_ns))
+    }
+
+    fn device_mut(&mut self) -> Result<&mut EngineDevice, EngineError> {
+        self.device.as_mut().ok_or(EngineError::NoDevice)
     }
 
     /// Has the clocks watched if timers need that; until when may be waited. A clock that is not
-    /// watched is looked at after a tick.
+    /// watched is polled after a tick.
     fn watch_clocks(&mut self, limit_ns: Option<u64>) -> Option<u64> {
         let others = [ClockBase::Boottime, ClockBase::Realtime, ClockBase::Tai];
         if self.watched || others.into_iter().all(|base| self.timers.armed(base) == 0) {
             return limit_ns;
         }
         let now_ns = self.times.monotonic_ns();
-        let tick_ns = now_ns.saturating_add(self.settings.tick.span_ceil().nanos_or_zero());
+        let tick_ns = now_ns.saturating_add(self.tick.span_ceil().nanos_or_zero());
         if now_ns >= self.watch_again_ns {
-            self.watched = self.times.watch(&self.binding.kick()).is_ok();
+            self.watched = self.times.watch(&self.kick).is_ok();
             if self.watched {
                 return limit_ns;
             }
@@ -437,7 +400,7 @@ impl<T> Engine<T> {
     fn plan(&mut self, limit_ns: Option<u64>) -> Result<(ClockReadings, u64), EngineError> {
         let now = self.times.now();
         let at_ns = self.timers_want(&now);
-        let device = self.binding.device_mut()?;
+        let device = self.device_mut()?;
         device.set_next_event(at_ns);
         let wake_ns = device.next_wake_ns().unwrap_or(u64::MAX);
         let wake_ns = limit_ns.map_or(wake_ns, |limit_ns| wake_ns.min(limit_ns));
@@ -456,35 +419,35 @@ impl<T> Engine<T> {
                 return None;
             };
             let at_ns = first.device_ns(now);
-            let (home, latest_ns, sets) = (first.home, first.latest_ns, now.sets());
+            let (base, latest_ns, sets) = (first.base, first.latest_ns, now.sets());
             let gap_ns = now.gap_ns();
             let same = self.planned.filter(|planned| {
                 let apart_ns = planned.gap_ns.saturating_add(gap_ns).min(SAME_NS);
-                (planned.home, planned.latest_ns, planned.sets) == (home, latest_ns, sets)
+                (planned.base, planned.latest_ns, planned.sets) == (base, latest_ns, sets)
                     && planned.at_ns.abs_diff(at_ns) <= apart_ns
             });
-            let planned = same.unwrap_or(ProgrammedExpiry { home, latest_ns, sets, gap_ns, at_ns });
+            let planned = same.unwrap_or(ProgrammedExpiry { base, latest_ns, sets, gap_ns, at_ns });
             self.planned = Some(planned);
             planned.at_ns
         };
-        // What a tick's look left behind waits for the next tick.
-        Some(match (self.binding.resolution(), self.looks.boundary_ns) {
+        // What a tick's poll left behind waits for the next tick.
+        Some(match (self.resolution(), self.boundary_ns) {
             (Resolution::TickBound, Some(boundary_ns)) => at_ns.max(boundary_ns.saturating_add(1)),
             _ => at_ns,
         })
     }
 
-    /// The device or the resolution has changed.
+    /// The resolution or the thread has changed.
     fn start_over(&mut self) {
         self.planned = None;
-        self.looks.boundary_ns = None;
+        self.boundary_ns = None;
     }
 }
 
 impl<T> fmt::Debug for Engine<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Engine")
-            .field("device", &self.binding.device())
+            .field("device", &self.device)
             .field("timers", &self.timers.count())
             .field("next_wake", &self.next_wake)
             .field("statistics", &self.statistics())

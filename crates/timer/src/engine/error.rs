@@ -1,6 +1,6 @@
 //! What timers and engines refuse.
 
-use super::{ClockBase, TimerId};
+use super::ClockBase;
 use crate::event::{DeviceError, InvalidDevice, ModeError};
 use crate::queue::QueueError;
 
@@ -19,24 +19,18 @@ pub enum TimerError {
         /// Requested expiry.
         expiry_ns: i64,
     },
-    /// A timeout was to be armed as a timer.
-    #[error("{0} is a timeout: arm it with `arm_timeout`")]
-    IsATimeout(TimerId),
-    /// A timer was to be armed as a timeout.
-    #[error("{0} is a timer: arm it with `arm`")]
-    IsATimer(TimerId),
 }
 
 /// Why an [`Engine`](super::Engine) does not go on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
-    /// No registered device serves this engine, or every one failed.
-    #[error("no clock event device is left for this engine: register one for it")]
+    /// The engine's device failed, or was found broken.
+    #[error("no clock event device is left for this engine: make another engine")]
     NoDevice,
     /// The device cannot tick like this.
     #[error(transparent)]
-    Mode(#[from] ModeError),
+    Mode(ModeError),
     /// The device refused.
     #[error(transparent)]
     Device(#[from] DeviceError),
@@ -46,4 +40,13 @@ pub enum EngineError {
     /// The timers refused.
     #[error(transparent)]
     Timers(#[from] TimerError),
+}
+
+impl From<ModeError> for EngineError {
+    fn from(error: ModeError) -> EngineError {
+        match error {
+            ModeError::Device(error) => EngineError::Device(error),
+            other => EngineError::Mode(other),
+        }
+    }
 }

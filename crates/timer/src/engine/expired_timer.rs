@@ -5,53 +5,26 @@ use std::fmt;
 use super::ClockBase;
 use crate::queue::Handle;
 
-/// Names a timer or timeout of the [`Timers`](super::EngineTimers) that created it. Stale once that is
+/// Names a timer of the [`EngineTimers`](super::EngineTimers) that created it. Stale once that is
 /// removed, and refused from then on: generations never repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TimerId {
-    pub(super) home: TimerStore,
+    pub(super) base: ClockBase,
     pub(super) handle: Handle,
 }
 
-/// Where a timer lives. The order is that of equal device times.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum TimerStore {
-    Queue(ClockBase),
-    Wheel,
-}
-
-impl TimerStore {
-    /// The clock of its expiries.
-    pub(super) const fn base(self) -> ClockBase {
-        match self {
-            TimerStore::Queue(base) => base,
-            TimerStore::Wheel => ClockBase::Monotonic,
-        }
-    }
-}
-
 impl TimerId {
-    /// The clock of its expiries; timeouts measure delays, on [`ClockBase::Monotonic`].
+    /// The clock of its expiries.
     #[must_use]
     pub const fn base(self) -> ClockBase {
-        self.home.base()
-    }
-
-    /// Whether it is a timeout.
-    #[must_use]
-    pub const fn is_timeout(self) -> bool {
-        matches!(self.home, TimerStore::Wheel)
+        self.base
     }
 }
 
-/// `realtime 7.1`, `timeout 3.2`.
+/// `realtime 7.1`.
 impl fmt::Display for TimerId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let home = match self.home {
-            TimerStore::Queue(base) => base.name(),
-            TimerStore::Wheel => "timeout",
-        };
-        write!(f, "{home} {}", self.handle)
+        write!(f, "{} {}", self.base.name(), self.handle)
     }
 }
 
@@ -75,7 +48,7 @@ pub enum Cause {
     ClockSet,
 }
 
-/// A timer or timeout that has expired. It is not armed any more, but lives on.
+/// A timer that has expired. It is not armed any more, but lives on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExpiredTimer {
     /// The timer that expired.
@@ -84,9 +57,9 @@ pub struct ExpiredTimer {
     pub base: ClockBase,
     /// The expiry that it was armed with, ns on its clock.
     pub expiry_ns: i64,
-    /// By when it was to expire, ns on its clock: expiry plus slack, or the time of its bucket.
+    /// By when it was to expire, ns on its clock: expiry plus slack.
     pub latest_ns: i64,
-    /// What its clock said when the look at it began, ns. Not before the expiry, unless the clock
+    /// What its clock said when the poll began, ns. Not before the expiry, unless the clock
     /// was set.
     pub now_ns: i64,
     /// Why it expired.
@@ -94,7 +67,7 @@ pub struct ExpiredTimer {
 }
 
 impl ExpiredTimer {
-    /// By how much the look missed the latest time, ns.
+    /// By how much the poll missed the latest time, ns.
     #[must_use]
     pub const fn late_ns(&self) -> u64 {
         match self.cause {

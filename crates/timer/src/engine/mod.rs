@@ -3,7 +3,7 @@
 //! *Hrtimers and Beyond* (2006), sections 4.2, 8 and 9, in user space: a queue a clock, the device
 //! programmed for the first of all, precise or bound to a tick, no tick without a use.
 //!
-//! Owns: [`EngineTimers`] (a [`Queue`](crate::queue::Queue) a [`ClockBase`] and a wheel of timeouts), the
+//! Owns: [`EngineTimers`] (a [`Queue`](crate::queue::Queue) a [`ClockBase`]), the
 //! readings of all bases ([`Times`], simulated by [`SimTimes`]), and the [`Engine`] that waits with
 //! a device of [`event`](crate::event).
 //! Must not: hand timers from one thread to another (that is a service's), lock or allocate while
@@ -11,38 +11,34 @@
 //!
 //! # How a timer expires
 //!
-//! `timer::engine::Engine` belongs to one thread. `timers.rs` has a queue a clock and the wheel of timeouts;
+//! [`Engine`] belongs to one thread. `timers.rs` has a queue a clock;
 //! expiries stay absolute on their own clock, so that setting the wall clock moves none. Before a wait
 //! `driver.rs` reads all clocks, maps the first of each queue to the device's time, and tells
-//! `event::ServiceDevice`, which programs the device only if the first of everything changed, at the expiry
-//! itself or at the tick that covers it. It publishes when it will wake (`NextWake`), looks once more at what
-//! other threads handed over, and only then waits. `binding.rs` follows the registry: a device that is lost or
-//! fails is exchanged in the next wait. A thread that sleeps until the wall clock is set
-//! (`clock_set_watcher.rs`) is started with the first timer that needs it, never in a simulation.
+//! `device.rs`, which programs the device only if the first of everything changed, at the expiry
+//! itself or at the tick that covers it. It publishes when it will wake ([`NextWake`]), looks once more
+//! at what other threads handed over, and only then waits. A thread that sleeps until the wall clock is
+//! set (`clock_set_watcher.rs`) is started with the first timer that needs it, never in a simulation.
 
 mod base;
-mod binding;
 #[cfg(target_os = "linux")]
 mod clock_set_watcher;
+mod device;
 mod driver;
 mod error;
 mod expired_timer;
-mod kicks;
+mod next_wake;
 #[cfg(target_os = "linux")]
 mod os_times;
-mod poll_history;
-mod settings;
 mod sim;
 mod statistics;
 mod timers;
 mod times;
 
 pub use base::{ClockBase, ClockReadings};
-pub use driver::Engine;
+pub use driver::{DEFAULT_TICK, Engine};
 pub use error::{EngineError, TimerError};
 pub use expired_timer::{Cause, ClockSetPolicy, ExpiredTimer, TimerId};
-pub use kicks::NextWake;
-pub use settings::EngineConfig;
+pub use next_wake::NextWake;
 pub use sim::SimTimes;
 pub use statistics::EngineStatistics;
 pub use timers::EngineTimers;

@@ -1,24 +1,22 @@
-//! The timers of one engine: a queue a base, and a wheel of timeouts.
+//! The timers of one engine: a queue a base.
 //!
 //! Owns: which timer of all bases is next, and what setting the wall clock means for them.
 //! Must not: read a clock (readings are passed in), know about devices.
 
-use hourglass_time::{ClockTag, Instant, Monotonic, Span};
+use hourglass_time::{ClockTag, Instant, Span};
 
-use super::expired_timer::TimerStore;
 use super::{Cause, ClockBase, ClockReadings, ClockSetPolicy, ExpiredTimer, TimerError, TimerId};
-use crate::queue::{ExpiredEntry, Handle, Queue, QueueError, TimeoutWheel};
+use crate::queue::{Handle, Queue, QueueError};
 
-/// EngineTimers on four clocks and timeouts, each with a payload `T`.
+/// Timers on four clocks, each with a payload `T`.
 ///
-/// There is one [`Queue`] a base and one [`TimeoutWheel`]. Expiries are absolute on their own
-/// clock, so that setting the wall clock moves nothing: only [`earliest`](EngineTimers::earliest), which
+/// There is one [`Queue`] a base. Expiries are absolute on their own clock, so that setting the wall clock moves nothing: only [`earliest`](EngineTimers::earliest), which
 /// maps the first of each base to device time, comes out otherwise (*Hrtimers and Beyond*, section
 /// 4.2).
 ///
-/// **Order.** In one look timers expire by the device time of their latest time, over all bases;
+/// **Order.** In one poll timers expire by the device time of their latest time, over all bases;
 /// those of one base and latest time in the order in which they were armed; at equal device time in
-/// the order of [`ClockBase::ALL`], timeouts last. As in a [`Queue`], a timer that could expire already
+/// the order of [`ClockBase::ALL`]. As in a [`Queue`], a timer that could expire already
 /// may wait behind one of its base that may not yet.
 ///
 /// **Memory.** 56 bytes a timer with a payload of four bytes, 64 with eight, for as many as there
@@ -26,12 +24,11 @@ use crate::queue::{ExpiredEntry, Handle, Queue, QueueError, TimeoutWheel};
 /// within the room reserved; nothing else does.
 ///
 /// ```
-/// use hourglass_time::Span;
 /// use hourglass_timer::engine::{ClockBase, ClockReadings, TimerError, EngineTimers};
 ///
 /// // Monotonic, boottime, realtime, tai.
 /// let now = ClockReadings::new([1_000, 1_000, 501_000, 538_000]);
-/// let mut timers = EngineTimers::new(Span::from_micros(100), &now)?;
+/// let mut timers = EngineTimers::new(&now);
 /// let valve = timers.create(ClockBase::Monotonic, "valve")?;
 /// let gong = timers.create(ClockBase::Realtime, "gong")?;
 /// timers.arm(valve, 3_000, 0)?;
@@ -52,11 +49,6 @@ use crate::queue::{ExpiredEntry, Handle, Queue, QueueError, TimeoutWheel};
 pub struct EngineTimers<T> {
     /// In the order of [`ClockBase::ALL`].
     queues: [Queue<BaseClockTag, EngineTimer<T>>; 4],
-    wheel: TimeoutWheel<Monotonic, T>,
-    /// What the wheel's next expiry was when it was last looked at.
-    wheel_next: Option<i64>,
-    /// Whether it may have changed since.
-    wheel_stale: bool,
     /// Armed timers with [`ClockSetPolicy::Expire`] by the settings known when they were armed; first in,
     /// first out among equals.
     notices: Queue<ClockSetTag, TimerId>,
@@ -89,7 +81,7 @@ struct EngineTimer<T> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NextExpiry {
-    pub(super) home: TimerStore,
+    pub(super) base: ClockBase,
     /// Its latest time, ns on its clock.
     pub(super) latest_ns: i64,
     /// Until then, ns.
@@ -103,30 +95,15 @@ impl NextExpiry {
     }
 }
 
-/// Where timers live, in the order of equal device times.
-const HOMES: [TimerStore; 5] = [
-    TimerStore::Queue(ClockBase::Monotonic),
-    TimerStore::Queue(ClockBase::Boottime),
-    TimerStore::Queue(ClockBase::Realtime),
-    TimerStore::Queue(ClockBase::Tai),
-    TimerStore::Wheel,
-];
-
 impl<T> EngineTimers<T> {
-    /// No timers, and a wheel of timeouts in granules of at most `granularity`.
-    ///
-    /// # Errors
-    /// [`QueueError::TooFine`] below [`TimeoutWheel::FINEST`].
-    pub fn new(granularity: Span, now: &ClockReadings) -> Result<EngineTimers<T>, TimerError> {
-        let monotonic = Instant::from_nanos(now.ns(ClockBase::Monotonic));
-        Ok(EngineTimers {
+    /// No timers.
+    #[must_use]
+    pub fn new(now: &ClockReadings) -> EngineTimers<T> {
+        EngineTimers {
             queues: [Queue::new(), Queue::new(), Queue::new(), Queue::new()],
-            wheel: TimeoutWheel::new(granularity, monotonic)?,
-            wheel_next: None,
-            wheel_stale: false,
             notices: Queue::new(),
             sets: now.sets(),
-        })
+        }
     }
 
     /// Makes room for this many timers of a base altogether.
@@ -137,14 +114,6 @@ impl<T> EngineTimers<T> {
         Ok(self.queues[base as usize].reserve(timers)?)
     }
 
-    /// Makes room for this many timeouts altogether.
-    ///
-    /// # Errors
-    /// [`QueueError::Full`], [`QueueError::OutOfMemory`].
-    pub fn reserve_timeouts(&mut self, timeouts: usize) -> Result<(), TimerError> {
-        Ok(self.wheel.reserve(timeouts)?)
-    }
-
     /// A new timer on `base`, not armed, that follows its clock. Without room the queue doubles.
     ///
     /// # Errors
@@ -152,7 +121,7 @@ impl<T> EngineTimers<T> {
     #[inline]
     pub fn create(&mut self, base: ClockBase, payload: T) -> Result<TimerId, TimerError> {
         let handle = self.queues[base as usize].create(EngineTimer { payload, notice: None })?;
-        Ok(TimerId { home: TimerStore::Queue(base), handle })
+        Ok(TimerId { base, handle })
     }
 
     /// As [`EngineTimers::create`], with a choice of what happens when the clock is set.
@@ -177,27 +146,18 @@ impl<T> EngineTimers<T> {
         Ok(id)
     }
 
-    /// A new timeout, not armed: for what is nearly always cancelled, and may be late.
-    ///
-    /// # Errors
-    /// As [`EngineTimers::create`].
-    #[inline]
-    pub fn create_timeout(&mut self, payload: T) -> Result<TimerId, TimerError> {
-        let handle = self.wheel.create(payload)?;
-        Ok(TimerId { home: TimerStore::Wheel, handle })
-    }
-
     /// Arms the timer to expire from `expiry_ns` of its clock on, and by `slack_ns` later (held at
     /// the end of the clock's range). An armed one is moved in place, and goes behind all of the
-    /// same latest time. An expiry may lie in the past: the timer expires at the next look.
+    /// same latest time. An expiry may lie in the past: the timer expires at the next poll.
     ///
     /// # Errors
-    /// [`TimerError::ExpiryOutOfRange`] for a negative expiry, [`TimerError::IsATimeout`],
-    /// [`QueueError::StaleHandle`].
+    /// [`TimerError::ExpiryOutOfRange`] for a negative expiry, [`QueueError::StaleHandle`].
     #[inline]
     pub fn arm(&mut self, id: TimerId, expiry_ns: i64, slack_ns: u64) -> Result<(), TimerError> {
-        let TimerStore::Queue(base) = id.home else { return Err(TimerError::IsATimeout(id)) };
-        check(base, expiry_ns)?;
+        let base = id.base;
+        if expiry_ns < 0 {
+            return Err(TimerError::ExpiryOutOfRange { base, expiry_ns });
+        }
         let slack = Span::from_nanos(i64::try_from(slack_ns).unwrap_or(i64::MAX));
         let queue = &mut self.queues[base as usize];
         queue.arm(id.handle, Instant::from_nanos(expiry_ns), slack)?;
@@ -210,69 +170,30 @@ impl<T> EngineTimers<T> {
         Ok(())
     }
 
-    /// Arms the timeout to expire at `expiry_ns` of [`ClockBase::Monotonic`] or later, as late as
-    /// [`TimeoutWheel`] says for its delay from `now`; if that is past, by the end of a granule.
-    ///
-    /// # Errors
-    /// [`TimerError::ExpiryOutOfRange`] for a negative expiry, [`TimerError::IsATimer`],
-    /// [`QueueError::StaleHandle`].
-    #[inline]
-    pub fn arm_timeout(
-        &mut self,
-        id: TimerId,
-        now: &ClockReadings,
-        expiry_ns: i64,
-    ) -> Result<(), TimerError> {
-        let TimerStore::Wheel = id.home else { return Err(TimerError::IsATimer(id)) };
-        check(ClockBase::Monotonic, expiry_ns)?;
-        let now = Instant::from_nanos(now.ns(ClockBase::Monotonic));
-        // In granules, for a look that is as of the last tick.
-        self.wheel.arm_in_granules(id.handle, now, Instant::from_nanos(expiry_ns))?;
-        self.wheel_stale = true;
-        Ok(())
-    }
-
-    /// Takes the timer or timeout out of its order; whether it was armed. It can be armed again.
+    /// Takes the timer out of its order; whether it was armed. It can be armed again.
     ///
     /// # Errors
     /// [`QueueError::StaleHandle`].
     #[inline]
     pub fn cancel(&mut self, id: TimerId) -> Result<bool, TimerError> {
-        match id.home {
-            TimerStore::Queue(base) => {
-                let armed = self.queues[base as usize].cancel(id.handle)?;
-                if armed && base.is_settable() {
-                    self.cancel_notice(base, id.handle)?;
-                }
-                Ok(armed)
-            }
-            TimerStore::Wheel => {
-                let armed = self.wheel.cancel(id.handle)?;
-                self.wheel_stale |= armed;
-                Ok(armed)
-            }
+        let armed = self.queues[id.base as usize].cancel(id.handle)?;
+        if armed && id.base.is_settable() {
+            self.cancel_notice(id.base, id.handle)?;
         }
+        Ok(armed)
     }
 
-    /// Takes the timer or timeout away, armed or not; its id is stale from now on.
+    /// Takes the timer away, armed or not; its id is stale from now on.
     ///
     /// # Errors
     /// [`QueueError::StaleHandle`].
     #[inline]
     pub fn remove(&mut self, id: TimerId) -> Result<T, TimerError> {
-        match id.home {
-            TimerStore::Queue(base) => {
-                let timer = self.queues[base as usize].remove(id.handle)?;
-                if let Some(notice) = timer.notice {
-                    self.notices.remove(notice)?;
-                }
-                Ok(timer.payload)
-            }
-            TimerStore::Wheel => {
-                self.wheel_stale = true;
-                Ok(self.wheel.remove(id.handle)?)
-            }
+        let timer = self.queues[id.base as usize].remove(id.handle)?;
+        if let Some(notice) = timer.notice {
+            self.notices.remove(notice)?;
         }
+        Ok(timer.payload)
     }
 
     /// When an armed timer may expire first, ns on its clock; `None` if it is not armed.
@@ -280,12 +201,7 @@ impl<T> EngineTimers<T> {
     /// # Errors
     /// [`QueueError::StaleHandle`].
     pub fn expiry_ns(&self, id: TimerId) -> Result<Option<i64>, TimerError> {
-        Ok(match id.home {
-            TimerStore::Queue(base) => {
-                self.queues[base as usize].expiry(id.handle)?.map(Instant::nanos)
-            }
-            TimerStore::Wheel => self.wheel.expiry(id.handle)?.map(Instant::nanos),
-        })
+        Ok(self.queues[id.base as usize].expiry(id.handle)?.map(Instant::nanos))
     }
 
     /// The payload.
@@ -294,10 +210,7 @@ impl<T> EngineTimers<T> {
     /// [`QueueError::StaleHandle`].
     #[inline]
     pub fn payload(&self, id: TimerId) -> Result<&T, TimerError> {
-        match id.home {
-            TimerStore::Queue(base) => Ok(&self.queues[base as usize].payload(id.handle)?.payload),
-            TimerStore::Wheel => Ok(self.wheel.payload(id.handle)?),
-        }
+        Ok(&self.queues[id.base as usize].payload(id.handle)?.payload)
     }
 
     /// The payload.
@@ -306,36 +219,25 @@ impl<T> EngineTimers<T> {
     /// [`QueueError::StaleHandle`].
     #[inline]
     pub fn payload_mut(&mut self, id: TimerId) -> Result<&mut T, TimerError> {
-        match id.home {
-            TimerStore::Queue(base) => {
-                Ok(&mut self.queues[base as usize].payload_mut(id.handle)?.payload)
-            }
-            TimerStore::Wheel => Ok(self.wheel.payload_mut(id.handle)?),
-        }
+        Ok(&mut self.queues[id.base as usize].payload_mut(id.handle)?.payload)
     }
 
-    /// EngineTimers armed on a base, without timeouts.
+    /// Timers armed on a base.
     #[must_use]
     pub fn armed(&self, base: ClockBase) -> usize {
         self.queues[base as usize].armed()
     }
 
-    /// Timeouts armed.
-    #[must_use]
-    pub fn armed_timeouts(&self) -> usize {
-        self.wheel.armed()
-    }
-
-    /// EngineTimers and timeouts there are, armed or not.
+    /// Timers there are, armed or not.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.queues.iter().map(Queue::timers).sum::<usize>() + self.wheel.timers()
+        self.queues.iter().map(Queue::timers).sum()
     }
 }
 
-/// Looking at them.
+/// Polling them.
 impl<T> EngineTimers<T> {
-    /// Expires what is due at `now`, `budget` timers and timeouts at most; how many there were. If
+    /// Expires what is due at `now`, `budget` timers at most; how many there were. If
     /// that is the budget, more may be due. `fire` may do anything with the timers; what it arms
     /// for `now` counts towards the budget, so that a timer that re-arms itself at once cannot hold
     /// the caller for ever.
@@ -352,7 +254,7 @@ impl<T> EngineTimers<T> {
         budget
     }
 
-    /// The next timer or timeout that expires at `now`; it is not armed any more. EngineTimers that
+    /// The next timer that expires at `now`; it is not armed any more. Timers that
     /// expire with a setting of their clock come first, in the order in which they were armed.
     #[inline]
     pub fn pop_due(&mut self, now: &ClockReadings) -> Option<ExpiredTimer> {
@@ -362,31 +264,30 @@ impl<T> EngineTimers<T> {
         if let Some(fired) = self.pop_notice(now) {
             return Some(fired);
         }
-        self.look_at_wheel();
-        let mut tried = [false; HOMES.len()];
+        let mut tried = [false; ClockBase::ALL.len()];
         loop {
-            // The homes are few, and most of them empty.
-            let mut first: Option<(usize, i64)> = None;
-            for (place, home) in HOMES.iter().enumerate() {
-                let Some(latest_ns) = self.latest_of(*home) else { continue };
-                let until_ns = now.until_ns(home.base(), latest_ns);
-                if !tried[place] && first.is_none_or(|(_, sooner)| until_ns < sooner) {
-                    first = Some((place, until_ns));
+            // The bases are few, and most of their queues empty.
+            let mut first: Option<(ClockBase, i64)> = None;
+            for base in ClockBase::ALL {
+                let Some(latest_ns) = self.latest_of(base) else { continue };
+                let until_ns = now.until_ns(base, latest_ns);
+                if !tried[base as usize] && first.is_none_or(|(_, sooner)| until_ns < sooner) {
+                    first = Some((base, until_ns));
                 }
             }
-            let (place, _) = first?;
-            let popped = self.pop_from(HOMES[place], now);
+            let (base, _) = first?;
+            let popped = self.pop_from(base, now);
             if popped.is_some() {
                 return popped;
             }
-            tried[place] = true;
+            tried[base as usize] = true;
         }
     }
 
-    /// Device time by which a timer or timeout is to expire first, over all bases, ns; in the past
+    /// Device time by which a timer is to expire first, over all bases, ns; in the past
     /// if one is due. `None` if none is armed.
     #[must_use]
-    pub fn earliest(&mut self, now: &ClockReadings) -> Option<u64> {
+    pub fn earliest(&self, now: &ClockReadings) -> Option<u64> {
         match self.has_notice(now) {
             true => Some(now.device_ns()),
             false => self.first(now).map(|first| first.device_ns(now)),
@@ -399,57 +300,29 @@ impl<T> EngineTimers<T> {
     }
 
     /// What is to expire first, settings of the clock left aside.
-    pub(super) fn first(&mut self, now: &ClockReadings) -> Option<NextExpiry> {
-        self.look_at_wheel();
-        let firsts = HOMES.into_iter().filter_map(|home| {
-            let latest_ns = self.latest_of(home)?;
-            Some(NextExpiry { home, latest_ns, until_ns: now.until_ns(home.base(), latest_ns) })
+    pub(super) fn first(&self, now: &ClockReadings) -> Option<NextExpiry> {
+        let firsts = ClockBase::ALL.into_iter().filter_map(|base| {
+            let latest_ns = self.latest_of(base)?;
+            Some(NextExpiry { base, latest_ns, until_ns: now.until_ns(base, latest_ns) })
         });
         firsts.min_by_key(|first| first.until_ns)
     }
 
-    /// The latest time of the first of a home. The wheel must have been looked at.
+    /// The latest time of the first of a base.
     #[inline]
-    fn latest_of(&self, home: TimerStore) -> Option<i64> {
-        match home {
-            TimerStore::Queue(base) => self.queues[base as usize].next_expiry().map(Instant::nanos),
-            TimerStore::Wheel => self.wheel_next,
-        }
+    fn latest_of(&self, base: ClockBase) -> Option<i64> {
+        self.queues[base as usize].next_expiry().map(Instant::nanos)
     }
 
-    /// Finding the wheel's next expiry takes longer than a queue's: once for each change.
-    #[inline]
-    fn look_at_wheel(&mut self) {
-        if self.wheel_stale {
-            self.wheel_next = self.wheel.next_expiry().map(Instant::nanos);
-            self.wheel_stale = false;
-        }
-    }
-
-    fn pop_from(&mut self, home: TimerStore, now: &ClockReadings) -> Option<ExpiredTimer> {
-        let base = home.base();
+    fn pop_from(&mut self, base: ClockBase, now: &ClockReadings) -> Option<ExpiredTimer> {
         let now_ns = now.ns(base);
-        let (handle, expiry_ns, latest_ns) = match home {
-            TimerStore::Queue(base) => {
-                let expired =
-                    self.queues[base as usize].pop_expired(Instant::from_nanos(now_ns))?;
-                if base.is_settable() {
-                    // The timer was alive a moment ago.
-                    let _ = self.cancel_notice(base, expired.handle);
-                }
-                split(expired)
-            }
-            TimerStore::Wheel => {
-                // The wheel's own time may be ahead of this reading, which is then in a tick.
-                if self.wheel_next.is_none_or(|next_ns| next_ns > now_ns) {
-                    return None;
-                }
-                let expired = self.wheel.pop_expired(Instant::from_nanos(now_ns))?;
-                self.wheel_stale = true;
-                split(expired)
-            }
-        };
-        let id = TimerId { home, handle };
+        let expired = self.queues[base as usize].pop_expired(Instant::from_nanos(now_ns))?;
+        if base.is_settable() {
+            // The timer was alive a moment ago.
+            let _ = self.cancel_notice(base, expired.handle);
+        }
+        let id = TimerId { base, handle: expired.handle };
+        let (expiry_ns, latest_ns) = (expired.expiry.nanos(), expired.latest.nanos());
         Some(ExpiredTimer { id, base, expiry_ns, latest_ns, now_ns, cause: Cause::Expiry })
     }
 
@@ -460,16 +333,16 @@ impl<T> EngineTimers<T> {
         }
         let notice = self.notices.pop_expired(of_sets(now.sets().saturating_sub(1)))?;
         let id = *self.notices.payload(notice.handle).ok()?;
-        let queue = &mut self.queues[id.base() as usize];
+        let queue = &mut self.queues[id.base as usize];
         let expiry = queue.expiry(id.handle).ok()??;
         let latest = queue.latest(id.handle).ok()??;
         queue.cancel(id.handle).ok()?;
         Some(ExpiredTimer {
             id,
-            base: id.base(),
+            base: id.base,
             expiry_ns: expiry.nanos(),
             latest_ns: latest.nanos(),
-            now_ns: now.ns(id.base()),
+            now_ns: now.ns(id.base),
             cause: Cause::ClockSet,
         })
     }
@@ -483,18 +356,7 @@ impl<T> EngineTimers<T> {
     }
 }
 
-fn check(base: ClockBase, expiry_ns: i64) -> Result<(), TimerError> {
-    match expiry_ns < 0 {
-        true => Err(TimerError::ExpiryOutOfRange { base, expiry_ns }),
-        false => Ok(()),
-    }
-}
-
 /// The "time" after this many settings.
 fn of_sets(sets: u64) -> Instant<ClockSetTag> {
     Instant::from_nanos(i64::try_from(sets).unwrap_or(i64::MAX))
-}
-
-fn split<C: ClockTag>(expired: ExpiredEntry<C>) -> (Handle, i64, i64) {
-    (expired.handle, expired.expiry.nanos(), expired.latest.nanos())
 }

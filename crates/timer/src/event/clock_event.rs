@@ -16,17 +16,6 @@ pub enum Mode {
     Periodic(Period),
 }
 
-/// The next event in both forms: devices that compare with a clock take the first, devices that
-/// count down the second.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NextEvent {
-    /// When, ns on the device's time base.
-    pub at_ns: u64,
-    /// How far ahead that is, ns; within the device's limits. [`super::MultShift::units_ceil`] of
-    /// [`DeviceFeatures::scale`] makes units of it.
-    pub delta_ns: u64,
-}
-
 /// Why a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceWaitEnd {
@@ -47,13 +36,12 @@ pub enum DeviceWaitEnd {
 /// and Beyond*, section 6.1).
 ///
 /// An implementation MUST
-/// - not fire earlier than programmed by more than [`DeviceFeatures::granularity_ns`], by
-///   [`ClockEvent::now_ns`] read after the wait;
+/// - not fire earlier than programmed, by [`ClockEvent::now_ns`] read after the wait;
 /// - fire nothing after [`Mode::Shutdown`] is set, nothing after [`Mode::OneShot`] is set until it
 ///   is programmed, and once for each time that it is programmed;
 /// - forget what it was programmed for when it is programmed again;
 /// - keep a kick that comes before the wait, and let it end that wait (see [`super::Kicker`]);
-/// - neither allocate nor take a lock in `set_next_event`, `wait`, `start_event` and `end_event`;
+/// - neither allocate nor take a lock in `set_next_event` and `wait`;
 /// - in `wait`, give the processor away unless its documentation says otherwise, and come back
 ///   from it only for a reason that [`DeviceWaitEnd`] has.
 ///
@@ -83,11 +71,12 @@ pub trait ClockEvent: Send {
     /// What the operating system answers.
     fn set_mode(&mut self, mode: Mode) -> Result<(), DeviceError>;
 
-    /// Programs the next event, in one-shot mode.
+    /// Programs the next event for `at_ns` of the device's time base, in one-shot mode. It is ahead, within
+    /// the device's limits.
     ///
     /// # Errors
     /// What the operating system answers.
-    fn set_next_event(&mut self, next: NextEvent) -> Result<(), DeviceError>;
+    fn set_next_event(&mut self, at_ns: u64) -> Result<(), DeviceError>;
 
     /// Waits until the device fires, a kick arrives, a signal is handled, or the time base reaches
     /// `limit_ns` (for ever without).
@@ -98,27 +87,4 @@ pub trait ClockEvent: Send {
 
     /// A handle that ends waits of this device.
     fn kick(&self) -> Kick;
-
-    /// Prepares for a suspension of the machine. What is programmed and the mode are restored by
-    /// the caller.
-    ///
-    /// # Errors
-    /// What the operating system answers.
-    fn suspend(&mut self) -> Result<(), DeviceError> {
-        self.set_mode(Mode::Shutdown)
-    }
-
-    /// The machine is back. Followed by [`ClockEvent::set_mode`].
-    ///
-    /// # Errors
-    /// What the operating system answers.
-    fn resume(&mut self) -> Result<(), DeviceError> {
-        Ok(())
-    }
-
-    /// Runs before an event's handler.
-    fn start_event(&mut self) {}
-
-    /// Runs after an event's handler, also if that panics.
-    fn end_event(&mut self) {}
 }

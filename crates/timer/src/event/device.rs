@@ -1,15 +1,12 @@
-//! What is done with any device: modes, limits, emulated periods, suspension, the handler.
+//! What is done with any device: modes, limits, emulated periods.
 
 use std::fmt;
 
-use super::clock_event::{ClockEvent, DeviceWaitEnd, Mode, NextEvent};
+use super::clock_event::{ClockEvent, DeviceWaitEnd, Mode};
 use super::error::{DeviceError, ModeError, ProgramError};
 use super::facts::{BadFacts, DeviceFeatures};
 use super::kick::Kick;
 use super::period::{Period, PeriodGrid};
-
-/// Called when the device fired, with how many periods ended ([`DeviceWaitEnd::Event`]).
-pub type EventHandler = Box<dyn FnMut(&mut EventDevice, u64) + Send>;
 
 /// A device under management (*Hrtimers and Beyond*, section 6; Linux `kernel/time/clockevents.c`).
 ///
@@ -23,8 +20,6 @@ pub struct EventDevice {
     hardware: Box<dyn ClockEvent>,
     facts: DeviceFeatures,
     state: DeviceState,
-    suspended: bool,
-    handler: Option<EventHandler>,
     counts: DeviceCounts,
 }
 
@@ -44,33 +39,6 @@ enum DeviceState {
     /// Its ticks are emulated.
     Emulated {
         ticks: PeriodGrid,
-    },
-}
-
-/// What became of an event that was programmed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Programmed {
-    /// The device fires at that time.
-    Exactly,
-    /// It was programmed for that already; the device was left alone.
-    Unchanged,
-    /// The event is nearer than the device can fire: it will fire this much later, ns.
-    Later(u64),
-    /// It is farther than the device can: it is programmed in steps.
-    InSteps,
-    /// Nothing is programmed any more.
-    Nothing,
-}
-
-/// How a device came out of a suspension.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ResumeOutcome {
-    /// Mode and event are as before.
-    AsBefore,
-    /// The event was due in the meantime: handle it now.
-    Past {
-        /// How long ago it was due, ns.
-        late_ns: u64,
     },
 }
 
@@ -109,8 +77,6 @@ impl EventDevice {
             hardware,
             facts,
             state: DeviceState::Shutdown,
-            suspended: false,
-            handler: None,
             counts: DeviceCounts::default(),
         })
     }
@@ -179,9 +145,6 @@ impl EventDevice {
     /// # Errors
     /// [`ModeError`] for what the device cannot give; then it is as it was.
     pub fn set_mode(&mut self, mode: Mode) -> Result<(), ModeError> {
-        if self.suspended {
-            return Err(DeviceError::Suspended(self.facts.name).into());
-        }
         match mode {
             Mode::Shutdown => {
                 self.hardware.set_mode(Mode::Shutdown)?;
@@ -225,29 +188,24 @@ impl EventDevice {
     }
 
     /// Programs the next event for `at_ns`, in place of the one before; `None` programs nothing,
-    /// and an idle engine is not woken (*Hrtimers and Beyond*, section 9).
+    /// and an idle engine is not woken (*Hrtimers and Beyond*, section 9). The device is left alone
+    /// where that changes nothing.
     ///
     /// # Errors
     /// [`ProgramError::Past`] if the time is not ahead: then nothing is programmed.
-    pub fn set_next_event(&mut self, at_ns: Option<u64>) -> Result<Programmed, ProgramError> {
+    pub fn set_next_event(&mut self, at_ns: Option<u64>) -> Result<(), ProgramError> {
         let device = self.facts.name;
         let DeviceState::OneShot { wanted_ns, .. } = self.state else {
             return Err(ProgramError::NotOneShot(device));
         };
-        if self.suspended {
-            return Err(DeviceError::Suspended(device).into());
-        }
         match at_ns {
-            None if wanted_ns.is_none() => Ok(Programmed::Unchanged),
-            None => {
-                self.disarm()?;
-                Ok(Programmed::Nothing)
-            }
+            None if wanted_ns.is_none() => Ok(()),
+            None => Ok(self.disarm()?),
             Some(at_ns) => self.program(at_ns, wanted_ns),
         }
     }
 
-    fn program(&mut self, at_ns: u64, before: Option<u64>) -> Result<Programmed, ProgramError> {
+    fn program(&mut self, at_ns: u64, before: Option<u64>) -> Result<(), ProgramError> {
         let now_ns = self.hardware.now_ns();
         if at_ns <= now_ns {
             if before.is_some() {
@@ -256,15 +214,11 @@ impl EventDevice {
             return Err(ProgramError::Past { late_ns: now_ns - at_ns });
         }
         if before == Some(at_ns) {
-            return Ok(Programmed::Unchanged);
+            return Ok(());
         }
         let armed_ns = self.arm(now_ns, at_ns)?;
         self.state = DeviceState::OneShot { wanted_ns: Some(at_ns), armed_ns };
-        Ok(match armed_ns {
-            armed if armed > at_ns => Programmed::Later(armed - at_ns),
-            armed if armed < at_ns => Programmed::InSteps,
-            _ => Programmed::Exactly,
-        })
+        Ok(())
     }
 
     fn disarm(&mut self) -> Result<(), DeviceError> {
@@ -278,7 +232,7 @@ impl EventDevice {
         let DeviceFeatures { min_delta_ns, max_delta_ns, .. } = self.facts;
         let delta_ns = at_ns.saturating_sub(now_ns).clamp(min_delta_ns, max_delta_ns);
         let at_ns = now_ns.saturating_add(delta_ns);
-        self.hardware.set_next_event(NextEvent { at_ns, delta_ns })?;
+        self.hardware.set_next_event(at_ns)?;
         self.counts.programmed += 1;
         Ok(at_ns)
     }
@@ -295,9 +249,6 @@ impl EventDevice {
     /// # Errors
     /// [`DeviceError`] of the device.
     pub fn wait(&mut self, limit_ns: Option<u64>) -> Result<DeviceWaitEnd, DeviceError> {
-        if self.suspended {
-            return Err(DeviceError::Suspended(self.facts.name));
-        }
         loop {
             let woken = self.hardware.wait(limit_ns)?;
             let DeviceWaitEnd::Event { periods } = woken else { return Ok(woken) };
@@ -342,79 +293,6 @@ impl EventDevice {
             }
         }
     }
-
-    /// Fills in what [`EventDevice::serve`] calls when the device fired; returns what was there.
-    pub fn set_event_handler(&mut self, handler: Option<EventHandler>) -> Option<EventHandler> {
-        std::mem::replace(&mut self.handler, handler)
-    }
-
-    /// The whole of an interrupt: waits, and if the device fired calls its `start_event`, the
-    /// handler, and its `end_event` (*Hrtimers and Beyond*, section 6.1).
-    ///
-    /// The handler may program the device, change its mode, or put another handler in its place. A
-    /// panic in it goes on to the caller, after `end_event`; the handler stays.
-    ///
-    /// # Errors
-    /// As [`EventDevice::wait`].
-    pub fn serve(&mut self, limit_ns: Option<u64>) -> Result<DeviceWaitEnd, DeviceError> {
-        let woken = self.wait(limit_ns)?;
-        if let DeviceWaitEnd::Event { periods } = woken {
-            self.hardware.start_event();
-            let handler = self.handler.take();
-            let mut interrupt = Interrupt { device: self, handler };
-            if let Some(handler) = &mut interrupt.handler {
-                handler(interrupt.device, periods);
-            }
-        }
-        Ok(woken)
-    }
-
-    /// Prepares for a suspension of the machine: nothing fires until [`EventDevice::resume`].
-    ///
-    /// # Errors
-    /// [`DeviceError`] of the device; then it is not suspended.
-    pub fn suspend(&mut self) -> Result<(), DeviceError> {
-        if !self.suspended {
-            self.hardware.suspend()?;
-            self.suspended = true;
-        }
-        Ok(())
-    }
-
-    /// Takes the device up where it was: mode and event are as before. The next wait reports missed
-    /// emulated ticks, at once; a device that ticks by itself starts a new period.
-    ///
-    /// # Errors
-    /// [`DeviceError`] of the device; then it is still suspended.
-    pub fn resume(&mut self) -> Result<ResumeOutcome, DeviceError> {
-        if !self.suspended {
-            return Ok(ResumeOutcome::AsBefore);
-        }
-        self.hardware.resume()?;
-        let mode = match self.state {
-            DeviceState::Emulated { .. } => Mode::OneShot,
-            _ => self.mode(),
-        };
-        self.hardware.set_mode(mode)?;
-        self.suspended = false;
-        match self.state {
-            DeviceState::Emulated { ticks } => {
-                self.arm_ahead(ticks.next_ns())?;
-            }
-            DeviceState::OneShot { wanted_ns: Some(at_ns), .. } => {
-                self.state = DeviceState::OneShot { wanted_ns: None, armed_ns: 0 };
-                match self.program(at_ns, None) {
-                    Err(ProgramError::Past { late_ns }) => {
-                        return Ok(ResumeOutcome::Past { late_ns });
-                    }
-                    Err(ProgramError::Device(error)) => return Err(error),
-                    Ok(_) | Err(ProgramError::NotOneShot(_)) => {}
-                }
-            }
-            DeviceState::OneShot { .. } | DeviceState::Shutdown | DeviceState::Ticking { .. } => {}
-        }
-        Ok(ResumeOutcome::AsBefore)
-    }
 }
 
 impl fmt::Debug for EventDevice {
@@ -422,25 +300,8 @@ impl fmt::Debug for EventDevice {
         f.debug_struct("EventDevice")
             .field("name", &self.facts.name)
             .field("state", &self.state)
-            .field("suspended", &self.suspended)
             .field("counts", &self.counts)
             .finish_non_exhaustive()
-    }
-}
-
-/// Between `start_event` and `end_event`.
-struct Interrupt<'a> {
-    device: &'a mut EventDevice,
-    handler: Option<EventHandler>,
-}
-
-impl Drop for Interrupt<'_> {
-    fn drop(&mut self) {
-        self.device.hardware.end_event();
-        // Unless the handler put another one in its place.
-        if self.device.handler.is_none() {
-            self.device.handler = self.handler.take();
-        }
     }
 }
 

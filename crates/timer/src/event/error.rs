@@ -48,9 +48,6 @@ pub enum DeviceError {
     /// The device does not have this mode.
     #[error("{0} does not have this mode")]
     Unsupported(&'static str),
-    /// The device is suspended.
-    #[error("{0} is suspended: call `resume` first")]
-    Suspended(&'static str),
     /// In a simulation, nothing would ever end this wait.
     #[error("{0}: nothing is programmed and no kick is planned, so this wait would never end")]
     NeverEnds(&'static str),

@@ -1,6 +1,6 @@
 //! What a clock event device is.
 
-use super::period::{MultShift, Period};
+use super::period::Period;
 use super::periods::Periods;
 
 /// What a device is and can do; constant while it lives. The data structure of *Hrtimers and
@@ -9,10 +9,8 @@ use super::periods::Periods;
 pub struct DeviceFeatures {
     /// Its name, one word.
     pub name: &'static str,
-    /// Which of several serves: the higher one. 1 to 499, as the kernel rates its own.
-    pub rating: u16,
-    /// Whether it belongs to one CPU, which here is one engine's thread, or to the system. Decides
-    /// what it serves: global ones serve the tick only.
+    /// Whether it belongs to one CPU, which here is one engine's thread, or to the system. An engine on
+    /// one of the system is bound to its tick.
     pub per_cpu: bool,
     /// Whether it can be programmed for one time.
     pub one_shot: bool,
@@ -22,10 +20,6 @@ pub struct DeviceFeatures {
     pub min_delta_ns: u64,
     /// The longest one, ns; beyond it the device is programmed again underway.
     pub max_delta_ns: u64,
-    /// Nanoseconds to the device's units.
-    pub scale: MultShift,
-    /// Bound on how much too early it may fire by its own time base, ns. The kernel's timers: 0.
-    pub granularity_ns: u64,
 }
 
 /// Facts that contradict themselves.
@@ -35,14 +29,6 @@ pub enum BadFacts {
     /// It can neither tick nor be programmed.
     #[error("{0} can neither tick nor be programmed")]
     Useless(&'static str),
-    /// The rating is not 1 to 499.
-    #[error("the rating of {name} is {rating}: it must be 1 to 499")]
-    Rating {
-        /// Name of the device.
-        name: &'static str,
-        /// Rating of the device.
-        rating: u16,
-    },
     /// The shortest distance is 0 or above the longest.
     #[error("{name} can be programmed from {min_ns} ns to {max_ns} ns: that is not a range")]
     Deltas {
@@ -60,14 +46,11 @@ impl DeviceFeatures {
     /// never early. A start for describing others.
     pub const KERNEL: DeviceFeatures = DeviceFeatures {
         name: "kernel",
-        rating: 200,
         per_cpu: true,
         one_shot: true,
         periods: Periods::None,
         min_delta_ns: 1,
         max_delta_ns: 1 << 62,
-        scale: MultShift::NANOSECONDS,
-        granularity_ns: 0,
     };
 
     /// Whether it ticks, by itself or with its periods emulated.
@@ -101,12 +84,9 @@ impl DeviceFeatures {
     /// # Errors
     /// [`BadFacts`], naming what does not.
     pub fn check(&self) -> Result<(), BadFacts> {
-        let DeviceFeatures { name, rating, .. } = *self;
+        let name = self.name;
         if !self.is_periodic() {
             return Err(BadFacts::Useless(name));
-        }
-        if !(1..=499).contains(&rating) {
-            return Err(BadFacts::Rating { name, rating });
         }
         let (min_ns, max_ns) = (self.min_delta_ns, self.max_delta_ns);
         if self.one_shot && (min_ns == 0 || min_ns > max_ns) {
@@ -126,8 +106,6 @@ mod tests {
         assert_eq!(good.check(), Ok(()));
         let errors = [
             DeviceFeatures { one_shot: false, ..good }.check(),
-            DeviceFeatures { rating: 0, ..good }.check(),
-            DeviceFeatures { rating: 500, ..good }.check(),
             DeviceFeatures { min_delta_ns: 0, ..good }.check(),
             DeviceFeatures { min_delta_ns: 9, max_delta_ns: 8, ..good }.check(),
         ];

@@ -210,12 +210,6 @@ impl PeriodGrid {
         self.point_ns(self.seen.saturating_add(1))
     }
 
-    /// The last point seen, or the base if none was.
-    #[must_use]
-    pub fn last_ns(&self) -> u64 {
-        self.point_ns(self.seen)
-    }
-
     /// How many points were seen.
     #[must_use]
     pub const fn seen(&self) -> u64 {
@@ -246,43 +240,6 @@ impl PeriodGrid {
     #[must_use]
     pub fn point_ns(&self, count: u64) -> u64 {
         self.base_ns.saturating_add(self.period.nth_ns(count))
-    }
-}
-
-/// Conversion from nanoseconds to a device's units by a multiplication and a shift
-/// (*Hrtimers and Beyond*, section 6.1).
-///
-/// In 128 bits and rounded up, so that a device is never programmed short. At most one unit more
-/// than the exact quotient within 2^32 s.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MultShift {
-    /// Units = ns x `mult` / 2^`shift`.
-    pub mult: u64,
-    /// At most 62.
-    pub shift: u32,
-}
-
-/// The finest fixed point tried.
-const FINEST_SHIFT: u32 = 62;
-
-impl MultShift {
-    /// One unit a nanosecond.
-    pub const NANOSECONDS: MultShift = MultShift { mult: 1 << FINEST_SHIFT, shift: FINEST_SHIFT };
-
-    /// For a device that counts in `unit`.
-    #[must_use]
-    pub fn of_unit(unit: Period) -> MultShift {
-        let mult = |shift: u32| (u128::from(unit.per) << shift).div_ceil(u128::from(unit.ns));
-        // A unit is at least 2^-32 ns long, so a shift of 30 always fits.
-        let shift = (30..=FINEST_SHIFT).rev().find(|shift| mult(*shift) < 1 << 63).unwrap_or(30);
-        MultShift { mult: mult(shift) as u64, shift }
-    }
-
-    /// The units that cover `ns`, held at `u64::MAX`.
-    #[must_use]
-    pub fn units_ceil(self, ns: u64) -> u64 {
-        let scaled = u128::from(ns) * u128::from(self.mult);
-        u64::try_from(scaled.div_ceil(1 << self.shift)).unwrap_or(u64::MAX)
     }
 }
 
@@ -335,10 +292,7 @@ mod tests {
         assert_eq!(PeriodGrid::starting_at(u64::MAX, long).next_ns(), u64::MAX);
         let short = Period::new(1, u32::MAX).unwrap();
         assert_eq!(short.passed(u64::MAX), u64::MAX);
-        assert_eq!(MultShift::of_unit(short).units_ceil(u64::MAX), u64::MAX);
-        assert_eq!(MultShift::of_unit(long).units_ceil(1), 1);
-        assert_eq!(MultShift::of_unit(Period::NANOSECOND), MultShift::NANOSECONDS);
-        assert_eq!(MultShift::NANOSECONDS.units_ceil(u64::MAX), u64::MAX);
+        assert_eq!((short.covering(u64::MAX), long.covering(1)), (u64::MAX, 1));
     }
 
     fn any_period() -> impl Strategy<Value = Period> {
@@ -352,14 +306,6 @@ mod tests {
             let at = period.nth_ns(count);
             prop_assert!(period.passed(at) >= count);
             prop_assert!(at == 0 || period.passed(at - 1) < count);
-        }
-
-        /// Rounded up, and by less than a unit too much: within the 4 s that devices span.
-        #[test]
-        fn the_scale_is_never_short(period in any_period(), ns in 0..1u64 << 32) {
-            let exact = period.covering(ns);
-            let scaled = MultShift::of_unit(period).units_ceil(ns);
-            prop_assert!(scaled >= exact && scaled - exact <= 1 + (exact >> 30), "{scaled} {exact}");
         }
 
         #[test]

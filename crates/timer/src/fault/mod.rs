@@ -74,7 +74,7 @@
 //!
 //! A thread is stopped at any instruction, whatever it holds. Threads that need what it holds wait until it is
 //! resumed; if that is the deadline handler itself, **no thread ever resumes it**. How often a second thread at the
-//! same work was stuck in 300 suspensions (`tests/stuck_locks.rs`): a user's mutex 90 %, the lock of a
+//! same work was stuck in 300 suspensions (`tests/alone/stuck_locks.rs`): a user's mutex 90 %, the lock of a
 //! standard stream 70 %, the allocator with one arena (`MALLOC_ARENA_MAX=1`) 41 %, computing never; all
 //! of it in regions never. Therefore:
 //!

@@ -10,7 +10,7 @@
 //! cancelling or firing; let one class of actions wait for another.
 //!
 //! What a timer costs: some 350 bytes, its handle and its place in the engine's queue included, besides
-//! what its action owns (`tests/service_alone.rs` measures it). Memory is kept until the
+//! what its action owns (`tests/alone/service_alone.rs` measures it). Memory is kept until the
 //! service ends, for the next timer of the same clock that does the same when that is set: an engine
 //! has 1,048,576 places, and one that was a timer's of one clock is never another's.
 //!
@@ -24,7 +24,7 @@
 //! exchanges of the state word are all the fences there are. The engine publishes when it wakes, looks
 //! at what changed once, and sleeps: a thread that arms after that look decides by what was published.
 //! No thread relies on another one to finish what it began. `remote/` holds all of this, on atomics
-//! alone: `tests/interleavings.rs` compiles the same files with those of a model checker (loom) and runs
+//! alone: `tests/interleavings/service.rs` compiles the same files with those of a model checker (loom) and runs
 //! every order in which threads can meet, in a second, with the other tests.
 //!
 //! What an expiry comes to is decided in `dispatcher.rs`, on the engine's thread and in `sim.rs` alike. A

@@ -303,7 +303,7 @@ impl TimerService {
 
     /// Whether engine number `engine` is precise, or bound to its tick since its device, tried out at
     /// the start, was late: then timers are late by up to a tick
-    /// ([`EngineConfig::tick`](crate::engine::EngineConfig::tick)).
+    /// ([`DEFAULT_TICK`](crate::engine::DEFAULT_TICK)).
     ///
     /// # Errors
     /// [`ServiceError::NoEngine`].

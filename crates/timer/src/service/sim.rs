@@ -19,7 +19,7 @@ use super::service::{Classes, Core};
 use super::statistics::ServiceStatistics;
 use super::table::TimerTable;
 use super::timer::Timer;
-use crate::engine::{ClockBase, EngineConfig, EngineError, EngineTimers, SimTimes, Times};
+use crate::engine::{ClockBase, EngineTimers, SimTimes, Times};
 
 /// A [`TimerService`](super::TimerService) whose time is simulated and passes only on request:
 /// hours take milliseconds, and the same calls give the same outcome, always.
@@ -35,7 +35,7 @@ use crate::engine::{ClockBase, EngineConfig, EngineError, EngineTimers, SimTimes
 /// use hourglass_timer::service::{Action, TimerSpec, Port, ServiceError, SimService};
 ///
 /// let times = SimTimes::new(&Arc::new(SimSource::default()));
-/// let mut service = SimService::new(&times)?;
+/// let mut service = SimService::new(&times);
 /// let owner = service.owner("test");
 /// let port = Port::new(4).expect("a descriptor is left");
 /// let noon = owner.timer(ClockBase::Realtime, Action::send(&port, 12))?;
@@ -63,21 +63,18 @@ const BUDGET: usize = 256;
 impl SimService {
     /// With one engine on these clocks. Its device is exact: it comes back when the first timer is
     /// due.
-    ///
-    /// # Errors
-    /// [`ServiceError::Engine`]; does not happen.
-    pub fn new(times: &SimTimes) -> Result<SimService, ServiceError> {
+    #[must_use]
+    pub fn new(times: &SimTimes) -> SimService {
         let table = Arc::new(TimerTable::new(0, ServiceClock::Sim(times.clone())));
         let classes = Classes::new();
-        let timers = EngineTimers::new(EngineConfig::DEFAULT.timeouts, &times.now());
-        Ok(SimService {
+        SimService {
             core: Arc::new(Core::new(vec![Arc::clone(&table)], Arc::clone(&classes))),
             dispatcher: Dispatcher::new(&table, &classes),
-            timers: timers.map_err(EngineError::from)?,
+            timers: EngineTimers::new(&times.now()),
             table,
             times: times.clone(),
             workers: Vec::new(),
-        })
+        }
     }
 
     /// A new owner of timers.

@@ -17,12 +17,9 @@ use super::error::ServiceError;
 use super::remote::SleepTransition;
 use super::service::Classes;
 use super::table::TimerTable;
-use crate::engine::{Engine, EngineConfig, EngineError, OsTimes, Times};
+use crate::engine::{DEFAULT_TICK, Engine, EngineError};
 use crate::event::native::{BusyEvent, PosixTimerEvent, RtcEvent, SleepEvent, TimerFdEvent};
-use crate::event::{
-    self, ClockEvent, EventDevice, InvalidDevice, Period, Registry, Resolution, SourcePlan,
-    validate_source,
-};
+use crate::event::{ClockEvent, EventDevice, Period, Resolution};
 use crate::start_thread::start_thread;
 
 /// What wakes an engine's thread.
@@ -57,10 +54,8 @@ pub struct EngineSettings {
     /// ([`crate::clock_device`]): timers expire at the first tick that is not before their time,
     /// several at one wake-up, and ticks at which nothing is due are skipped. A device with some
     /// periods only ticks at the longest of them that is not above it. `None`: high resolution
-    /// where the device has it, else a tick of [`EngineConfig::tick`].
+    /// where the device has it, else a tick of [`DEFAULT_TICK`].
     pub tick: Option<Period>,
-    /// How its queue and its device work.
-    pub engine: EngineConfig,
 }
 
 /// Timers that expire before what changed is looked at again.
@@ -171,19 +166,8 @@ fn prepare(name: &str, settings: &EngineSettings) -> Result<Engine<u32>, Service
     Ok(open(settings)?)
 }
 
-/// The engine on its device, tried out. One that stays late serves as well, but then the engine is
-/// bound to its tick.
+/// The engine on the device of the settings, tried out: the service tells its resolution from the start.
 fn open(settings: &EngineSettings) -> Result<Engine<u32>, EngineError> {
-    let mut engine = engine_on(settings)?;
-    match engine.validate_device() {
-        // As what it was found to be, so that the service tells its resolution from the start.
-        Ok(()) => engine.begin().map(|()| engine),
-        Err(InvalidDevice::Device(error)) => Err(error.into()),
-        Err(broken) => Err(EngineError::Invalid(broken)),
-    }
-}
-
-fn engine_on(settings: &EngineSettings) -> Result<Engine<u32>, EngineError> {
     let device: Box<dyn ClockEvent> = match settings.device {
         Device::Sleep => Box::new(SleepEvent::new()),
         Device::TimerFd => Box::new(TimerFdEvent::new()?),
@@ -191,24 +175,10 @@ fn engine_on(settings: &EngineSettings) -> Result<Engine<u32>, EngineError> {
         Device::BusyPoll => Box::new(BusyEvent::new()),
         Device::Rtc => Box::new(RtcEvent::find()?),
     };
-    let (registry, number) = (Arc::new(Registry::new()), event::EngineId(0));
-    let mut device = EventDevice::from_box(device).map_err(|_| EngineError::NoDevice)?;
-    // Attached here once, since the registry would look for another if it is refused, and not say why.
-    device.attach()?;
-    device.detach();
-    let registered = match device.facts().per_cpu {
-        true => registry.register_for(number, device),
-        false => registry.register(device),
-    };
-    registered.map_err(|_| EngineError::NoDevice)?;
-    let times = OsTimes::new();
-    let source = validate_source(&SourcePlan::DEFAULT, || times.monotonic_ns());
-    let tick = settings.tick.unwrap_or(settings.engine.tick);
-    let engine = Engine::new(EngineConfig { tick, ..settings.engine }, &registry, number, times)?;
-    match source {
-        _ if settings.tick.is_some() => engine.high_res().source_lost("a tick was asked for"),
-        Ok(_) => engine.high_res().source_valid(),
-        Err(why) => engine.high_res().source_lost(&why.to_string()),
+    let device = EventDevice::from_box(device).map_err(|_| EngineError::NoDevice)?;
+    let mut engine = Engine::native(settings.tick.unwrap_or(DEFAULT_TICK), device)?;
+    if settings.tick.is_some() {
+        engine.source_lost();
     }
     Ok(engine)
 }

@@ -3,7 +3,7 @@
 use hourglass_time::{Instant, Monotonic};
 
 use super::*;
-use crate::periodic::tests::Dice;
+use crate::dice::Dice;
 use crate::queue::{Handle, QueueError};
 use crate::sleep::tests::seed;
 

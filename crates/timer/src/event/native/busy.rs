@@ -4,7 +4,7 @@ use std::hint::spin_loop;
 use std::sync::Arc;
 
 use super::{FutexKick, now};
-use crate::event::clock_event::{ClockEvent, DeviceWaitEnd, Mode, NextEvent};
+use crate::event::clock_event::{ClockEvent, DeviceWaitEnd, Mode};
 use crate::event::error::DeviceError;
 use crate::event::facts::DeviceFeatures;
 use crate::event::kick::Kick;
@@ -12,8 +12,7 @@ use crate::event::kick::Kick;
 const NAME: &str = "busy";
 
 /// The thread spins on `CLOCK_MONOTONIC`: tens of nanoseconds late instead of tens of
-/// microseconds, for a whole CPU. Rated below all that sleep, so that it serves only where it is
-/// alone or asked for by name.
+/// microseconds, for a whole CPU.
 ///
 /// It keeps the processor while an event is programmed; with none it sleeps until a kick. A signal's
 /// handler runs in between and does not end the spin; if it kicks, that does.
@@ -55,7 +54,7 @@ impl Default for BusyEvent {
 
 impl ClockEvent for BusyEvent {
     fn facts(&self) -> DeviceFeatures {
-        DeviceFeatures { name: NAME, rating: 50, ..DeviceFeatures::KERNEL }
+        DeviceFeatures { name: NAME, ..DeviceFeatures::KERNEL }
     }
 
     fn now_ns(&self) -> u64 {
@@ -74,8 +73,8 @@ impl ClockEvent for BusyEvent {
         }
     }
 
-    fn set_next_event(&mut self, next: NextEvent) -> Result<(), DeviceError> {
-        self.next_ns = Some(next.at_ns);
+    fn set_next_event(&mut self, at_ns: u64) -> Result<(), DeviceError> {
+        self.next_ns = Some(at_ns);
         Ok(())
     }
 

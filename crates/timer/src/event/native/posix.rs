@@ -12,7 +12,7 @@ use hourglass_sys::posix_timer::{
 use hourglass_sys::thread::id;
 
 use super::{now, until};
-use crate::event::clock_event::{ClockEvent, DeviceWaitEnd, Mode, NextEvent};
+use crate::event::clock_event::{ClockEvent, DeviceWaitEnd, Mode};
 use crate::event::error::DeviceError;
 use crate::event::facts::DeviceFeatures;
 use crate::event::kick::{Kick, Kicker, Latch};
@@ -183,12 +183,7 @@ fn from_create(error: &io::Error) -> DeviceError {
 
 impl ClockEvent for PosixTimerEvent {
     fn facts(&self) -> DeviceFeatures {
-        DeviceFeatures {
-            name: NAME,
-            rating: 250,
-            periods: Periods::NANOSECONDS,
-            ..DeviceFeatures::KERNEL
-        }
+        DeviceFeatures { name: NAME, periods: Periods::NANOSECONDS, ..DeviceFeatures::KERNEL }
     }
 
     fn now_ns(&self) -> u64 {
@@ -257,10 +252,10 @@ impl ClockEvent for PosixTimerEvent {
         answer.map_err(|e| DeviceError::from_os(NAME, &e))
     }
 
-    fn set_next_event(&mut self, next: NextEvent) -> Result<(), DeviceError> {
-        let armed = self.timers()?.events.set_absolute(next.at_ns, 0);
+    fn set_next_event(&mut self, at_ns: u64) -> Result<(), DeviceError> {
+        let armed = self.timers()?.events.set_absolute(at_ns, 0);
         armed.map_err(|e| DeviceError::from_os(NAME, &e))?;
-        self.next_ns = Some(next.at_ns);
+        self.next_ns = Some(at_ns);
         Ok(())
     }
 

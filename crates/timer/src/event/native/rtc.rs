@@ -8,7 +8,7 @@ use hourglass_sys::eventfd::either_readable;
 use hourglass_sys::rtc::Rtc;
 
 use super::{FdKick, now, until};
-use crate::event::clock_event::{ClockEvent, DeviceWaitEnd, Mode, NextEvent};
+use crate::event::clock_event::{ClockEvent, DeviceWaitEnd, Mode};
 use crate::event::error::DeviceError;
 use crate::event::facts::DeviceFeatures;
 use crate::event::kick::Kick;
@@ -63,7 +63,6 @@ impl ClockEvent for RtcEvent {
     fn facts(&self) -> DeviceFeatures {
         DeviceFeatures {
             name: NAME,
-            rating: 20,
             per_cpu: false,
             one_shot: false,
             periods: Periods::MC146818,
@@ -95,7 +94,7 @@ impl ClockEvent for RtcEvent {
         Ok(())
     }
 
-    fn set_next_event(&mut self, _next: NextEvent) -> Result<(), DeviceError> {
+    fn set_next_event(&mut self, _at_ns: u64) -> Result<(), DeviceError> {
         Err(DeviceError::Unsupported(NAME))
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hourglass_sys::thread::{id, set_timer_slack, timer_slack};
 
 use super::{FutexKick, now};
-use crate::event::clock_event::{ClockEvent, DeviceWaitEnd, Mode, NextEvent};
+use crate::event::clock_event::{ClockEvent, DeviceWaitEnd, Mode};
 use crate::event::error::DeviceError;
 use crate::event::facts::DeviceFeatures;
 use crate::event::kick::Kick;
@@ -50,7 +50,7 @@ impl Default for SleepEvent {
 
 impl ClockEvent for SleepEvent {
     fn facts(&self) -> DeviceFeatures {
-        DeviceFeatures { name: NAME, rating: 300, ..DeviceFeatures::KERNEL }
+        DeviceFeatures { name: NAME, ..DeviceFeatures::KERNEL }
     }
 
     fn now_ns(&self) -> u64 {
@@ -86,8 +86,8 @@ impl ClockEvent for SleepEvent {
         }
     }
 
-    fn set_next_event(&mut self, next: NextEvent) -> Result<(), DeviceError> {
-        self.next_ns = Some(next.at_ns);
+    fn set_next_event(&mut self, at_ns: u64) -> Result<(), DeviceError> {
+        self.next_ns = Some(at_ns);
         Ok(())
     }
 

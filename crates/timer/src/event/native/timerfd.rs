@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hourglass_sys::eventfd::{Timer, either_readable};
 
 use super::{FdKick, now, until};
-use crate::event::clock_event::{ClockEvent, DeviceWaitEnd, Mode, NextEvent};
+use crate::event::clock_event::{ClockEvent, DeviceWaitEnd, Mode};
 use crate::event::error::DeviceError;
 use crate::event::facts::DeviceFeatures;
 use crate::event::kick::Kick;
@@ -16,7 +16,7 @@ const NAME: &str = "timerfd";
 
 /// A timerfd and an eventfd, waited for by `ppoll`. Programming is one system call, a wait two.
 /// Not subject to timer slack. Waking costs some 5 us more than [`super::SleepEvent`] (timers.md
-/// section 2.3), so it is rated below it.
+/// section 2.3).
 pub struct TimerFdEvent {
     timer: Timer,
     kick: Arc<FdKick>,
@@ -35,12 +35,7 @@ impl TimerFdEvent {
 
 impl ClockEvent for TimerFdEvent {
     fn facts(&self) -> DeviceFeatures {
-        DeviceFeatures {
-            name: NAME,
-            rating: 200,
-            periods: Periods::NANOSECONDS,
-            ..DeviceFeatures::KERNEL
-        }
+        DeviceFeatures { name: NAME, periods: Periods::NANOSECONDS, ..DeviceFeatures::KERNEL }
     }
 
     fn now_ns(&self) -> u64 {
@@ -64,8 +59,8 @@ impl ClockEvent for TimerFdEvent {
         answer.map_err(|e| DeviceError::from_os(NAME, &e))
     }
 
-    fn set_next_event(&mut self, next: NextEvent) -> Result<(), DeviceError> {
-        self.timer.set_absolute(next.at_ns, 0).map_err(|e| DeviceError::from_os(NAME, &e))
+    fn set_next_event(&mut self, at_ns: u64) -> Result<(), DeviceError> {
+        self.timer.set_absolute(at_ns, 0).map_err(|e| DeviceError::from_os(NAME, &e))
     }
 
     fn wait(&mut self, limit_ns: Option<u64>) -> Result<DeviceWaitEnd, DeviceError> {

@@ -11,11 +11,11 @@ use std::sync::Arc;
 use hourglass_clock::source::SimSource;
 use hourglass_time::Span;
 
-use super::clock_event::{ClockEvent, DeviceWaitEnd, Mode, NextEvent};
+use super::clock_event::{ClockEvent, DeviceWaitEnd, Mode};
 use super::error::DeviceError;
 use super::facts::DeviceFeatures;
 use super::kick::{Kick, Kicker, Latch};
-use super::period::{MultShift, Period, PeriodGrid};
+use super::period::{Period, PeriodGrid};
 use super::periods::Periods;
 pub use fault::{ExternalEvent, SimFault, SimFaultKind};
 
@@ -26,8 +26,6 @@ pub struct SimEventConfig {
     pub seed: u64,
     /// Name of the device, one word.
     pub name: &'static str,
-    /// Rating, 1 to 499.
-    pub rating: u16,
     /// Whether it belongs to one engine, or to the system.
     pub per_cpu: bool,
     /// What it counts down in one-shot mode.
@@ -53,7 +51,6 @@ impl SimEventConfig {
         SimEventConfig {
             seed: 0,
             name: "sim",
-            rating: 1,
             per_cpu: true,
             unit: Period::NANOSECOND,
             one_shot: Some((1, 1 << 62)),
@@ -107,8 +104,6 @@ pub struct SimEvent {
     events: u64,
     /// How many of the things outside have happened.
     happened: usize,
-    /// Handlers begun and ended.
-    handled: (u64, u64),
 }
 
 /// What a simulated device's kicks share.
@@ -131,15 +126,12 @@ impl SimEvent {
         let (fewest, most) = config.one_shot.unwrap_or((1, 1));
         let facts = DeviceFeatures {
             name: config.name,
-            rating: config.rating,
             per_cpu: config.per_cpu,
             one_shot: config.one_shot.is_some(),
             periods: config.periods,
             min_delta_ns: config.unit.nth_ns(fewest.max(1)),
             // Rounded down, or the units that cover it would be one too many.
             max_delta_ns: (1u64 << 62).min(config.unit.nth_ns(most).saturating_sub(1)).max(1),
-            scale: MultShift::of_unit(config.unit),
-            granularity_ns: 0,
         };
         SimEvent {
             time: Arc::clone(time),
@@ -149,15 +141,8 @@ impl SimEvent {
             ticks: None,
             events: 0,
             happened: 0,
-            handled: (0, 0),
             config,
         }
-    }
-
-    /// How often `start_event` and `end_event` were called.
-    #[must_use]
-    pub fn handled(&self) -> (u64, u64) {
-        self.handled
     }
 
     /// How late event number `event` is, ns; negative if it is early.
@@ -240,12 +225,13 @@ impl ClockEvent for SimEvent {
         Ok(())
     }
 
-    fn set_next_event(&mut self, next: NextEvent) -> Result<(), DeviceError> {
+    fn set_next_event(&mut self, at_ns: u64) -> Result<(), DeviceError> {
         let event = self.events;
         self.events += 1;
         // Counting begins with the first edge from now on.
-        let edges = self.config.unit.covering(self.now_ns());
-        let units = self.facts.scale.units_ceil(next.delta_ns);
+        let now_ns = self.now_ns();
+        let edges = self.config.unit.covering(now_ns);
+        let units = self.config.unit.covering(at_ns.saturating_sub(now_ns));
         let fires_ns = self.config.unit.nth_ns(edges.saturating_add(units));
         let fires_ns = fires_ns.saturating_add_signed(self.lateness(event));
         self.fires_ns = (!self.is_lost(event)).then_some(fires_ns);
@@ -281,14 +267,6 @@ impl ClockEvent for SimEvent {
 
     fn kick(&self) -> Kick {
         Kick::new(Arc::clone(&self.latch) as Arc<dyn Kicker>)
-    }
-
-    fn start_event(&mut self) {
-        self.handled.0 += 1;
-    }
-
-    fn end_event(&mut self) {
-        self.handled.1 += 1;
     }
 }
 

@@ -62,7 +62,7 @@ fn a_stray_signal_is_no_event() {
         device.set_mode(Mode::OneShot).unwrap();
         let delta_ns = 20_000_000;
         let at_ns = now() + delta_ns;
-        device.set_next_event(NextEvent { at_ns, delta_ns }).unwrap();
+        device.set_next_event(at_ns).unwrap();
         stray(number).unwrap();
         send(id(), device.shared.signal).unwrap();
         assert_eq!(device.wait(None), Ok(DeviceWaitEnd::Event { periods: 1 }));

@@ -10,7 +10,7 @@ fn sim(config: SimEventConfig) -> (Arc<SimSource>, SimEvent) {
 
 fn program(device: &mut SimEvent, delta_ns: u64) -> u64 {
     let at_ns = device.now_ns() + delta_ns;
-    device.set_next_event(NextEvent { at_ns, delta_ns }).unwrap();
+    device.set_next_event(at_ns).unwrap();
     at_ns
 }
 

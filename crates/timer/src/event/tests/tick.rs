@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::event::sim::{SimEvent, SimEventConfig};
-use crate::event::{ClockEvent, DeviceFeatures, Kick, NextEvent};
+use crate::event::{ClockEvent, DeviceFeatures, Kick};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -219,8 +219,8 @@ impl ClockEvent for Stubborn {
         }
         self.device.set_mode(mode)
     }
-    fn set_next_event(&mut self, next: NextEvent) -> Result<(), DeviceError> {
-        self.device.set_next_event(next)
+    fn set_next_event(&mut self, at_ns: u64) -> Result<(), DeviceError> {
+        self.device.set_next_event(at_ns)
     }
     fn wait(&mut self, limit_ns: Option<u64>) -> Result<DeviceWaitEnd, DeviceError> {
         self.device.wait(limit_ns)

@@ -11,7 +11,7 @@ use crate::event::sim::{ExternalEvent, SimEvent, SimEventConfig, SimFault, SimFa
 fn try_out(config: SimEventConfig) -> (EventDevice, Result<ValidationReport, InvalidDevice>) {
     let time = Arc::new(SimSource::default());
     let mut device = EventDevice::new(SimEvent::new(&time, config)).unwrap();
-    let result = validate_device(&mut device, &DevicePlan::DEFAULT);
+    let result = validate_device(&mut device);
     assert_eq!(device.mode(), Mode::Shutdown);
     (device, result)
 }
@@ -73,12 +73,6 @@ fn a_few_late_events_are_excused() {
     let (_, tick_bound) =
         try_out(SimEventConfig { seed: 3, jitter: mean, ..SimEventConfig::exact() });
     assert!(tick_bound.is_err());
-    // Whatever is excused, one event must be in time.
-    let time = Arc::new(SimSource::default());
-    let all_late = SimEventConfig { late: Span::from_secs(1), ..SimEventConfig::exact() };
-    let mut device = EventDevice::new(SimEvent::new(&time, all_late)).unwrap();
-    let lax = DevicePlan { excused: 99, lost: Span::from_secs(9), ..DevicePlan::DEFAULT };
-    assert!(matches!(validate_device(&mut device, &lax), Err(InvalidDevice::Late { .. })));
 }
 
 #[test]
@@ -100,20 +94,16 @@ fn source(hertz: u64, cost_ns: i64) -> SimSource {
 
 #[test]
 fn sources_are_tried_too() {
-    let plan = SourcePlan::DEFAULT;
     let fine = source(1_000_000_000, 20);
-    assert_eq!(validate_source(&plan, || fine.read()), Ok(20));
+    assert_eq!(validate_source(|| fine.read()), Ok(20));
     // A tick of 4 ms, read as nanoseconds.
     let coarse = source(250, 1_000);
-    let error = validate_source(&plan, || coarse.read() * 4_000_000).unwrap_err();
-    assert!(matches!(error, InvalidSource::Coarse { step_ns: 4_000_000, .. }), "{error}");
+    let error = validate_source(|| coarse.read() * 4_000_000).unwrap_err();
+    assert!(matches!(error, InvalidSource::Coarse { step_ns: 4_000_000 }), "{error}");
     let still = source(1_000_000_000, 0);
-    assert_eq!(
-        validate_source(&plan, || still.read()),
-        Err(InvalidSource::Still { reads: 10_000 })
-    );
+    assert_eq!(validate_source(|| still.read()), Err(InvalidSource::Still));
     let mut count = 100;
-    let back = validate_source(&plan, || {
+    let back = validate_source(|| {
         count -= 3;
         count
     });

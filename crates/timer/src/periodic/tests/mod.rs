@@ -25,16 +25,3 @@ fn task(seed: u64, load: Load, parameters: &ValidParameters) -> SimLoop {
 fn every_ms(ms: i64) -> Parameters {
     Parameters::every(Span::from_millis(ms))
 }
-
-/// A small generator (SplitMix64), so that a printed seed replays a run.
-pub(crate) struct Dice(pub(crate) u64);
-
-impl Dice {
-    pub(crate) fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % n
-    }
-}

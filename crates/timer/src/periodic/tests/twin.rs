@@ -1,6 +1,7 @@
 //! Hours of virtual time, checked by a slow twin that walks from release to release.
 
 use super::*;
+use crate::dice::Dice;
 use crate::periodic::{CompletedJob, Distribution, LoopStep, OverrunPolicy, Snapshot};
 
 /// What a task should do, by walking: one addition a period.

@@ -166,39 +166,12 @@ impl<C: ClockTag, T> TimeoutWheel<C, T> {
         now: Instant<C>,
         expiry: Instant<C>,
     ) -> Result<(), QueueError> {
-        // What is due already does not wait for the next granule to start.
-        self.put(handle, now, expiry, expiry <= now)
-    }
-
-    /// Arms the timeout, but always in a bucket that starts at the expiry or after it, so that a look at
-    /// an earlier time than `now` finds nothing whose expiry is after that.
-    ///
-    /// # Errors
-    /// [`QueueError::StaleHandle`].
-    #[cfg(target_os = "linux")]
-    #[inline]
-    pub(crate) fn arm_in_granules(
-        &mut self,
-        handle: Handle,
-        now: Instant<C>,
-        expiry: Instant<C>,
-    ) -> Result<(), QueueError> {
-        self.put(handle, now, expiry, false)
-    }
-
-    #[inline]
-    fn put(
-        &mut self,
-        handle: Handle,
-        now: Instant<C>,
-        expiry: Instant<C>,
-        at_once: bool,
-    ) -> Result<(), QueueError> {
         let waiting = &mut self.timeouts.find_mut(handle)?.kept;
         waiting.expiry = expiry;
         let list = waiting.list;
         self.advance(self.granule_floor(now));
-        let due = if at_once { self.position } else { self.granule_ceil(expiry) };
+        // What is due already does not wait for the next granule to start.
+        let due = if expiry <= now { self.position } else { self.granule_ceil(expiry) };
         let BucketPosition { bucket, granule } = levels::place(self.position, due);
         // No two granules of buckets in use share a bucket, so that the same one is the same time.
         if list == bucket {

@@ -4,7 +4,7 @@
 //! timers that changed since the engine looked ([`DirtySet`]), whether the engine must be woken for
 //! it ([`Wake`]), and a bounded queue ([`Ring`]).
 //! Must not: allocate, block, read a clock, know what an action is, or reach beyond `atomic` and
-//! itself: `tests/interleavings.rs` compiles these files once more with the atomics of a model checker.
+//! itself: `tests/interleavings/service.rs` compiles these files once more with the atomics of a model checker.
 //!
 //! An arming goes like this: claim one of the timer's cells, write expiry and period into it, make
 //! it the current one by one exchange of the state word, mark the timer as changed, and kick the

@@ -3,6 +3,7 @@
 use hourglass_clock::timekeeping::{EventKind, SourceId};
 
 use super::*;
+use crate::dice::Dice;
 use crate::sleep::sim::{LatencyDistribution, Preemptions};
 use crate::sleep::{Delay, Interrupt, Interrupter, SleepEnd, SleepPolicy};
 
@@ -13,20 +14,9 @@ const POLICIES: [SleepPolicy; 4] = [
     SleepPolicy::SpinOnly,
 ];
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % end
-    }
-
-    /// From 0 to 2^24 ns, each order of magnitude as often.
-    fn length_ns(&mut self) -> u64 {
-        let bits = self.below(25);
-        self.below((1 << bits) + 1)
-    }
+/// From 0 to 2^24 ns, each order of magnitude as often.
+fn length_ns(dice: &mut Dice) -> u64 {
+    dice.magnitude(25).unsigned_abs()
 }
 
 /// "Never early" on the sleeper's own clock, on every machine and by every policy: a million sleeps
@@ -36,23 +26,23 @@ impl Random {
 fn never_early() {
     let seed = seed();
     for (number, policy) in (0..).zip(POLICIES) {
-        let mut random = Random(seed + number);
+        let mut dice = Dice(seed + number);
         for load in [Load::idle(), Load::busy()] {
             let settings = SleeperSettings::with_policy(policy);
             let mut sleeper = sleeper(seed + number, load, settings);
             for _ in 0..125_000 {
                 let begun = sleeper.mechanism().now();
-                let length = random.length_ns();
-                let interrupted_at = match random.below(4) {
-                    0 => Some(begun + 1 + random.below(2 * length + 2)),
+                let length = length_ns(&mut dice);
+                let interrupted_at = match dice.below(4) {
+                    0 => Some(begun + 1 + dice.below(2 * length + 2)),
                     _ => None,
                 };
                 if let Some(at) = interrupted_at {
                     let interrupter = sleeper.interrupter();
                     sleeper.mechanism().interrupt_at(at, interrupter);
                 }
-                if random.below(4) == 0 {
-                    sleeper.mechanism().signal_at(begun + random.below(length + 1));
+                if dice.below(4) == 0 {
+                    sleeper.mechanism().signal_at(begun + dice.below(length + 1));
                 }
                 let slept = sleeper.sleep_ns(length);
                 let report = format!("seed {seed}, {policy}, {length} ns: {slept:?}");
@@ -77,9 +67,9 @@ fn surely_reached_means_true_time() {
         SleeperSettings { ends_when: SleepEnd::SurelyReached, ..SleeperSettings::DEFAULT };
     let seed = seed();
     let mut sleeper = sleeper(seed, Load::idle(), settings);
-    let mut random = Random(seed);
+    let mut dice = Dice(seed);
     for _ in 0..20_000 {
-        let slept = sleeper.sleep_ns(random.length_ns());
+        let slept = sleeper.sleep_ns(length_ns(&mut dice));
         let now = sleeper.mechanism().now();
         assert!(now >= slept.deadline_ns && slept.reached(), "at {now}: {slept:?}");
     }

@@ -1,6 +1,7 @@
 //! What is learnt, what it costs, and how it is unlearnt.
 
 use super::*;
+use crate::dice::Dice;
 use crate::sleep::sim::LatencyDistribution;
 use crate::sleep::{Budget, SchedClass};
 
@@ -97,11 +98,8 @@ fn the_budget_is_kept() {
         let budget = Budget { per_sleep_ns: 5_000 + 20_000 * number, of_wait_ppm: 0, share_ppm: 0 };
         let settings = SleeperSettings { budget, ..SleeperSettings::DEFAULT };
         let mut sleeper = sleeper(seed + number, load.clone(), settings);
-        let mut random = seed + number;
-        let lengths = move || {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            1_000_000 << ((random >> 33) % 6)
-        };
+        let mut dice = Dice(seed + number);
+        let lengths = move || 1_000_000 << dice.below(6);
         let sleeps = 3_000;
         let run = Run::of(&mut sleeper, sleeps, lengths);
         // What a wait costs it costs, even where nothing is spun; and the sleeper thinks.

@@ -18,18 +18,10 @@ use hourglass_time::Span;
 
 use super::sim::{Load, SimMachine};
 use super::{Mechanism, SleepOutcome, Sleeper, SleeperSettings};
+pub(crate) use crate::dice::seed;
 
 pub(crate) type SimClock = Arc<Clock<Arc<SimSource>>>;
 pub(crate) type SimSleeper = Sleeper<SimClock, SimMachine>;
-
-/// Seeds that go round: the time, so that each run is another one.
-pub(crate) fn seed() -> u64 {
-    // To play a failure again: the seed that it printed.
-    let given = std::env::var("HOURGLASS_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = given.unwrap_or_else(|| hourglass_clock::process::clock().now());
-    eprintln!("seed {seed}");
-    seed
-}
 
 pub(crate) fn sleeper(seed: u64, load: Load, settings: SleeperSettings) -> SimSleeper {
     let time = Arc::new(SimSource::new(SimConfig {

@@ -1,0 +1,149 @@
+//! A thread that does not get to run passes its deadline, too. Source: RT-Mach sends the message when the deadline passes
+//! (Savage and Tokuda 1993, section 4); a starved thread's handler was called 22.7 ms after a deadline of 3 ms, when the
+//! thread ran again.
+
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hourglass_skip::{Requirement, skip};
+use hourglass_sys::sched::{self, Attributes as Scheduling};
+use hourglass_sys::thread::{affinity, set_affinity};
+use hourglass_time::Span;
+use hourglass_timer::PeriodicThread;
+use hourglass_timer::fault::{
+    Attributes, Deadline, Fault, FaultAction, FaultVerdict, WatchSettings, deadline_handler,
+};
+
+use crate::common::watching::{LONG, in_a_thread, now, watch};
+use crate::in_own_process;
+
+const STARVED: Duration = Duration::from_millis(25);
+const SOON: Span = Span::from_millis(3);
+const TURNS: usize = 6;
+
+/// Two CPUs, if this process may use real-time priorities on them.
+fn two_cpus() -> Option<(u32, u32)> {
+    let cpus = affinity().unwrap();
+    let [first, second, ..] = cpus[..] else {
+        skip(Requirement::SECOND_CPU, "one CPU");
+        return None;
+    };
+    let allowed = in_a_thread(|| sched::set(Scheduling::Fifo(2)));
+    if let Err(error) = allowed {
+        skip(Requirement::REAL_TIME, error.to_string());
+        return None;
+    }
+    Some((first, second))
+}
+
+/// Keeps the CPU from all others for a while, each time it is asked; answers from when to when, ns.
+fn hog(cpu: u32) -> (Sender<()>, Receiver<(u64, u64)>) {
+    let (begin, asked) = mpsc::channel::<()>();
+    let (sender, ended) = mpsc::channel();
+    thread::spawn(move || {
+        set_affinity([cpu]).unwrap();
+        sched::set(Scheduling::Fifo(50)).unwrap();
+        while asked.recv().is_ok() {
+            let (begun, begun_ns) = (Instant::now(), now());
+            while begun.elapsed() < STARVED {
+                std::hint::spin_loop();
+            }
+            if sender.send((begun_ns, now())).is_err() {
+                return;
+            }
+        }
+    });
+    (begin, ended)
+}
+
+fn attributes(cpu: u32) -> Attributes {
+    Attributes { scheduling: Some(Scheduling::Fifo(51)), cpu: Some(cpu), ..Attributes::DEFAULT }
+}
+
+/// Never before its deadline, and at least once while the thread was kept from running.
+fn called_in_time(called: &[Fault], kept: &[(u64, u64)]) {
+    assert!(called.iter().all(|fault| fault.handled_ns >= fault.deadline_ns), "{called:?}");
+    let starved = |fault: &Fault| {
+        kept.iter().any(|(from, to)| *from < fault.deadline_ns && fault.handled_ns < *to)
+    };
+    assert!(called.iter().any(starved), "{called:?} {kept:?}");
+}
+
+#[test]
+fn a_starved_threads_handler_is_called_before_it_runs_again() {
+    in_own_process("starved::a_starved_threads_handler_is_called_before_it_runs_again", || {
+        let Some((first, second)) = two_cpus() else { return };
+        for strength in [FaultAction::Notify, FaultAction::Demote] {
+            in_a_thread(|| {
+                set_affinity([first]).unwrap();
+                let (begin, ended) = hog(first);
+                let mut watch = watch(strength);
+                let (sender, receiver) = mpsc::channel();
+                let handler = deadline_handler(
+                    &watch.thread(),
+                    attributes(second),
+                    |fault, sender: &mut Sender<Fault>| {
+                        let _ = sender.send(*fault);
+                        FaultVerdict::Resume
+                    },
+                    sender,
+                )
+                .unwrap();
+                let turn = |_| {
+                    watch.arm(Deadline::In(SOON)).unwrap();
+                    begin.send(()).unwrap();
+                    let kept = ended.recv_timeout(LONG).unwrap();
+                    (receiver.recv_timeout(LONG).unwrap(), kept)
+                };
+                let (called, kept): (Vec<_>, Vec<_>) = (0..TURNS).map(turn).unzip();
+                called_in_time(&called, &kept);
+                assert_eq!(
+                    (watch.faults(), watch.undelivered()),
+                    (TURNS as u64, 0),
+                    "each told of once"
+                );
+                // The entry tells before its verdict is carried out, and a host may have its CPU then.
+                let begun = Instant::now();
+                while sched::read(0).unwrap() != Some(Scheduling::Other(0))
+                    && begun.elapsed() < LONG
+                {
+                    thread::sleep(Duration::from_micros(200));
+                }
+                assert_eq!(sched::read(0).unwrap(), Some(Scheduling::Other(0)));
+                drop(handler);
+            });
+        }
+    });
+}
+
+#[test]
+fn so_is_that_of_a_starved_periodic_thread() {
+    in_own_process("starved::so_is_that_of_a_starved_periodic_thread", || {
+        let Some((first, second)) = two_cpus() else { return };
+        let (begin, ended) = hog(first);
+        let (sender, receiver) = mpsc::channel();
+        let thread = PeriodicThread::builder("starved")
+            .period(Span::from_millis(60))
+            .deadline(SOON)
+            .cpu(first)
+            .deadline_handler(
+                WatchSettings::with_strength(FaultAction::Notify),
+                attributes(second),
+                |fault, sender: &mut Sender<Fault>| {
+                    let _ = sender.send(*fault);
+                    FaultVerdict::Resume
+                },
+                sender,
+            )
+            .spawn(move |_job| {
+                // The hog comes at once.
+                let _ = begin.send(());
+            })
+            .unwrap();
+        // A job that is over before the hog comes keeps its deadline.
+        let called = Vec::from_iter((0..TURNS).map(|_| receiver.recv_timeout(LONG).unwrap()));
+        thread.stop().unwrap();
+        called_in_time(&called, &Vec::from_iter(ended.try_iter()));
+    });
+}

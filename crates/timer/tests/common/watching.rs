@@ -1,0 +1,74 @@
+//! What tests of threads share: watches of deadlines, handlers that report faults, states of threads.
+
+#![allow(dead_code, reason = "each program uses its part")]
+
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use hourglass_sys::clock::{ClockId, now_ns};
+use hourglass_time::Span;
+use hourglass_timer::fault::{
+    Attributes, DeadlineHandler, DeadlineWatch, Fault, FaultAction, FaultVerdict, WatchSettings,
+    WatchedHandle, deadline_handler,
+};
+
+pub(crate) const SOON: Span = Span::from_millis(2);
+pub(crate) const FAR: Span = Span::from_secs(3_600);
+/// Surely enough for a thread of a busy machine.
+pub(crate) const LONG: Duration = Duration::from_secs(20);
+
+pub(crate) fn now() -> u64 {
+    now_ns(ClockId::Monotonic)
+}
+
+pub(crate) fn watch(strength: FaultAction) -> DeadlineWatch {
+    DeadlineWatch::new(WatchSettings::with_strength(strength)).unwrap()
+}
+
+/// A handler that answers with `verdict`, and sends each fault.
+pub(crate) fn answering(
+    watched: &WatchedHandle,
+    verdict: FaultVerdict,
+) -> (DeadlineHandler, mpsc::Receiver<Fault>) {
+    let (sender, faults) = mpsc::channel();
+    let handler = deadline_handler(
+        watched,
+        Attributes::DEFAULT,
+        move |fault, sender: &mut mpsc::Sender<Fault>| {
+            sender.send(*fault).unwrap();
+            verdict
+        },
+        sender,
+    );
+    (handler.unwrap(), faults)
+}
+
+/// Works until this many deadlines have been passed, those before included.
+pub(crate) fn work_until_late(watch: &DeadlineWatch, faults: u64) {
+    let begun = now();
+    while watch.faults() < faults {
+        assert!(now() - begun < 20_000_000_000, "no fault came");
+    }
+}
+
+/// In a thread of its own, which has its own watch.
+pub(crate) fn in_a_thread<R: Send>(test: impl FnOnce() -> R + Send) -> R {
+    thread::scope(|scope| scope.spawn(test).join().unwrap())
+}
+
+/// Until the kernel says that a thread of this process sleeps.
+pub(crate) fn wait_until_asleep(id: u32) {
+    let path = format!("/proc/self/task/{id}/stat");
+    let begun = now();
+    loop {
+        let stat = std::fs::read_to_string(&path).unwrap();
+        // Its name may hold anything but is in parentheses.
+        let state = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().next());
+        if state == Some("S") {
+            return;
+        }
+        assert!(now() - begun < 20_000_000_000, "thread {id} does not sleep: {stat}");
+        thread::sleep(Duration::from_millis(1));
+    }
+}

@@ -1,0 +1,4 @@
+//! Every order in which threads can meet (loom).
+
+mod faults;
+mod service;
