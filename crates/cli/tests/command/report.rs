@@ -2,17 +2,14 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::Command;
 
 use serde_json::Value;
 
-fn hourglass(words: &[&str], folder: &Path) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hourglass"));
-    command.args(words).current_dir(folder).stdin(Stdio::null()).output().unwrap()
-}
+use crate::calls::{hourglass_in, refusal};
 
 fn done(words: &[&str], folder: &Path) -> Vec<u8> {
-    let output = hourglass(words, folder);
+    let output = hourglass_in(folder, words);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{words:?}: {stderr}");
     output.stdout
@@ -20,11 +17,7 @@ fn done(words: &[&str], folder: &Path) -> Vec<u8> {
 
 /// Exit code 2 and one line that says this.
 fn refused(words: &[&str], folder: &Path, message: &str) {
-    let output = hourglass(words, folder);
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{words:?}: {stderr}");
-    assert!(output.stdout.is_empty(), "{words:?}");
-    assert_eq!(stderr.lines().count(), 1, "{words:?}: {stderr}");
+    let stderr = refusal(&hourglass_in(folder, words));
     assert!(stderr.contains(message), "{words:?}: {stderr}");
 }
 
@@ -91,7 +84,7 @@ fn latencies_become_the_files_of_cyclictest() {
     // Of a log that is damaged the file is at fault, and not stdout, nor the file to be written.
     fs::write(folder.join("run/latency.hlog"), "damaged\n").unwrap();
     for out in ["-", "b.hlog"] {
-        let said = hourglass(&["export", "run", "--hdr", out], folder);
+        let said = hourglass_in(folder, &["export", "run", "--hdr", out]);
         let text = String::from_utf8(said.stderr).unwrap();
         assert_eq!(said.status.code(), Some(2), "{text}");
         assert!(text.contains("latency.hlog") && !text.contains("stdout"), "{text}");

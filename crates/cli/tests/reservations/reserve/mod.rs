@@ -7,48 +7,22 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::processes::send;
+use crate::{HOURGLASS, OWN, alone, code, stderr};
 use hourglass_skip::{Requirement, skip};
-use processes::send;
 
-#[path = "reserve/changed.rs"]
 mod changed;
-#[path = "reserve/guardians.rs"]
 mod guardians;
-#[path = "reserve/killed.rs"]
 mod killed;
-#[path = "reserve/means.rs"]
 mod means;
-#[path = "reserve/page.rs"]
 mod page;
-mod processes;
-#[path = "reserve/several.rs"]
 mod several;
-
-const HOURGLASS: &str = env!("CARGO_BIN_EXE_hourglass");
 
 /// Little enough that it fits beside what else is reserved.
 const AMOUNT: &str = "1ms/20ms";
 
-/// Held by each test that reserves: together they are more than real-time threads may have, and each is kept to its
-/// budget on two CPUs that others have at a real-time priority.
-fn alone() -> std::sync::MutexGuard<'static, ()> {
-    static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
-    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
-/// Ended by its own failure.
-const OWN: i32 = 125;
-
 fn reserve(words: &[&str]) -> Output {
     Command::new(HOURGLASS).arg("reserve").args(words).output().unwrap()
-}
-
-fn code(output: &Output) -> i32 {
-    output.status.code().unwrap()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 /// What a reservation by `backend` needs of the machine.

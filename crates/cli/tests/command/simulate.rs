@@ -1,29 +1,15 @@
 //! `hourglass simulate` as a script sees it.
 
-mod processes;
-
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
-use processes::{received_ms, send, until};
+use crate::calls::{hourglass_in, refusal, text};
+use crate::processes::{received_ms, send, until};
 use serde_json::Value;
 
 const PAPER: &str = "[[task]]\nname = \"audio\"\nwcet = \"3ms\"\nperiod = \"8ms\"\n\
                      [[task]]\nname = \"video\"\nwcet = \"17ms\"\nperiod = \"33ms\"\n";
-
-fn hourglass(folder: &Path, line: &str) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_hourglass"))
-        .args(line.split_whitespace())
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
 
 /// A folder with the set of section 5.5 in it.
 fn folder() -> tempfile::TempDir {
@@ -36,11 +22,7 @@ fn folder() -> tempfile::TempDir {
 
 /// Exit code 2, nothing on stdout, one line on stderr with this in it.
 fn refuses(folder: &Path, line: &str, part: &str) {
-    let output = hourglass(folder, line);
-    let stderr = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{line}: {stderr}");
-    assert!(output.stdout.is_empty(), "{line}");
-    assert_eq!(stderr.lines().count(), 1, "{line}: {stderr}");
+    let stderr = refusal(&hourglass_in(folder, line));
     assert!(stderr.contains(part), "{line}: {stderr}");
 }
 
@@ -48,7 +30,7 @@ fn refuses(folder: &Path, line: &str, part: &str) {
 #[test]
 fn documents_and_exit_codes() {
     let folder = folder();
-    let output = hourglass(folder.path(), "simulate tasks.toml --json");
+    let output = hourglass_in(folder.path(), "simulate tasks.toml --json");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(document["schema"], "hourglass.simulate/1");
@@ -61,7 +43,7 @@ fn documents_and_exit_codes() {
         (&"video".into(), &8.into(), &0.into())
     );
     assert_eq!(video["max_response_ns"], 29_000_000);
-    let output = hourglass(folder.path(), "simulate ticked.toml --json");
+    let output = hourglass_in(folder.path(), "simulate ticked.toml --json");
     assert_eq!(output.status.code(), Some(1));
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(document["tasks"][1]["missed"].as_u64().unwrap() > 0);
@@ -70,23 +52,23 @@ fn documents_and_exit_codes() {
 #[test]
 fn a_kept_simulation_is_shown_and_drawn() {
     let folder = folder();
-    let output = hourglass(folder.path(), "simulate tasks.toml -o kept");
+    let output = hourglass_in(folder.path(), "simulate tasks.toml -o kept");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains("all 41 deadlines met"), "{}", text(&output.stdout));
-    let shown = hourglass(folder.path(), "show kept --json");
+    let shown = hourglass_in(folder.path(), "show kept --json");
     let document: Value = serde_json::from_slice(&shown.stdout).unwrap();
     assert_eq!(document["schema"], "hourglass.run/1");
     assert_eq!(document["manifest"]["simulation"]["jobs"], 41);
     assert_eq!(document["threads"][1]["name"], "video");
     assert_eq!(document["threads"][1]["deadlines"]["hit"], 8);
-    let lines = text(&hourglass(folder.path(), "show kept").stdout);
+    let lines = text(&hourglass_in(folder.path(), "show kept").stdout);
     assert!(lines.starts_with("0 0.000000 3.000000 3.000000 0.000000\n"), "{lines}");
-    let drawn = hourglass(folder.path(), "render kept -o kept.svg");
+    let drawn = hourglass_in(folder.path(), "render kept -o kept.svg");
     assert_eq!(drawn.status.code(), Some(0), "{}", text(&drawn.stderr));
     assert!(fs::read_to_string(folder.path().join("kept.svg")).unwrap().contains("video"));
     refuses(folder.path(), "simulate tasks.toml -o kept", "kept");
     // And simulated again from what it recorded.
-    let again = hourglass(folder.path(), "simulate kept --json");
+    let again = hourglass_in(folder.path(), "simulate kept --json");
     let document: Value = serde_json::from_slice(&again.stdout).unwrap();
     assert_eq!(document["tasks"][1]["max_response_ns"], 29_000_000);
 }
@@ -135,7 +117,7 @@ fn ctrl_c_keeps_what_was_simulated() {
     assert_eq!(document["interrupted"], true);
     let simulated = document["simulated_ns"].as_u64().unwrap();
     assert!(simulated > 0 && simulated < document["horizon_ns"].as_u64().unwrap());
-    let shown = hourglass(folder.path(), "show kept --json");
+    let shown = hourglass_in(folder.path(), "show kept --json");
     let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
     assert_eq!(shown["interrupted"], true);
     assert_eq!(shown["manifest"]["elapsed_ns"], simulated);

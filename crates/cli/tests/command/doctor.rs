@@ -1,20 +1,11 @@
 //! `hourglass doctor` as a script sees it: the document, exit codes, what is refused.
 
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
-use serde_json::Value;
+use crate::calls::{document, hourglass, text};
 
 fn doctor(line: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hourglass"));
-    command.arg("doctor").args(line.split_whitespace()).stdin(Stdio::null()).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
-
-fn document(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout).unwrap()
+    hourglass(&format!("doctor {line}"))
 }
 
 /// CONTRACT, `hourglass.doctor/1`: the keys, and the exit code that follows from them.

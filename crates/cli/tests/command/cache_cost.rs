@@ -1,15 +1,13 @@
 //! `hourglass cache-cost` as a script sees it. What was measured is not judged.
 
-mod processes;
-
 use std::process::{Command, Output, Stdio};
 
-use processes::{received_ms, send, until};
+use crate::calls::hourglass;
+use crate::processes::{received_ms, send, until};
 use serde_json::Value;
 
 fn cache_cost(line: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hourglass"));
-    command.arg("cache-cost").args(line.split_whitespace()).stdin(Stdio::null()).output().unwrap()
+    hourglass(&format!("cache-cost {line}"))
 }
 
 /// CONTRACT, `hourglass.cache-cost/1`.

@@ -4,20 +4,14 @@ use std::io::{BufRead, BufReader};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hourglass_skip::{Requirement, skip};
 
-use super::{Capable, HOURGLASS, OWN, code, last_cpu, stderr};
+use super::{Capable, last_cpu};
+use crate::{HOURGLASS, OWN, alone, code, stderr};
 
 /// More than half: two do not fit.
 const MOST: &str = "600us/1ms";
-
-/// One of these tests at a time.
-fn alone() -> MutexGuard<'static, ()> {
-    static ONE: Mutex<()> = Mutex::new(());
-    ONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// A command that holds a reservation of most of the last CPU, until this is dropped.
 struct Holding(Child);
@@ -108,7 +102,6 @@ fn a_name_that_another_user_bound_blocks_no_one() {
 /// A user who may not write to the registry still reads it; a warning says that others do not see the reservation.
 #[test]
 fn a_reservation_that_others_do_not_see_is_not_guaranteed() {
-    let _alone = alone();
     let Some(capable) = Capable::new() else { return };
     let Some(first) = Holding::begin(&[]) else { return };
     let cpu = last_cpu();

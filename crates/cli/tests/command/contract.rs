@@ -1,20 +1,16 @@
 //! The keys that CONTRACT names, in every document of runs, comparisons, costs and papers. Their values are
 //! other tests' business.
 
-mod programs;
-
 use std::path::Path;
-use std::process::{Command, Stdio};
 
+use crate::calls::hourglass;
+use crate::programs::with_paper;
 use hourglass_model::Cause;
-use programs::with_paper;
 use serde_json::Value;
 
 /// The document that a command prints.
 fn document(line: &str) -> Value {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hourglass"));
-    command.args(line.split_whitespace()).stdin(Stdio::null());
-    let output = command.output().unwrap();
+    let output = hourglass(line);
     // Limits may be broken and comparisons undecided.
     assert!(matches!(output.status.code(), Some(0 | 1 | 4)), "{line}: {output:?}");
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{line}: {error}"))

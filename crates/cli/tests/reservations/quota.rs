@@ -4,22 +4,22 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 use std::time::Duration;
 
 use hourglass_model::CpuSet;
 use hourglass_skip::{Requirement, skip};
 use serde_json::Value;
 
+use crate::alone;
+
 /// A control group that is removed when it is dropped. One at a time: threads of one would take the CPU of the other.
 struct Group(PathBuf, #[expect(dead_code)] MutexGuard<'static, ()>);
-
-static ALONE: Mutex<()> = Mutex::new(());
 
 impl Group {
     /// A group with a quota of `us` microseconds in 100 ms, in version 1 or 2.
     fn with_quota(us: u64) -> Result<Group, String> {
-        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let alone = alone();
         let (root, files) = controller().ok_or("no cpu controller is mounted")?;
         let path = root.join(format!("hourglass-test-{}-{us}", std::process::id()));
         let refused = |error: std::io::Error| format!("{}: {error}", path.display());

@@ -3,16 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use crate::calls::{hourglass, refusal, text};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 fn check(words: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hourglass"));
-    command.arg("check").args(words).stdin(Stdio::null()).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
+    hourglass(&[&["check"], words].concat())
 }
 
 fn document(output: &Output) -> Value {
@@ -185,12 +181,8 @@ fn exit_codes_of_worked_examples() {
 
 /// One line that names the culprit and the remedy, and the exit code of bad input.
 fn refused(content: impl AsRef<[u8]>, wanted: &str) {
-    let output = File::new("tasks.toml", content).check(&[]);
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert_eq!(said.lines().count(), 1, "{said}");
+    let said = refusal(&File::new("tasks.toml", content).check(&[]));
     assert!(said.contains(wanted), "{wanted}: {said}");
-    assert_eq!(text(&output.stdout), "");
 }
 
 #[test]

@@ -1,18 +1,10 @@
 //! Limits as a script sees them: the exit code, the document, the command of a hit.
 
 use std::fs;
-use std::process::{Command, Output, Stdio};
+use std::process::Command;
 
+use crate::calls::{document, hourglass};
 use serde_json::Value;
-
-fn hourglass(words: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hourglass"));
-    command.args(words).stdin(Stdio::null()).output().unwrap()
-}
-
-fn document(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout).unwrap()
-}
 
 /// What no machine breaks and what every machine does.
 #[test]

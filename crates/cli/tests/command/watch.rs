@@ -1,14 +1,12 @@
 //! `hourglass watch` as a script sees it: children of the test are held back or stopped, and the command says so.
 //! One-sided: a child that a competitor holds back waits at least a known time; further waiting is the machine's.
 
-mod processes;
-
 use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::calls::{hourglass, hourglass_in, stderr};
 use hourglass_skip::{Requirement, skip};
 use serde_json::Value;
 
@@ -28,7 +26,7 @@ impl Busy {
         };
         command.args(["-c", "while :; do :; done"]).stdin(Stdio::null());
         let child = command.spawn().unwrap();
-        processes::until("it computes", || processes::received_ms(child.id()) > 0);
+        crate::processes::until("it computes", || crate::processes::received_ms(child.id()) > 0);
         Busy(child)
     }
 
@@ -37,7 +35,7 @@ impl Busy {
     }
 
     fn signal(&self, name: &str) {
-        processes::send(name, self.pid().into()).unwrap();
+        crate::processes::send(name, self.pid().into()).unwrap();
     }
 }
 
@@ -49,18 +47,13 @@ impl Drop for Busy {
 }
 
 fn watch(line: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hourglass"));
-    command.arg("watch").args(line.split_whitespace()).stdin(Stdio::null()).output().unwrap()
+    hourglass(&format!("watch {line}"))
 }
 
 fn document(line: &str) -> Value {
     let output = watch(&format!("{line} --json"));
     assert!(output.status.success(), "{line}: {output:?}");
     serde_json::from_slice(&output.stdout).unwrap()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 /// A CPU on which two processes may be put; nothing without taskset.
@@ -105,7 +98,7 @@ fn a_child_that_a_competitor_holds_back_waits() {
 fn a_stop_is_seen_and_is_no_wait() {
     let child = Busy::on(None);
     child.signal("-STOP");
-    processes::until("it is stopped", || {
+    crate::processes::until("it is stopped", || {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.pid())).unwrap();
         stat.rsplit_once(") ").unwrap().1.starts_with('T')
     });
@@ -163,7 +156,7 @@ fn all_threads_of_a_name_are_watched() {
         let mut command = Command::new("sh");
         let child = command.args(["-c", &script]).stdin(Stdio::piped()).spawn().unwrap();
         let path = format!("/proc/{}/comm", child.id());
-        processes::until("it has its name", || {
+        crate::processes::until("it has its name", || {
             std::fs::read_to_string(&path).is_ok_and(|comm| comm.trim() == name)
         });
         Busy(child)
@@ -178,11 +171,6 @@ fn all_threads_of_a_name_are_watched() {
     assert_eq!(found["processes"].as_array().unwrap().len(), 2);
 }
 
-fn hourglass(line: &str, folder: &Path) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hourglass"));
-    command.args(line.split_whitespace()).current_dir(folder).output().unwrap()
-}
-
 #[test]
 fn a_folder_is_shown_and_becomes_a_page() {
     let home = tempfile::tempdir().unwrap();
@@ -192,14 +180,14 @@ fn a_folder_is_shown_and_becomes_a_page() {
     assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("Run-queue delay") && text.contains("by the kernel's counts"), "{text}");
-    let shown = hourglass("show kept --summary", home.path());
+    let shown = hourglass_in(home.path(), "show kept --summary");
     let shown = String::from_utf8(shown.stdout).unwrap();
     assert!(shown.starts_with(text.lines().next().unwrap()), "{shown}");
     let kept: Value =
-        serde_json::from_slice(&hourglass("show kept --json", home.path()).stdout).unwrap();
+        serde_json::from_slice(&hourglass_in(home.path(), "show kept --json").stdout).unwrap();
     assert_eq!(kept["schema"], "hourglass.run/1");
     assert_eq!(kept["watched"]["threads"][0]["tid"], child.pid());
-    assert!(hourglass("report kept -o page.html", home.path()).status.success());
+    assert!(hourglass_in(home.path(), "report kept -o page.html").status.success());
     let page = std::fs::read_to_string(home.path().join("page.html")).unwrap();
     assert!(page.contains("Watched from outside"));
     // Every look was kept: one at the beginning and one each 100 ms, whose counts only grow.
@@ -242,7 +230,7 @@ fn the_kernels_events_say_who_ran() {
     let named = |ran: &Value| ran["tid"] == other.pid();
     assert!(others.len() == 3 || others.iter().any(named), "{found}");
     let run: Value =
-        serde_json::from_slice(&hourglass("show kept --json", home.path()).stdout).unwrap();
+        serde_json::from_slice(&hourglass_in(home.path(), "show kept --json").stdout).unwrap();
     let taken = run["causes"].as_array().unwrap().iter();
     let taken = taken.filter(|cause| cause["cause"] == "context_switch_involuntary");
     assert!(taken.map(|cause| ns(&cause["count"])).sum::<u64>() > 0, "{run}");
@@ -250,8 +238,8 @@ fn the_kernels_events_say_who_ran() {
     // One and the same time: its intervals, and what the kernel counted.
     let (seen, counted) = (ns(&of_run["cpu_time_ns"]), ns(&thread["run_ns"]));
     assert!(seen.abs_diff(counted) < ns(&found["elapsed_ns"]) / 5, "{seen} {counted}");
-    assert!(hourglass("report kept -o page.html", home.path()).status.success());
-    assert!(hourglass("render kept -o picture.svg", home.path()).status.success());
+    assert!(hourglass_in(home.path(), "report kept -o page.html").status.success());
+    assert!(hourglass_in(home.path(), "render kept -o picture.svg").status.success());
 }
 
 /// Threads of 1 ms are not there any more at a look 300 ms later; the process is the test's own.
@@ -314,7 +302,7 @@ fn a_run_whose_thread_is_moved_from_its_cpu_has_no_verdict() {
                 status.contains(&format!("Cpus_allowed_list:\t{second}\n"))
             })
         };
-        processes::until("a thread is pinned", || pinned().is_some());
+        crate::processes::until("a thread is pinned", || pinned().is_some());
         std::thread::sleep(Duration::from_millis(600));
         let mut moved = Command::new("taskset");
         moved.args(["-pc", &first.to_string(), &pinned().unwrap()]);

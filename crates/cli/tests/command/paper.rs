@@ -1,14 +1,13 @@
 //! `hourglass paper` runs `hourglass-paper` from its own folder, else from the PATH, and hands everything on. What that
 //! program does is its own tests' business; here a script is in its place.
 
-mod processes;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use processes::copy_program;
+use crate::calls::text;
+use crate::processes::copy_program;
 
 /// Prints where it is and its words, reads a line, and ends with a code that Hourglass has not.
 const SCRIPT: &str =
@@ -39,10 +38,6 @@ fn alone(folder: &Path, words: &str, path: &Path) -> Output {
     let mut command = Command::new(command);
     command.args(words.split_whitespace()).env("PATH", path).stdin(Stdio::from(input));
     command.output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
 }
 
 /// Words, also those that stand before `paper` and those that only the program knows; stdin, stdout, stderr and exit code.

@@ -1,24 +1,14 @@
 //! `hourglass sweep` as a script sees it: documents, files, refusals, Ctrl-C.
 
-mod processes;
-
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use processes::send;
+use crate::calls::{hourglass, text};
+use crate::processes::send;
 use serde_json::Value;
-
-fn hourglass(words: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hourglass"));
-    command.args(words).stdin(Stdio::null()).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
 
 /// The document of a sweep that must succeed.
 fn document(words: &[&str]) -> Value {

@@ -2,17 +2,16 @@
 //! taken apart, and no instance of the trace stays behind. Needs root and a mounted tracefs; where
 //! they are missing the tests say so and pass.
 
-mod processes;
-
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::calls;
+use crate::processes::send;
 use hourglass_lab::store::RunFolder;
 use hourglass_model::{CpuSet, Interval, KernelEvent, KernelEventKind as Kind, Vector};
 use hourglass_skip::{Requirement, skip};
-use processes::send;
 use serde_json::Value;
 
 const INSTANCES: &str = "/sys/kernel/tracing/instances";
@@ -40,8 +39,7 @@ fn a_cpu() -> u32 {
 }
 
 fn command(line: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hourglass"));
-    command.arg("run").args(line.split_whitespace()).stdin(Stdio::null());
+    let mut command = calls::command(&format!("run {line}"));
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }

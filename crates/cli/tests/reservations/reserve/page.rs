@@ -54,7 +54,7 @@ fn a_started_program_can_report_progress() {
     let program = folder.path().join("tells");
     crate::processes::copy_program(std::env::current_exe().unwrap(), &program);
     let program = program.to_str().unwrap();
-    let own = ["--exact", "page::tells_its_progress_where_it_is_asked_to"];
+    let own = ["--exact", "reserve::page::tells_its_progress_where_it_is_asked_to"];
     let launchers: [&[&str]; 3] = [
         &[],
         &["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"],

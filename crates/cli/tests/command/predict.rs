@@ -1,20 +1,16 @@
 //! `hourglass predict` as a script sees it. What was measured is not judged but for what must hold.
 
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
+use crate::calls::{document, hourglass};
 use serde_json::Value;
 
 /// Section 5.5 of the Hourglass paper.
 const TASKS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/tasks.toml");
 
 fn predict(line: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hourglass"));
-    command.arg("predict").args(line.split_whitespace()).stdin(Stdio::null()).output().unwrap()
-}
-
-fn document(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+    hourglass(&format!("predict {line}"))
 }
 
 fn written(folder: &Path, name: &str, text: &str) -> String {

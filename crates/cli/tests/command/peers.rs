@@ -2,39 +2,18 @@
 //!
 //! Runs are short, and none of them spins at a real-time priority.
 
-mod processes;
-
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::calls::{command, hourglass, printed, text};
+use crate::processes::{catches, send, until};
 use hourglass_skip::{Requirement, skip};
-use processes::{catches, send, until};
 use serde_json::Value;
 
 /// Its number on every processor that Linux has but for some of MIPS.
 const SIGUSR1: u32 = 10;
-
-fn command(line: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hourglass"));
-    command.args(line.split_whitespace()).stdin(Stdio::null());
-    command
-}
-
-fn hourglass(line: &str) -> Output {
-    command(line).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
-
-fn printed(line: &str) -> String {
-    let output = hourglass(line);
-    assert_eq!(output.status.code(), Some(0), "{line}: {}", text(&output.stderr));
-    text(&output.stdout)
-}
 
 /// The number behind `name` in a status line, as scripts cut it out.
 fn field(line: &str, name: &str) -> u64 {

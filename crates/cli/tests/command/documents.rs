@@ -4,9 +4,6 @@
 //! A command gets a second and a half; then Ctrl-C, which every command must obey. So this shows
 //! that options exist and files are found, not that a run of an hour ends well.
 
-mod processes;
-mod programs;
-
 use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
@@ -14,9 +11,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::processes::send;
+use crate::programs::with_paper;
 use hourglass_skip::{Requirement, skip};
-use processes::send;
-use programs::with_paper;
 
 const PATIENCE: Duration = Duration::from_millis(1500);
 /// After Ctrl-C; a machine that others use may be slow.

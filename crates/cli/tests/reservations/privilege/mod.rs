@@ -1,35 +1,22 @@
 //! What a privilege of the command gives to its users, and which users see a reservation.
 //!
-//! Most of it needs root and `setcap`. In a program of their own, since some reserve most of a CPU for a moment.
+//! Most of it needs root and `setcap`. Some reserve most of a CPU for a moment.
 
 mod claims;
 mod given_up;
 mod owner;
-#[path = "../processes/mod.rs"]
-mod processes;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::MutexGuard;
 
+use crate::processes::copy_program;
+use crate::{HOURGLASS, OWN, alone, code, stderr};
 use hourglass_skip::{Requirement, skip};
-use processes::copy_program;
 use tempfile::TempDir;
-
-const HOURGLASS: &str = env!("CARGO_BIN_EXE_hourglass");
-
-/// Ended by its own failure.
-const OWN: i32 = 125;
-
-fn code(output: &Output) -> i32 {
-    output.status.code().unwrap()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
 
 /// Others take the first ones.
 fn last_cpu() -> String {
@@ -100,11 +87,13 @@ impl Drop for Idle {
 struct Capable {
     folder: TempDir,
     command: PathBuf,
+    _alone: MutexGuard<'static, ()>,
 }
 
 impl Capable {
     /// Skips the test where the machine has no such files.
     fn new() -> Option<Capable> {
+        let alone = alone();
         let folder = TempDir::new().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let command = folder.path().join("hourglass");
@@ -125,7 +114,7 @@ impl Capable {
                 return None;
             }
         }
-        let capable = Capable { folder, command };
+        let capable = Capable { folder, command, _alone: alone };
         let idle = Idle::of_user();
         let granted =
             capable.reserve(&["1ms/20ms", "--backend", "user", "--pid", &idle.pid(), "--check"]);

@@ -2,55 +2,18 @@
 //!
 //! Runs are short, and none of them spins at a real-time priority.
 
-mod processes;
-
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use processes::{send, until, waits_of_the_measured};
-use serde_json::Value;
+use crate::calls::{command, hourglass, json, printed, refuses, text};
+use crate::processes::{send, until, waits_of_the_measured};
 
 /// How long a test waits for something that takes milliseconds on a machine at rest.
 const PATIENCE: Duration = Duration::from_secs(20);
-
-fn command(line: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hourglass"));
-    command.args(line.split_whitespace()).stdin(Stdio::null());
-    command
-}
-
-fn hourglass(line: &str) -> Output {
-    command(line).output().unwrap()
-}
-
-/// Standard output of a command that must succeed.
-fn printed(line: &str) -> String {
-    let output = hourglass(line);
-    assert_eq!(output.status.code(), Some(0), "{line}: {}", text(&output.stderr));
-    text(&output.stdout)
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
-
-fn json(text: &str) -> Value {
-    serde_json::from_str(text).unwrap()
-}
-
-/// Exit code 2, nothing on stdout, one line on stderr that begins like this.
-fn refuses(line: &str, message: &str) {
-    let output = hourglass(line);
-    let stderr = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{line}: {stderr}");
-    assert!(output.stdout.is_empty(), "{line}");
-    assert_eq!(stderr.lines().count(), 1, "{line}: {stderr}");
-    assert!(stderr.starts_with(&format!("hourglass: {message}")), "{line}: {stderr}");
-}
 
 /// The record lines among the lines of a run.
 fn records(stdout: &str) -> Vec<&str> {

@@ -1,45 +1,11 @@
 //! `hourglass clocks` as a script sees it. What was found on this machine is not judged.
 
-use std::process::{Command, Output, Stdio};
-
-use serde_json::Value;
-
-fn hourglass(line: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hourglass"));
-    command.args(line.split_whitespace()).stdin(Stdio::null()).output().unwrap()
-}
-
-/// Standard output of a command that must succeed.
-fn printed(line: &str) -> String {
-    let output = hourglass(line);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{line}: {said}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
-/// Exit code 2, nothing on stdout, one line on stderr that begins like this.
-fn refuses(line: &str, message: &str) {
-    let output = hourglass(line);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{line}: {said}");
-    assert!(output.stdout.is_empty(), "{line}");
-    assert_eq!(said.lines().count(), 1, "{line}: {said}");
-    assert!(said.starts_with(&format!("hourglass: {message}")), "{line}: {said}");
-}
-
-fn json(text: &str) -> Value {
-    serde_json::from_str(text).unwrap()
-}
+use crate::calls::{json, printed, refuses};
 
 /// CONTRACT, `hourglass.clocks/1`: names and keys that scripts rely on.
 #[test]
 fn clocks_tell_what_is_here_and_what_was_chosen() {
-    let output = Command::new(env!("CARGO_BIN_EXE_hourglass"))
-        .args(["clocks", "--json"])
-        .output()
-        .expect("hourglass starts");
-    assert_eq!(output.status.code(), Some(0));
-    let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let document = json(&printed("clocks --json"));
     assert_eq!(document["schema"], "hourglass.clocks/1");
     assert_eq!(document["policy"], "strict");
     let sources = document["sources"].as_array().expect("sources");

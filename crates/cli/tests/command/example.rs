@@ -1,29 +1,19 @@
 //! `hourglass example`: help texts named files that users did not have.
 
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
-
-fn hourglass(line: &[&str], folder: &Path) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hourglass"));
-    command.args(line).current_dir(folder).stdin(Stdio::null()).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
+use crate::calls::{hourglass_in, text};
 
 /// Each listed example is written, is not written over, and is accepted by the command that the list names.
 #[test]
 fn every_example_is_accepted_by_its_command() {
     let home = tempfile::tempdir().unwrap();
-    let list = text(&hourglass(&["example", "--list"], home.path()).stdout);
+    let list = text(&hourglass_in(home.path(), &["example", "--list"]).stdout);
     let lines: Vec<&str> = list.lines().collect();
     assert!(lines.len() >= 12, "{list}");
     for pair in lines.chunks(2) {
         let name = pair[0].split_whitespace().next().unwrap();
-        let wrote = hourglass(&["example", name], home.path());
+        let wrote = hourglass_in(home.path(), &["example", name]);
         assert_eq!(wrote.status.code(), Some(0), "{name}: {wrote:?}");
-        let again = hourglass(&["example", name], home.path());
+        let again = hourglass_in(home.path(), &["example", name]);
         assert_eq!(again.status.code(), Some(2), "{name}");
         assert!(text(&again.stderr).contains("exists already and is left as it is"), "{again:?}");
         let mut words: Vec<&str> = pair[1].split_whitespace().skip(1).collect();
@@ -31,7 +21,7 @@ fn every_example_is_accepted_by_its_command() {
             // Not for its whole time, and where real-time priorities are not allowed.
             words.extend(["-d", "50ms", "--best-effort"]);
         }
-        let used = hourglass(&words, home.path());
+        let used = hourglass_in(home.path(), &words);
         let said = text(&used.stderr);
         assert!(matches!(used.status.code(), Some(0 | 1)), "{words:?}: {said}");
     }
@@ -40,9 +30,9 @@ fn every_example_is_accepted_by_its_command() {
 #[test]
 fn examples_are_printed_and_named() {
     let home = tempfile::tempdir().unwrap();
-    let printed = hourglass(&["example", "audio.toml", "-o", "-"], home.path());
+    let printed = hourglass_in(home.path(), &["example", "audio.toml", "-o", "-"]);
     assert!(text(&printed.stdout).contains("[[thread]]"), "{printed:?}");
-    let named = hourglass(&["example", "smt", "-o", "mine.toml"], home.path());
+    let named = hourglass_in(home.path(), &["example", "smt", "-o", "mine.toml"]);
     assert!(text(&named.stderr).contains("hourglass simulate mine.toml --smt slack"), "{named:?}");
     assert!(home.path().join("mine.toml").is_file());
     for (line, said) in [
@@ -51,7 +41,7 @@ fn examples_are_printed_and_named() {
         (&["example", "audio", "-o", "missing/audio.toml"], "make the folder missing first"),
         (&["example", "--list", "--json"], "--json: example prints a file"),
     ] {
-        let refused = hourglass(line, home.path());
+        let refused = hourglass_in(home.path(), line);
         assert_eq!(refused.status.code(), Some(2), "{line:?}");
         assert!(text(&refused.stderr).contains(said), "{refused:?}");
     }
@@ -62,7 +52,7 @@ fn examples_are_printed_and_named() {
 fn a_run_says_what_it_is_asked_to_say() {
     let home = tempfile::tempdir().unwrap();
     let run = |line: &[&str]| {
-        let ran = hourglass(&[&["run", "-d", "50ms", "-q"], line].concat(), home.path());
+        let ran = hourglass_in(home.path(), &[&["run", "-d", "50ms", "-q"], line].concat());
         assert_eq!(ran.status.code(), Some(0), "{ran:?}");
         text(&ran.stdout)
     };
@@ -72,6 +62,6 @@ fn a_run_says_what_it_is_asked_to_say() {
     assert!(lines.lines().all(|line| line.starts_with("0 ")), "one thread: {lines}");
     let summary = run(&["--summary"]);
     assert!(summary.contains("Verdict"), "{summary}");
-    let shown = hourglass(&["show", "kept", "--summary", "-q"], home.path());
+    let shown = hourglass_in(home.path(), &["show", "kept", "--summary", "-q"]);
     assert!(text(&shown.stdout).contains("Verdict"), "{shown:?}");
 }

@@ -1,16 +1,13 @@
 //! What a starter decided stays so: signals that it had ignored or blocked, for every command that lasts and for
 //! the programs that they start. Neither a question (SIGUSR1) nor a full disk (SIGXFSZ) ends a command.
 
-mod processes;
-mod programs;
+use std::process::{Child, Command, Stdio};
 
-use std::process::{Child, Command, Output, Stdio};
-
+use crate::calls::{HOURGLASS, stderr};
+use crate::processes::{catches, send, until};
+use crate::programs::with_paper;
 use hourglass_skip::{Requirement, skip};
-use processes::{catches, send, until};
-use programs::with_paper;
 
-const HOURGLASS: &str = env!("CARGO_BIN_EXE_hourglass");
 const SIGUSR1: u32 = 10;
 const SIGTERM: u32 = 15;
 
@@ -27,10 +24,6 @@ fn await_handler(child: &mut Child, signal: u32) {
     until("the signal is caught", || {
         catches(child.id(), signal) || child.try_wait().unwrap().is_some()
     });
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 /// Commands that install handlers and last for half a second and more.

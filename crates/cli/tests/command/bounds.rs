@@ -6,19 +6,14 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::calls::{HOURGLASS, stderr};
 use hourglass_skip::{Requirement, skip};
-
-const HOURGLASS: &str = env!("CARGO_BIN_EXE_hourglass");
 
 /// `hourglass WORDS` behind what a shell does first.
 fn under(setup: &str, words: &str, home: &Path) -> Output {
     let mut shell = Command::new("sh");
     shell.arg("-c").arg(format!("{setup} {HOURGLASS} {words}"));
     shell.current_dir(home).stdin(Stdio::null()).output().unwrap()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 /// The exit code, and the only line on stderr.
