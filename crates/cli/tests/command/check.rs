@@ -368,4 +368,8 @@ fn other_formats_are_named() {
     let set = "<taskset><task wcet=\"3000\" period=\"8000\"/><task wcet=\"17000\" period=\"33000\"/></taskset>";
     let found = document(&File::new("set.xml", set).check(&["--json", "-q"]));
     assert_eq!(found["tasks"][1]["response_time_ns"], json!(29_000_000));
+    for option in ["--format", "--from"] {
+        let said = text(&File::new("set.xml", set).check(&[option, "toml"]).stderr);
+        assert!(said.contains("expected `=`"), "{option}: {said}");
+    }
 }

@@ -33,7 +33,10 @@ fn examples_are_printed_and_named() {
     let printed = hourglass_in(home.path(), &["example", "audio.toml", "-o", "-"]);
     assert!(text(&printed.stdout).contains("[[thread]]"), "{printed:?}");
     let named = hourglass_in(home.path(), &["example", "smt", "-o", "mine.toml"]);
-    assert!(text(&named.stderr).contains("hourglass simulate mine.toml --smt slack"), "{named:?}");
+    assert!(
+        text(&named.stderr).contains("hourglass simulate mine.toml --smt monitor"),
+        "{named:?}"
+    );
     assert!(home.path().join("mine.toml").is_file());
     for (line, said) in [
         (&["example", "adio"][..], "unknown example 'adio'; did you mean 'audio'?"),

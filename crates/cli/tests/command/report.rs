@@ -68,7 +68,11 @@ fn latencies_become_the_files_of_cyclictest() {
     let folder = folder.path();
     done(&["-q", "-n", "1", "-d", "200ms", "-w", "LAT", "2ms", "-o", "run"], folder);
     let formats = ["--hdr", "a.hlog", "--cyclictest", "a.json", "--cyclictest-hist", "a.hist"];
-    done(&[&["export", "run", "--rows", "50"], &formats[..]].concat(), folder);
+    done(&[&["export", "run", "--histogram-us", "50"], &formats[..]].concat(), folder);
+    // Its older name.
+    done(&["export", "run", "--rows", "50", "--cyclictest-hist", "b.hist"], folder);
+    let histogram = |name: &str| fs::read(folder.join(name)).unwrap();
+    assert_eq!(histogram("a.hist"), histogram("b.hist"));
     let json: Value = serde_json::from_slice(&fs::read(folder.join("a.json")).unwrap()).unwrap();
     let thread = &json["thread"]["0"];
     let counts = thread["histogram"].as_object().unwrap().values();

@@ -86,12 +86,33 @@ fn bad_input_is_refused_in_one_line() {
         "simulate tasks.toml --horizon -5ms",
         "--horizon: invalid time -5ms: must be above zero",
     );
-    refuses(path, "simulate tasks.toml --alpha 1/2", "--smt slack");
-    refuses(path, "simulate tasks.toml --smt slack --alpha 1", "below 1");
+    refuses(path, "simulate tasks.toml --alpha 1/2", "--smt monitor");
+    refuses(path, "simulate tasks.toml --smt monitor --alpha 1", "below 1");
     refuses(path, "simulate tasks.toml --smt slack", "no core has two CPUs");
     refuses(path, "simulate tasks.toml --rt-throttling 1s", "RUNTIME/PERIOD");
     refuses(path, "simulate tasks.toml --progress reported:0 --smt slack", "reported:256");
     refuses(path, "simulate", "TASKS");
+}
+
+/// Each policy has the name of `reserve --smt`; scripts have the older names, and that of `--on-overrun`.
+#[test]
+fn older_names_of_options_mean_the_same() {
+    let smt = fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/smt.toml")).unwrap();
+    let folder = folder();
+    fs::write(folder.path().join("smt.toml"), smt).unwrap();
+    for (name, older) in [
+        ("--smt ignore --on-overrun skip", "--smt unaware --late skip"),
+        ("--smt disable", "--smt disabling"),
+        ("--smt monitor --progress word:256", "--smt slack --progress reported:256"),
+    ] {
+        let document = |options: &str| {
+            let output =
+                hourglass_in(folder.path(), &format!("simulate smt.toml --json {options}"));
+            assert!(matches!(output.status.code(), Some(0 | 1)), "{options}: {output:?}");
+            text(&output.stdout)
+        };
+        assert_eq!(document(name), document(older), "{name}");
+    }
 }
 
 /// Ctrl-C: exit 130, and what was simulated is printed and kept.
