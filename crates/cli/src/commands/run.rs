@@ -38,20 +38,13 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode> {
 fn measure(run: RunArguments, control: Option<ThreadSpec>) -> Result<ExitCode> {
     let quiet = run.settings.quiet;
     run.notes.iter().filter(|_| !quiet).for_each(|note| messages::say(note));
-    if run.seed_is_made_up && !quiet && draws_at_random(&run.spec) {
+    if run.seed_is_made_up && !quiet && draws_at_random(&run.request.spec) {
         messages::say(&format!(
             "seed {0}; --seed {0} repeats these execution times",
-            run.spec.seed
+            run.request.spec.seed
         ));
     }
-    let request = lab::RunOptions {
-        spec: run.spec,
-        command_line: std::env::args().collect(),
-        dma_latency_us: run.dma_latency_us,
-        folder: run.folder,
-        gates: run.gates,
-        trace: run.trace,
-    };
+    let request = lab::RunOptions { command_line: std::env::args().collect(), ..run.request };
     let format = Format::choose(OutputOptions {
         json: run.settings.json,
         records: run.records,

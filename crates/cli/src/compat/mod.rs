@@ -10,11 +10,7 @@
 pub(crate) mod help;
 pub(crate) mod latency;
 pub(crate) mod noise;
-mod short_options;
 mod top;
-mod values;
-
-pub(crate) use short_options::{LetterDef, ValueKind};
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -24,9 +20,17 @@ use hourglass_model::document::{GateReport, RunDocument};
 use hourglass_report::text;
 
 use crate::exit::Stop;
-use crate::lab::Finished;
 use crate::lab::host::HostReader;
+use crate::lab::{Finished, RunOptions};
 use crate::messages;
+
+/// A command line, understood.
+#[derive(Debug)]
+pub(crate) enum ParsedCommand<T> {
+    /// Help is asked for.
+    Help,
+    Run(Box<T>),
+}
 
 /// What the parsers must know of the machine.
 #[derive(Clone, Debug, Default)]
@@ -53,6 +57,12 @@ impl HostCpus {
     }
 }
 
+/// That a run can be, and what its limits need.
+fn check(request: &RunOptions) -> Result<(), Stop> {
+    request.spec.check().map_err(|error| Stop::usage(error.to_string()))?;
+    request.gates.check(&request.spec).map_err(|error| Stop::usage(error.to_string()))
+}
+
 /// Says where a run was kept.
 ///
 /// # Errors
@@ -67,10 +77,6 @@ fn say_kept(finished: &Finished, quiet: bool) -> Result<(), Stop> {
     }
     Ok(())
 }
-
-/// Why `-o -` makes no run folder: elsewhere it is stdout.
-pub(crate) const NO_FOLDER: &str =
-    "- is stdout, and a run is kept in a folder; name one (a folder of that name is -o ./-)";
 
 /// A comment line for each limit; `counted` is what limits count that are no times.
 fn limits(document: &RunDocument, counted: &str) -> String {

@@ -13,9 +13,8 @@ use anyhow::Result;
 
 use self::parse::Latency;
 use self::status::Status;
-use super::short_options::ParsedCommand;
 use super::top::{self, TopView};
-use super::{HostCpus, help};
+use super::{HostCpus, ParsedCommand, help};
 use crate::atomic_file::WholeFile;
 use crate::commands::run::{exit_code, refusal};
 use crate::lab;
@@ -38,21 +37,13 @@ pub(crate) fn latency(words: &[String]) -> Result<ExitCode> {
 }
 
 fn measure(run: Latency) -> Result<ExitCode> {
-    let Latency { spec, gates, trace, top, folder, idle_latency_us, idle_refused, view, settings } =
-        run;
+    let Latency { mut request, top, idle_refused, view, settings } = run;
     if top {
         top::check_terminal()?;
     }
     let json_file = WholeFile::wanted("--json", view.json_file.as_deref())?;
     let histogram_file = WholeFile::wanted("--histfile", view.histogram_file.as_deref())?;
-    let request = lab::RunOptions {
-        command_line: std::env::args().collect(),
-        dma_latency_us: idle_latency_us,
-        folder,
-        gates,
-        trace,
-        ..lab::RunOptions::new(spec)
-    };
+    request.command_line = std::env::args().collect();
     let mut status = Status::new(&view, settings.quiet, settings.json);
     let ran = match top {
         true => {

@@ -11,9 +11,8 @@ use hourglass_model::Cause;
 use hourglass_report::text::{NoiseCpu, noise as table, summary};
 
 use self::parse::{Noise, View};
-use super::short_options::ParsedCommand;
 use super::top::{self, TopView};
-use super::{HostCpus, help};
+use super::{HostCpus, ParsedCommand, help};
 use crate::atomic_file::WholeFile;
 use crate::commands::run::{exit_code, refusal};
 use crate::lab::{self, Finished};
@@ -38,7 +37,7 @@ pub(crate) fn noise(words: &[String]) -> Result<ExitCode> {
 }
 
 fn measure(run: Noise) -> Result<ExitCode> {
-    let Noise { spec, gates, trace, top, folder, left_out, view, settings } = run;
+    let Noise { mut request, top, left_out, view, settings } = run;
     let quiet = settings.quiet;
     if top {
         top::check_terminal()?;
@@ -52,13 +51,7 @@ fn measure(run: Noise) -> Result<ExitCode> {
              (-C chooses which)"
         ));
     }
-    let request = lab::RunOptions {
-        command_line: std::env::args().collect(),
-        folder,
-        gates,
-        trace,
-        ..lab::RunOptions::new(spec)
-    };
+    request.command_line = std::env::args().collect();
     let summarised = !settings.json && !quiet && io::stdout().is_terminal();
     let mut progress = Progress::new(quiet, summarised);
     let ran = match top {
