@@ -25,7 +25,9 @@ use crate::commands::show::ShowArgs;
 use crate::commands::simulate::Simulate;
 use crate::commands::sweep::Sweep;
 use crate::commands::watch::WatchArgs;
+use crate::compat::help::HelpTexts;
 use crate::compat::{self, latency, noise};
+use crate::options::Groups;
 use crate::options::help::{completed, row_at};
 use crate::settings::Settings;
 
@@ -105,33 +107,9 @@ pub(crate) enum Command {
     Man(ManArgs),
 }
 
-/// Describes `run` for the help. `args` parses its options.
-#[derive(Debug)]
-pub(crate) struct RunWords;
-
-impl FromArgMatches for RunWords {
-    fn from_arg_matches(_: &ArgMatches) -> Result<RunWords, clap::Error> {
-        Ok(RunWords)
-    }
-
-    fn update_from_arg_matches(&mut self, _: &ArgMatches) -> Result<(), clap::Error> {
-        Ok(())
-    }
-}
-
-impl Args for RunWords {
-    fn augment_args(run: clap::Command) -> clap::Command {
-        with_run_options(run).override_help(help::text())
-    }
-
-    fn augment_args_for_update(run: clap::Command) -> clap::Command {
-        RunWords::augment_args(run)
-    }
-}
-
-/// Describes commands for the help. `compat` parses their options.
+/// Describes commands for the help. `options` reads their words.
 macro_rules! described {
-    ($name:ident, $words:literal, $texts:expr, $groups:expr) => {
+    ($name:ident, $words:literal, $describe:expr) => {
         #[doc = $words]
         #[derive(Debug)]
         pub(crate) struct $name;
@@ -148,23 +126,46 @@ macro_rules! described {
 
         impl Args for $name {
             fn augment_args(command: clap::Command) -> clap::Command {
-                let command = command
-                    .about($texts.about)
-                    .override_usage($texts.usage)
-                    .disable_help_flag(true)
-                    .override_help(compat::help::text(&$texts, &$groups));
-                completed(&$groups).fold(command, clap::Command::arg)
+                $describe(command)
             }
 
             fn augment_args_for_update(command: clap::Command) -> clap::Command {
-                $name::augment_args(command)
+                $describe(command)
             }
         }
     };
 }
 
-described!(LatencyWords, "`latency`.", latency::TEXTS, latency::GROUPS);
-described!(NoiseWords, "`noise`.", noise::TEXTS, noise::GROUPS);
+described!(RunWords, "`run`.", run_described);
+described!(LatencyWords, "`latency`.", |command| compat_described(
+    command,
+    &latency::TEXTS,
+    &latency::GROUPS
+));
+described!(NoiseWords, "`noise`.", |command| compat_described(
+    command,
+    &noise::TEXTS,
+    &noise::GROUPS
+));
+
+fn run_described(run: clap::Command) -> clap::Command {
+    let file = Arg::new("FILE").value_hint(ValueHint::FilePath).help("Workload file (TOML)");
+    let run = run.about(help::ABOUT).override_usage(help::USAGE.join("\n       ")).arg(file);
+    completed(&options::GROUPS).fold(run, clap::Command::arg).override_help(help::text())
+}
+
+fn compat_described<T>(
+    command: clap::Command,
+    texts: &HelpTexts,
+    groups: &Groups<T>,
+) -> clap::Command {
+    let command = command
+        .about(texts.about)
+        .override_usage(texts.usage)
+        .disable_help_flag(true)
+        .override_help(compat::help::text(texts, groups));
+    completed(groups).fold(command, clap::Command::arg)
+}
 
 /// The commands as `--help` lists them: by what they are for, each in one group.
 const GROUPS: [(&str, &[&str]); 6] = [
@@ -224,12 +225,6 @@ pub(crate) fn with_groups() -> clap::Command {
 
 /// What clap's own command does.
 const HELP: &str = "Print the help of a command";
-
-fn with_run_options(run: clap::Command) -> clap::Command {
-    let file = Arg::new("FILE").value_hint(ValueHint::FilePath).help("Workload file (TOML)");
-    let run = run.about(help::ABOUT).override_usage(help::USAGE.join("\n       ")).arg(file);
-    completed(&options::GROUPS).fold(run, clap::Command::arg)
-}
 
 #[cfg(test)]
 mod tests {

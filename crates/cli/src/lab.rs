@@ -19,7 +19,7 @@ pub(crate) use hourglass_lab::fleet;
 pub(crate) use hourglass_lab::infer::{CpuTimeline, cpu_occupancy};
 pub(crate) use hourglass_lab::reserved_folder::ReservedFolder;
 pub(crate) use hourglass_lab::sched::sim;
-pub(crate) use hourglass_lab::store::{LatencyError, TraceError};
+pub(crate) use hourglass_lab::store::{LatencyError, TraceError, WriteError};
 pub(crate) use hourglass_lab::task_input;
 pub(crate) use hourglass_lab::watch_process;
 pub(crate) use hourglass_lab::workload::spec::MOST_THREADS;

@@ -99,9 +99,7 @@ pub(crate) fn parse(words: &[String], around: &HostDefaults) -> Result<RunComman
 fn apply(tokens: &Tokens<'_, RunDraft>, around: &HostDefaults) -> Result<RunArguments, Stop> {
     let path = file_of(tokens)?;
     let file = match path {
-        Some(path) => {
-            workload_file::read(Path::new(path)).map_err(|e| Stop::usage(e.to_string()))?
-        }
+        Some(path) => workload_file::read(Path::new(path)).map_err(Stop::bad_input)?,
         None => WorkloadFile::default(),
     };
     let request = RunOptions {
@@ -132,7 +130,7 @@ fn apply(tokens: &Tokens<'_, RunDraft>, around: &HostDefaults) -> Result<RunArgu
     let RunDraft { run, .. } = draft;
     let RunOptions { spec, gates, .. } = &run.request;
     spec.check().map_err(|error| contradiction(&error, spec, &file))?;
-    gates.check(spec).map_err(|error| Stop::usage(error.to_string()))?;
+    gates.check(spec).map_err(Stop::bad_input)?;
     Ok(run)
 }
 

@@ -150,8 +150,8 @@ fn in_turn(request: RoundsRequest, settings: Settings) -> Result<ComparisonResul
     if let Some(error) = &compared.not_kept {
         return Err(Stop::machine(vec![format!("-o: not everything was kept: {error}")]).into());
     }
-    if let Some(folder) = compared.folder.as_ref().filter(|_| !settings.quiet) {
-        messages::say(&format!("wrote {}", folder.display()));
+    if let Some(folder) = &compared.folder {
+        messages::wrote(folder, settings.quiet);
     }
     Ok(compared)
 }

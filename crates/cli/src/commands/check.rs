@@ -136,7 +136,7 @@ pub(crate) fn check(check: &Check, settings: Settings) -> Result<ExitCode> {
 }
 
 fn analyse(check: &Check, file: &Path, settings: Settings) -> Result<CheckDocument> {
-    let input = input::read(file, check.format).map_err(|error| Stop::usage(error.to_string()))?;
+    let input = input::read(file, check.format).map_err(Stop::bad_input)?;
     if !settings.quiet {
         let warnings = input.set.warnings();
         let warnings = warnings.iter().filter(|_| !check.explain).map(ToString::to_string);
@@ -175,7 +175,7 @@ fn write_witness(path: &Path, document: &CheckDocument, settings: Settings) -> R
 }
 
 fn corpus(folder: &Path, settings: Settings) -> Result<ExitCode> {
-    let document = examples::check(folder).map_err(|error| Stop::usage(error.to_string()))?;
+    let document = examples::check(folder).map_err(Stop::bad_input)?;
     if settings.json {
         output::json(&document)?;
     } else {

@@ -120,9 +120,7 @@ pub(crate) fn export(export: &Export, settings: Settings) -> Result<ExitCode> {
             continue;
         }
         to_file(export, format, &shown, path)?;
-        if !settings.json && !settings.quiet {
-            messages::say(&format!("wrote {}", path.display()));
-        }
+        messages::wrote(path, settings.json || settings.quiet);
         written.push(json!({ "format": format.name(), "file": path }));
     }
     if settings.json {
@@ -188,7 +186,7 @@ fn write(export: &Export, format: Format, shown: &LoadedRun, out: impl Write) ->
         Format::CyclictestHist => Ok(export::cyclictest_histogram(out, &run, export.histogram_us)?),
         Format::Hdr => {
             let histograms = shown.recalled.latency_histograms();
-            let histograms = histograms.map_err(|error| Stop::usage(error.to_string()))?;
+            let histograms = histograms.map_err(Stop::bad_input)?;
             let written = export::hdr(out, &shown.document().manifest, &histograms);
             written.map_err(|error| match error {
                 HdrError::Write(error) => error.into(),

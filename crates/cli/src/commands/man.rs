@@ -48,9 +48,7 @@ pub(crate) fn man(man: &ManArgs, command: clap::Command, settings: Settings) -> 
         for (command, page) in pages {
             let path = dir.join(clap_mangen::Man::new(command).get_filename());
             atomic_file::keep("--dir", &path, &page)?;
-            if !settings.quiet {
-                messages::say(&format!("wrote {}", path.display()));
-            }
+            messages::wrote(&path, settings.quiet);
         }
         return Ok(ExitCode::SUCCESS);
     }

@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::Result;
 
 use super::baseline::{self, ControlPlan};
+use super::say_kept;
 use crate::args::{self, HostDefaults, RunArguments, RunCommand, help};
 use crate::exit::{self, Stop};
 use crate::lab::compare::Rules;
@@ -73,13 +74,7 @@ fn measure(run: RunArguments, control: Option<ThreadSpec>) -> Result<ExitCode> {
         broken.for_each(|gate| messages::say(&hourglass_report::text::limit(gate)));
     }
     output::print(&mut finished, format)?;
-    match &finished.folder {
-        Some(Ok(folder)) if !quiet => messages::say(&format!("wrote {}", folder.display())),
-        Some(Err(error)) => {
-            return Err(Stop::machine(vec![format!("-o: {}", error.said_of("the run"))]).into());
-        }
-        _ => {}
-    }
+    say_kept(finished.folder.as_ref(), "the run", quiet)?;
     Ok(exit_code(&finished))
 }
 

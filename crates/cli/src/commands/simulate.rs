@@ -21,7 +21,6 @@ use crate::lab::task_input as input;
 use crate::lab::theory::simulate::{
     self as simulation, Releases, SimulationFailure, SimulationObserver, SimulationRequest,
 };
-use crate::messages;
 use crate::output;
 use crate::settings::Settings;
 
@@ -200,18 +199,7 @@ fn simulate_file(
     let mut progress = Progress::new(settings.quiet);
     let simulated = simulation::simulate(&request, &mut progress).map_err(refusal)?;
     progress.ended();
-    let failed = match &simulated.folder {
-        Some(Ok(folder)) => {
-            if !settings.quiet {
-                messages::say(&format!("wrote {}", folder.display()));
-            }
-            None
-        }
-        Some(Err(error)) => {
-            Some(Stop::machine(vec![format!("-o: {}", error.said_of("the simulation"))]))
-        }
-        None => None,
-    };
+    let kept = super::say_kept(simulated.folder.as_ref(), "the simulation", settings.quiet);
     Ok(FileResult {
         text: text::simulation(&simulated.document, output::style()),
         exit_code: match simulated.signal {
@@ -219,13 +207,13 @@ fn simulate_file(
             None if simulated.document.failed() > 0 => NO,
             None => YES,
         },
-        failed,
+        failed: kept.err(),
         document: simulated.document,
     })
 }
 
 fn request(asked: &Simulate, file: &Path) -> Result<SimulationRequest, Stop> {
-    let input = input::read(file, None).map_err(|error| Stop::usage(error.to_string()))?;
+    let input = input::read(file, None).map_err(Stop::bad_input)?;
     let releases = Releases::ALL.iter().find(|(name, _)| *name == asked.releases);
     Ok(SimulationRequest {
         notes: input.notes,

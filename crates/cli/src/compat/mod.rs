@@ -20,9 +20,8 @@ use hourglass_model::document::{GateReport, RunDocument};
 use hourglass_report::text;
 
 use crate::exit::Stop;
+use crate::lab::RunOptions;
 use crate::lab::host::HostReader;
-use crate::lab::{Finished, RunOptions};
-use crate::messages;
 
 /// A command line, understood.
 #[derive(Debug)]
@@ -59,23 +58,8 @@ impl HostCpus {
 
 /// That a run can be, and what its limits need.
 fn check(request: &RunOptions) -> Result<(), Stop> {
-    request.spec.check().map_err(|error| Stop::usage(error.to_string()))?;
-    request.gates.check(&request.spec).map_err(|error| Stop::usage(error.to_string()))
-}
-
-/// Says where a run was kept.
-///
-/// # Errors
-/// It could not be kept.
-fn say_kept(finished: &Finished, quiet: bool) -> Result<(), Stop> {
-    match &finished.folder {
-        Some(Ok(folder)) if !quiet => messages::say(&format!("wrote {}", folder.display())),
-        Some(Err(error)) => {
-            return Err(Stop::machine(vec![format!("-o: {}", error.said_of("the run"))]));
-        }
-        _ => {}
-    }
-    Ok(())
+    request.spec.check().map_err(Stop::bad_input)?;
+    request.gates.check(&request.spec).map_err(Stop::bad_input)
 }
 
 /// A comment line for each limit; `counted` is what limits count that are no times.

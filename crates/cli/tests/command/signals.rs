@@ -1,6 +1,7 @@
 //! What a starter decided stays so: signals that it had ignored or blocked, for every command that lasts and for
 //! the programs that they start. Neither a question (SIGUSR1) nor a full disk (SIGXFSZ) ends a command.
 
+use std::fs;
 use std::process::{Child, Command, Stdio};
 
 use crate::calls::{HOURGLASS, stderr};
@@ -19,10 +20,15 @@ fn under(setup: &str, words: &str) -> Command {
     shell
 }
 
-/// Waits until a command has a handler for a signal; it must not end before.
-fn await_handler(child: &mut Child, signal: u32) {
+/// Waits until the command of `words` has a handler for a signal; it must not end before. `paper` becomes another program,
+/// with handlers of its own.
+fn await_handler(child: &mut Child, words: &str, signal: u32) {
+    let program = if words.starts_with("paper") { "hourglass-paper" } else { "hourglass" };
+    let has_become = |pid: u32| {
+        fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == program)
+    };
     until("the signal is caught", || {
-        catches(child.id(), signal) || child.try_wait().unwrap().is_some()
+        child.try_wait().unwrap().is_some() || has_become(child.id()) && catches(child.id(), signal)
     });
 }
 
@@ -45,7 +51,7 @@ fn ignored_signals_stay_ignored() {
     for words in LASTING {
         let mut command = under("trap '' HUP INT", words);
         let mut child = command.current_dir(home.path()).spawn().unwrap();
-        await_handler(&mut child, SIGTERM);
+        await_handler(&mut child, words, SIGTERM);
         send("-HUP", child.id().into()).unwrap();
         send("-INT", child.id().into()).unwrap();
         let output = child.wait_with_output().unwrap();
@@ -61,7 +67,7 @@ fn a_question_ends_no_command() {
     for words in LASTING {
         let mut command = under(":", words);
         let mut child = command.current_dir(home.path()).spawn().unwrap();
-        await_handler(&mut child, SIGUSR1);
+        await_handler(&mut child, words, SIGUSR1);
         send("-USR1", child.id().into()).unwrap();
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{words}: {}", stderr(&output));
@@ -137,7 +143,7 @@ fn what_is_started_inherits_what_was_ignored_and_blocked() {
 fn a_question_that_is_ignored_is_not_answered() {
     let latency = "latency --policy other -i1000 -D 1 -q";
     let mut child = under("trap '' USR1", latency).spawn().unwrap();
-    await_handler(&mut child, SIGTERM);
+    await_handler(&mut child, latency, SIGTERM);
     assert!(!catches(child.id(), SIGUSR1));
     send("-USR1", child.id().into()).unwrap();
     let output = child.wait_with_output().unwrap();
