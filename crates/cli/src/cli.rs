@@ -1,14 +1,12 @@
-//! The commands and their options, for parsing, help, completions and man pages. The options of
-//! `run` come from the table of `args`, whose own parser reads them.
+//! The commands and their options, for parsing, help, completions and man pages. Those of `run`, `latency` and `noise`
+//! come from their tables, which `options` reads.
 
 use clap::builder::Styles;
-use clap::{
-    Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint,
-};
+use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint};
 use hourglass_terminal::paper::PaperArgs;
 
 use crate::args::help;
-use crate::args::options::{OPTIONS, OptionDef, OptionKey};
+use crate::args::options;
 use crate::commands::cache_cost::CacheCost;
 use crate::commands::check::Check;
 use crate::commands::clocks::Clocks;
@@ -27,7 +25,10 @@ use crate::commands::show::ShowArgs;
 use crate::commands::simulate::Simulate;
 use crate::commands::sweep::Sweep;
 use crate::commands::watch::WatchArgs;
+use crate::compat::help::HelpTexts;
 use crate::compat::{self, latency, noise};
+use crate::options::Groups;
+use crate::options::help::{completed, row_at};
 use crate::settings::Settings;
 
 /// Shows where the CPU time of your threads goes: when each of them ran, for how long it was
@@ -106,33 +107,9 @@ pub(crate) enum Command {
     Man(ManArgs),
 }
 
-/// `run`, which another parser reads: here it is only described.
-#[derive(Debug)]
-pub(crate) struct RunWords;
-
-impl FromArgMatches for RunWords {
-    fn from_arg_matches(_: &ArgMatches) -> Result<RunWords, clap::Error> {
-        Ok(RunWords)
-    }
-
-    fn update_from_arg_matches(&mut self, _: &ArgMatches) -> Result<(), clap::Error> {
-        Ok(())
-    }
-}
-
-impl Args for RunWords {
-    fn augment_args(run: clap::Command) -> clap::Command {
-        with_run_options(run).override_help(help::text())
-    }
-
-    fn augment_args_for_update(run: clap::Command) -> clap::Command {
-        RunWords::augment_args(run)
-    }
-}
-
-/// Commands whose words the parser of `peers` reads: here they are only described.
+/// Describes commands for the help. `options` reads their words.
 macro_rules! described {
-    ($name:ident, $words:literal, $texts:expr, $groups:expr) => {
+    ($name:ident, $words:literal, $describe:expr) => {
         #[doc = $words]
         #[derive(Debug)]
         pub(crate) struct $name;
@@ -149,23 +126,46 @@ macro_rules! described {
 
         impl Args for $name {
             fn augment_args(command: clap::Command) -> clap::Command {
-                let command = command
-                    .about($texts.about)
-                    .override_usage($texts.usage)
-                    .disable_help_flag(true)
-                    .override_help(compat::help::text(&$texts, &$groups));
-                compat::help::completed(&$groups).fold(command, clap::Command::arg)
+                $describe(command)
             }
 
             fn augment_args_for_update(command: clap::Command) -> clap::Command {
-                $name::augment_args(command)
+                $describe(command)
             }
         }
     };
 }
 
-described!(LatencyWords, "`latency`.", latency::TEXTS, latency::GROUPS);
-described!(NoiseWords, "`noise`.", noise::TEXTS, noise::GROUPS);
+described!(RunWords, "`run`.", run_described);
+described!(LatencyWords, "`latency`.", |command| compat_described(
+    command,
+    &latency::TEXTS,
+    &latency::GROUPS
+));
+described!(NoiseWords, "`noise`.", |command| compat_described(
+    command,
+    &noise::TEXTS,
+    &noise::GROUPS
+));
+
+fn run_described(run: clap::Command) -> clap::Command {
+    let file = Arg::new("FILE").value_hint(ValueHint::FilePath).help("Workload file (TOML)");
+    let run = run.about(help::ABOUT).override_usage(help::USAGE.join("\n       ")).arg(file);
+    completed(&options::GROUPS).fold(run, clap::Command::arg).override_help(help::text())
+}
+
+fn compat_described<T>(
+    command: clap::Command,
+    texts: &HelpTexts,
+    groups: &Groups<T>,
+) -> clap::Command {
+    let command = command
+        .about(texts.about)
+        .override_usage(texts.usage)
+        .disable_help_flag(true)
+        .override_help(compat::help::text(texts, groups));
+    completed(groups).fold(command, clap::Command::arg)
+}
 
 /// The commands as `--help` lists them: by what they are for, each in one group.
 const GROUPS: [(&str, &[&str]); 6] = [
@@ -212,7 +212,7 @@ pub(crate) fn with_groups() -> clap::Command {
                 Some(about) => about.to_string(),
                 None => HELP.to_owned(),
             };
-            help::row_at(&mut list, name, &about, COLUMN);
+            row_at(&mut list, name, &about, COLUMN);
         }
         list.push('\n');
     }
@@ -225,39 +225,6 @@ pub(crate) fn with_groups() -> clap::Command {
 
 /// What clap's own command does.
 const HELP: &str = "Print the help of a command";
-
-fn with_run_options(run: clap::Command) -> clap::Command {
-    let file = Arg::new("FILE").value_hint(ValueHint::FilePath).help("Workload file (TOML)");
-    let run = run.about(help::ABOUT).override_usage(help::USAGE.join("\n       ")).arg(file);
-    OPTIONS.iter().filter_map(clap_argument).fold(run, clap::Command::arg)
-}
-
-/// An option as completions know it; `None` for those that every command has, and for those that
-/// clap cannot express: it would take `-rh` for `-r` with the value `h`.
-fn clap_argument(option: &OptionDef) -> Option<Arg> {
-    if matches!(
-        option.key,
-        OptionKey::Json | OptionKey::Colour | OptionKey::Quiet | OptionKey::Help
-    ) {
-        return None;
-    }
-    let mut argument = Arg::new(option.names[0]).help(option.about);
-    for name in option.names {
-        let long = name.strip_prefix("--");
-        let mut letters = name.strip_prefix('-')?.chars();
-        argument = match (long, letters.next(), letters.next()) {
-            (Some(long), ..) => argument.long(long),
-            (None, Some(letter), None) => argument.short(letter),
-            _ => return None,
-        };
-    }
-    let values = option.values.names();
-    Some(match option.key {
-        _ if values.is_empty() => argument.action(ArgAction::SetTrue),
-        OptionKey::Folder => argument.value_name("DIR").value_hint(ValueHint::DirPath),
-        _ => argument.value_names(values),
-    })
-}
 
 #[cfg(test)]
 mod tests {

@@ -12,6 +12,7 @@ mod commands;
 mod compat;
 mod dispatch;
 mod lab;
+mod options;
 mod output;
 mod progress;
 

@@ -4,7 +4,7 @@
 //! Must not: measure; do anything between two marks.
 //!
 //! ```
-//! use hourglass_measure::own_loop::MeasuredLoop;
+//! use crate::own_loop::MeasuredLoop;
 //! use hourglass_workload::LoopSpec;
 //! use hourglass_time::Span;
 //!

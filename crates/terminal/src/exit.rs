@@ -42,6 +42,11 @@ impl Stop {
         Stop { code: USAGE, lines: vec![line.into()] }
     }
 
+    /// A value or a file is wrong, for this reason.
+    pub fn bad_input(reason: impl fmt::Display) -> Stop {
+        Stop::usage(reason.to_string())
+    }
+
     /// The machine cannot, for these reasons.
     pub fn machine(lines: Vec<String>) -> Stop {
         Stop { code: MACHINE, lines }

@@ -1,6 +1,7 @@
 //! Lines on stderr: errors, warnings, what was written.
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use hourglass_documents::document::{Premise, Warning};
 
@@ -10,6 +11,13 @@ pub fn say(line: &str) {
     let line: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     // A closed stderr leaves no place to report the error.
     let _ = writeln!(io::stderr(), "hourglass: {line}");
+}
+
+/// Writes that there is a new file or folder, unless it is to be quiet.
+pub fn wrote(path: &Path, quiet: bool) {
+    if !quiet {
+        say(&format!("wrote {}", path.display()));
+    }
 }
 
 /// Writes that what a measurement rests on did not hold, also where it is to be quiet; `which` names the run of several.

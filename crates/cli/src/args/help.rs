@@ -3,12 +3,12 @@
 
 use std::fmt::Write;
 
-use clap::builder::styling::{AnsiColor, Style};
 use hourglass_documents::Policy;
 use hourglass_documents::policy::PRIORITY_NAMES;
 
-use super::options::Group;
+use super::options::GROUPS;
 use crate::lab::{models, wake};
+use crate::options::help::{WIDTH, heading, row, rows, stacked, wrapped};
 
 /// One line that says what `run` does.
 pub(crate) const ABOUT: &str =
@@ -138,15 +138,6 @@ pub(crate) const EXIT_CODES: [(&str, &str); 6] = [
     ),
 ];
 
-/// How wide help is.
-const WIDTH: usize = 80;
-
-/// Where the right column begins.
-const COLUMN: usize = 26;
-
-/// How headings look where colour is wanted.
-const HEADING: Style = AnsiColor::Green.on_default().bold();
-
 /// The help of `run`, with its headings coloured; print it through `anstream`.
 pub(crate) fn text() -> String {
     let mut out = format!("{ABOUT}\n");
@@ -156,12 +147,7 @@ pub(crate) fn text() -> String {
     }
     out.push('\n');
     wrapped(&mut out, ORDER, 0);
-    for group in Group::ALL {
-        heading(&mut out, group.heading());
-        for option in group.options() {
-            row(&mut out, &option.synopsis(), option.about);
-        }
-    }
+    rows(&mut out, &GROUPS);
     heading(&mut out, "Workloads (-w)");
     for model in models::ALL {
         row(&mut out, model.synopsis, model.about);
@@ -211,36 +197,6 @@ pub(crate) fn meaning(policy: Policy) -> String {
     }
 }
 
-pub(crate) fn heading(out: &mut String, text: &str) {
-    let _ = writeln!(out, "\n{}{text}:{}", HEADING.render(), HEADING.render_reset());
-}
-
-/// A name and what it means, in two columns; below each other if the name is long.
-pub(crate) fn row(out: &mut String, name: &str, meaning: &str) {
-    row_at(out, name, meaning, COLUMN);
-}
-
-/// The same, with the right column at `column`.
-pub(crate) fn row_at(out: &mut String, name: &str, meaning: &str, column: usize) {
-    let start = out.len();
-    let _ = write!(out, "  {name}");
-    if out.len() - start + 2 > column {
-        out.push('\n');
-        wrapped(out, meaning, column);
-        return;
-    }
-    let used = out.len() - start;
-    let mut text = String::new();
-    wrapped(&mut text, meaning, column);
-    out.push_str(&text[used..]);
-}
-
-/// A line to be typed or read, and what it means, below each other.
-pub(crate) fn stacked(out: &mut String, line: &str, meaning: &str) {
-    let _ = writeln!(out, "  {line}");
-    wrapped(out, meaning, 6);
-}
-
 /// A command broken as a shell takes it, before an option, where it is too wide.
 fn shell_lines(command: &str) -> String {
     const INDENT: usize = 6;
@@ -258,27 +214,6 @@ fn shell_lines(command: &str) -> String {
         }
     }
     lines
-}
-
-/// Breaks a text between words and indents it.
-pub(crate) fn wrapped(out: &mut String, text: &str, indent: usize) {
-    let mut line = " ".repeat(indent);
-    let mut is_empty = true;
-    for word in text.split_whitespace() {
-        if !is_empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
-            out.push_str(&line);
-            out.push('\n');
-            line = " ".repeat(indent);
-            is_empty = true;
-        }
-        if !is_empty {
-            line.push(' ');
-        }
-        line.push_str(word);
-        is_empty = false;
-    }
-    out.push_str(&line);
-    out.push('\n');
 }
 
 #[cfg(test)]

@@ -50,10 +50,11 @@ mod the_papers_commands {
     #[test]
     fn three_priorities() {
         let run = run("-n 3 -d 5s -t 0 -p LOW -t 1 -p NORMAL -t 2 -p HIGH");
-        assert_eq!(run.spec.duration, Span::from_secs(5));
-        let policies: Vec<Policy> = run.spec.threads.iter().map(|thread| thread.policy).collect();
+        assert_eq!(run.request.spec.duration, Span::from_secs(5));
+        let threads = run.request.spec.threads;
+        let policies: Vec<Policy> = threads.iter().map(|thread| thread.policy).collect();
         assert_eq!(policies, [Policy::Other(5), Policy::Other(0), Policy::Other(-5)]);
-        assert!(run.spec.threads.iter().all(|thread| thread.policy_is_named));
+        assert!(threads.iter().all(|thread| thread.policy_is_named));
     }
 
     /// Section 5.1: both ways to measure the direct cost of a context switch.
@@ -64,9 +65,9 @@ mod the_papers_commands {
             ("-d 60s -n 10 -a -p NORMAL -w CPU_YIELD 0.9ms", "CPU_YIELD 900us"),
         ] {
             let run = run(line);
-            assert_eq!(run.spec.duration, Span::from_secs(60));
-            assert_eq!(run.spec.threads.len(), 10);
-            for thread in &run.spec.threads {
+            assert_eq!(run.request.spec.duration, Span::from_secs(60));
+            assert_eq!(run.request.spec.threads.len(), 10);
+            for thread in &run.request.spec.threads {
                 assert_eq!(shown(thread), [workload, "OTHER:0", "NATIVE"]);
             }
         }
@@ -76,15 +77,15 @@ mod the_papers_commands {
     #[test]
     fn dispatch_latency() {
         let run = run("-d 6m -n 1 -t 0 -p RTHIGH -w LAT 5.3ms -i RTC");
-        assert_eq!(run.spec.duration, Span::from_secs(360));
-        assert_eq!(shown(&run.spec.threads[0]), ["LAT 5.3ms", "FIFO:80", "RTC"]);
+        assert_eq!(run.request.spec.duration, Span::from_secs(360));
+        assert_eq!(shown(&run.request.spec.threads[0]), ["LAT 5.3ms", "FIFO:80", "RTC"]);
     }
 
     /// Section 5.4.
     #[test]
     fn deadlines_during_receive_processing() {
         let run = run("-d 20s -n 1 -t 0 -p RTHIGH -w PERIODIC 4ms 5ms -i RTC");
-        assert_eq!(shown(&run.spec.threads[0]), ["PERIODIC 4ms 5ms", "FIFO:80", "RTC"]);
+        assert_eq!(shown(&run.request.spec.threads[0]), ["PERIODIC 4ms 5ms", "FIFO:80", "RTC"]);
     }
 
     /// Section 5.5: three times two tasks, which differ in Task 1.
@@ -95,8 +96,9 @@ mod the_papers_commands {
                 "-n 2 -t 0 -p RTMED -w PERIODIC 3ms 8ms -i HR \
                  -t 1 -p RTLOW -w PERIODIC {amount} 33ms -i {timer}"
             ));
-            assert_eq!(run.spec.duration, Span::from_secs(10), "Appendix A: default is 10s");
-            let [first, second] = &run.spec.threads[..] else { panic!("two threads") };
+            let RunSpec { duration, threads, .. } = run.request.spec;
+            assert_eq!(duration, Span::from_secs(10), "Appendix A: default is 10s");
+            let [first, second] = &threads[..] else { panic!("two threads") };
             assert_eq!(shown(first), ["PERIODIC 3ms 8ms", "FIFO:40", "HR"]);
             let workload = format!("PERIODIC {amount} 33ms");
             assert_eq!(shown(second), [workload.as_str(), "FIFO:20", timer]);
@@ -111,7 +113,7 @@ mod the_papers_commands {
                 "-n 2 -t 0 -w PERIODIC 3ms 8ms -rh {first} 8ms \
                  -t 1 -w PERIODIC 17ms 33ms -rh {second} 33ms"
             ));
-            let reserved: Vec<String> = run.spec.threads.iter().map(reservation).collect();
+            let reserved: Vec<String> = run.request.spec.threads.iter().map(reservation).collect();
             let wanted = [format!("DEADLINE:{first}/8ms"), format!("DEADLINE:{second}/33ms")];
             assert_eq!(reserved, wanted);
         }
@@ -123,10 +125,10 @@ mod the_papers_commands {
         let run =
             run("-n 2 -d 3m -c -e 1000 -a -p IDLE -rs 1ms 2ms -w CPU_SCAN 32 -i NATIVE -s 87.0us \
              -f 1020ms");
-        assert_eq!(run.spec.duration, Span::from_secs(180));
+        assert_eq!(run.request.spec.duration, Span::from_secs(180));
         assert!(run.cycles && run.records);
-        assert_eq!(run.spec.records, 1000);
-        for thread in &run.spec.threads {
+        assert_eq!(run.request.spec.records, 1000);
+        for thread in &run.request.spec.threads {
             assert_eq!((thread.policy, thread.policy_is_named), (Policy::Idle, true));
             assert_eq!(reservation(thread), "DEADLINE:1ms/2ms+");
             assert_eq!(thread.start, Span::from_micros(87));
@@ -142,7 +144,7 @@ mod the_papers_commands {
             "LAT 5ms",
         ] {
             let run = super::run(&format!("-n 1 -w {workload} -p NORMAL"));
-            let shown = run.spec.threads[0].model.to_string();
+            let shown = run.request.spec.threads[0].model.to_string();
             assert_eq!(shown.split(' ').next(), workload.split(' ').next());
         }
     }
@@ -150,8 +152,9 @@ mod the_papers_commands {
     #[test]
     fn defaults_of_the_appendix() {
         let run = run("-n 1");
-        assert_eq!((run.spec.duration, run.spec.records), (Span::from_secs(10), 300_000));
-        assert_eq!(shown(&run.spec.threads[0]), ["CPU", "OTHER:0", "NATIVE"]);
+        let spec = &run.request.spec;
+        assert_eq!((spec.duration, spec.records), (Span::from_secs(10), 300_000));
+        assert_eq!(shown(&spec.threads[0]), ["CPU", "OTHER:0", "NATIVE"]);
         assert!(!run.records && !run.cycles);
     }
 }
@@ -160,7 +163,7 @@ mod who_is_meant {
     use super::*;
 
     fn policies(line: &str) -> Vec<String> {
-        run(line).spec.threads.iter().map(|thread| thread.policy.to_string()).collect()
+        run(line).request.spec.threads.iter().map(|thread| thread.policy.to_string()).collect()
     }
 
     #[test]
@@ -181,17 +184,17 @@ mod who_is_meant {
     #[test]
     fn a_overwrites_only_what_is_given_after_it() {
         let run = run("-n 2 -t 0 -p LOW -w LAT 5ms -a -w CPU_YIELD 1ms");
-        assert_eq!(shown(&run.spec.threads[0]), ["CPU_YIELD 1ms", "OTHER:5", "NATIVE"]);
-        assert_eq!(shown(&run.spec.threads[1]), ["CPU_YIELD 1ms", "OTHER:0", "NATIVE"]);
+        assert_eq!(shown(&run.request.spec.threads[0]), ["CPU_YIELD 1ms", "OTHER:5", "NATIVE"]);
+        assert_eq!(shown(&run.request.spec.threads[1]), ["CPU_YIELD 1ms", "OTHER:0", "NATIVE"]);
     }
 
     #[test]
     fn the_last_one_counts() {
         assert_eq!(policies("-n 1 -p LOW -p HIGH"), ["OTHER:-5"]);
-        assert_eq!(run("-n 1 -n 3 -d 1s -d 2s").spec.threads.len(), 3);
-        assert_eq!(run("-n 1 -d 1s -d 2s").spec.duration, Span::from_secs(2));
+        assert_eq!(run("-n 1 -n 3 -d 1s -d 2s").request.spec.threads.len(), 3);
+        assert_eq!(run("-n 1 -d 1s -d 2s").request.spec.duration, Span::from_secs(2));
         assert_eq!(
-            reservation(&run("-n 1 -rs 1ms 2ms -rh 3ms 8ms").spec.threads[0]),
+            reservation(&run("-n 1 -rs 1ms 2ms -rh 3ms 8ms").request.spec.threads[0]),
             "DEADLINE:3ms/8ms"
         );
     }
@@ -210,7 +213,7 @@ mod who_is_meant {
             ("-n 1 --policy=BATCH", Policy::Batch, false),
             ("-n 1 -p NORMAL", Policy::Other(0), true),
         ] {
-            let thread = &run(line).spec.threads[0];
+            let thread = &run(line).request.spec.threads[0];
             assert_eq!((thread.policy, thread.policy_is_named), (policy, is_named), "{line}");
         }
     }
@@ -225,19 +228,19 @@ mod options_beside_the_papers {
             "-n 1 --ring --warm-up 10ms --seed 0x5eed --dma-latency 0 --best-effort --trace -o new \
              --records --json -q",
         );
-        assert!(run.spec.ring && run.spec.best_effort && run.records && run.trace);
-        assert_eq!(run.spec.warm_up, Span::from_millis(10));
-        assert_eq!((run.spec.seed, run.seed_is_made_up), (0x5eed, false));
-        assert_eq!(run.dma_latency_us, Some(0));
-        assert_eq!(run.folder, Some("new".into()));
+        let RunOptions { spec, trace, dma_latency_us, folder, .. } = run.request;
+        assert!(spec.ring && spec.best_effort && run.records && trace);
+        assert_eq!(spec.warm_up, Span::from_millis(10));
+        assert_eq!((spec.seed, run.seed_is_made_up), (0x5eed, false));
+        assert_eq!((dma_latency_us, folder), (Some(0), Some("new".into())));
         assert!(run.settings.json && run.settings.quiet);
     }
 
     #[test]
     fn of_a_thread() {
         let run = run("-n 2 -t 1 --cpu 0-1 --gap=450ns -i TICK:100");
-        assert_eq!(run.spec.threads[0].cpus, None);
-        let thread = &run.spec.threads[1];
+        assert_eq!(run.request.spec.threads[0].cpus, None);
+        let thread = &run.request.spec.threads[1];
         assert_eq!(thread.cpus, Some([0, 1].into_iter().collect()));
         assert_eq!(thread.gap, Some(Span::from_nanos(450)));
         assert_eq!(thread.wake.to_string(), "TICK:100");
@@ -246,14 +249,14 @@ mod options_beside_the_papers {
     #[test]
     fn a_seed_is_made_up_if_none_is_given() {
         let run = run("-n 1");
-        assert_eq!((run.spec.seed, run.seed_is_made_up), (SEED, true));
+        assert_eq!((run.request.spec.seed, run.seed_is_made_up), (SEED, true));
     }
 
     #[test]
     fn values_may_be_attached_to_long_options() {
         let run = run("-n 1 --output=new --color=never --seed=7");
-        assert_eq!(run.folder, Some("new".into()));
-        assert_eq!(run.spec.seed, 7);
+        assert_eq!(run.request.folder, Some("new".into()));
+        assert_eq!(run.request.spec.seed, 7);
         assert_eq!(run.settings.color, crate::settings::Colour::Never);
     }
 
@@ -295,18 +298,18 @@ mod files {
     #[test]
     fn a_file_says_it_all() {
         let run = with_file("").unwrap();
-        assert_eq!(run.spec.duration, Span::from_secs(5));
-        assert_eq!((run.spec.seed, run.seed_is_made_up), (7, false));
-        assert_eq!(shown(&run.spec.threads[0]), ["PERIODIC 3ms 8ms", "FIFO:40", "NATIVE"]);
+        assert_eq!(run.request.spec.duration, Span::from_secs(5));
+        assert_eq!((run.request.spec.seed, run.seed_is_made_up), (7, false));
+        assert_eq!(shown(&run.request.spec.threads[0]), ["PERIODIC 3ms 8ms", "FIFO:40", "NATIVE"]);
     }
 
     #[test]
     fn options_override_it() {
         let run = with_file("-d 9s -e 5000 --seed 8 -t 0 -i HR -p LOW").unwrap();
-        assert_eq!(run.spec.duration, Span::from_secs(9));
-        assert_eq!((run.spec.records, run.spec.seed), (5000, 8));
-        assert_eq!(shown(&run.spec.threads[0]), ["PERIODIC 3ms 8ms", "OTHER:5", "HR"]);
-        assert_eq!(shown(&run.spec.threads[1]), ["CPU", "OTHER:0", "NATIVE"]);
+        assert_eq!(run.request.spec.duration, Span::from_secs(9));
+        assert_eq!((run.request.spec.records, run.request.spec.seed), (5000, 8));
+        assert_eq!(shown(&run.request.spec.threads[0]), ["PERIODIC 3ms 8ms", "OTHER:5", "HR"]);
+        assert_eq!(shown(&run.request.spec.threads[1]), ["CPU", "OTHER:0", "NATIVE"]);
     }
 
     #[test]
@@ -379,6 +382,7 @@ fn bad_input_is_refused_in_one_line_that_names_the_option() {
         ("-n 1 -s 2s -f 1s", "-f: thread 0 would finish (1s) before it starts (-s 2s)"),
         ("-n 1 --cpus 0", "--cpus: unknown option; did you mean --cpu?"),
         ("-n3", "-n3: unknown option; did you mean -n 3?"),
+        ("-n 1 -p=LOW", "-p=LOW: unknown option; did you mean -p?"),
         ("-n 1 -x", "-x: unknown option; hourglass run --help lists them"),
         ("-n 1 stray", "-n: 'stray' is one word too many after '-n 1'"),
         ("-n 1 -o", "-o: DIR is missing; use -o, --output DIR"),
@@ -397,11 +401,11 @@ mod limits {
         let run =
             run("-n 1 -w GRID 1ms --max-latency 1ms --percentile p99=1ms --percentile=p99.9=2ms \
              --max-misses 3 --max-latency 100us --stop-on-gap 1ms --on-hit true");
-        let shown: Vec<String> = run.gates.limits().iter().map(Limit::to_string).collect();
+        let shown: Vec<String> = run.request.gates.limits().iter().map(Limit::to_string).collect();
         assert_eq!(shown, ["percentile p99", "percentile p99.9", "max-misses", "max-latency"]);
-        assert!(run.gates.limits().contains(&Limit::MaxLatency(Span::from_micros(100))));
-        assert_eq!(run.spec.guard.stop_on_gap, Some(Span::from_millis(1)));
-        assert_eq!(run.gates.on_hit.as_deref(), Some("true"));
+        assert!(run.request.gates.limits().contains(&Limit::MaxLatency(Span::from_micros(100))));
+        assert_eq!(run.request.spec.guard.stop_on_gap, Some(Span::from_millis(1)));
+        assert_eq!(run.request.gates.on_hit.as_deref(), Some("true"));
     }
 
     #[test]
@@ -472,7 +476,10 @@ fn comparing_options_need_each_other() {
             "-n 1 --against -a --fail-on now",
             "--fail-on: unknown word 'now'; use one of worse, unknown, doubt",
         ),
-        ("-n 1 --against -a --rounds 0", "--rounds: 0 rounds: give 1 to 1000"),
+        (
+            "-n 1 --against -a --rounds 0",
+            "--rounds: bad number of rounds '0': give one from 1 to 1000",
+        ),
         ("-n 1 --against -a --rounds x", "--rounds: bad number of rounds 'x'"),
         ("-n 1 --against -a --control", "--control: it is a comparison by itself"),
         ("-n 1 --against -a -c", "--against: it prints a comparison"),

@@ -26,13 +26,13 @@ use crate::settings::Settings;
 /// The machine cannot do it, or the runs cannot be kept.
 pub(super) fn against(mut run: RunArguments) -> Result<ExitCode> {
     let Some(other) = run.against.take() else { return Ok(ExitCode::SUCCESS) };
-    let seed = run.spec.seed;
+    let seed = run.request.spec.seed;
     let request = RoundsRequest {
         a: RunVariant {
-            spec: run.spec,
+            spec: run.request.spec,
             command_line: command_line(other.own_words),
-            dma_latency_us: run.dma_latency_us,
-            gates: run.gates,
+            dma_latency_us: run.request.dma_latency_us,
+            gates: run.request.gates,
         },
         b: RunVariant {
             spec: other.spec,
@@ -41,7 +41,7 @@ pub(super) fn against(mut run: RunArguments) -> Result<ExitCode> {
             gates: other.gates,
         },
         rounds: run.rounds.unwrap_or(DEFAULT_ROUNDS),
-        folder: run.folder,
+        folder: run.request.folder,
         rules: Rules { seed, ..Rules::default() },
         a_is_control: false,
     };
@@ -68,7 +68,7 @@ pub(super) enum ControlPlan {
 /// # Errors
 /// As [`against`].
 pub(super) fn with_control(run: RunArguments) -> Result<ControlPlan> {
-    let spec = match control::plan_here(&run.spec).map_err(refusal)? {
+    let spec = match control::plan_here(&run.request.spec).map_err(refusal)? {
         ControlMode::Beside(_) if run.rounds.is_some() => {
             return Err(Stop::usage(
                 "--rounds: the control runs beside the load here, on a CPU of its own; leave it out",
@@ -91,19 +91,19 @@ pub(super) fn with_control(run: RunArguments) -> Result<ControlPlan> {
         a: RunVariant {
             command_line: command_line(vec!["(control)".to_owned(), described(&spec)]),
             spec,
-            dma_latency_us: run.dma_latency_us,
+            dma_latency_us: run.request.dma_latency_us,
             // What the platform does is measured, not judged.
             gates: Gates::default(),
         },
         b: RunVariant {
             command_line: std::env::args().collect(),
-            dma_latency_us: run.dma_latency_us,
-            spec: run.spec.clone(),
-            gates: run.gates.clone(),
+            dma_latency_us: run.request.dma_latency_us,
+            spec: run.request.spec.clone(),
+            gates: run.request.gates.clone(),
         },
         rounds: run.rounds.unwrap_or(DEFAULT_ROUNDS),
-        folder: run.folder.clone(),
-        rules: Rules { seed: run.spec.seed, ..Rules::default() },
+        folder: run.request.folder.clone(),
+        rules: Rules { seed: run.request.spec.seed, ..Rules::default() },
         a_is_control: true,
     };
     let compared = in_turn(request, run.settings)?;
@@ -150,8 +150,8 @@ fn in_turn(request: RoundsRequest, settings: Settings) -> Result<ComparisonResul
     if let Some(error) = &compared.not_kept {
         return Err(Stop::machine(vec![format!("-o: not everything was kept: {error}")]).into());
     }
-    if let Some(folder) = compared.folder.as_ref().filter(|_| !settings.quiet) {
-        messages::say(&format!("wrote {}", folder.display()));
+    if let Some(folder) = &compared.folder {
+        messages::wrote(folder, settings.quiet);
     }
     Ok(compared)
 }

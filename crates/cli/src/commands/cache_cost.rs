@@ -85,9 +85,7 @@ pub(crate) fn measure(asked: &CacheCost, settings: Settings) -> Result<ExitCode>
         let picture = svg::curves(&cache_cost::curves(&found.document));
         file.write(picture.as_bytes())
             .map_err(|error| atomic_file::refused("--svg", &name, &error))?;
-        if !settings.quiet {
-            messages::say(&format!("wrote {}", name.display()));
-        }
+        messages::wrote(&name, settings.quiet);
     }
     Ok(found.signal.map_or(ExitCode::SUCCESS, exit::ended_by))
 }

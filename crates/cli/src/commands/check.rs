@@ -43,7 +43,7 @@ Examples:
   hourglass check tasks.toml --sensitivity    how far each task may change
   hourglass check tasks.toml --partition worst-fit,period
   hourglass check late.toml --witness miss.toml; hourglass simulate miss.toml
-  hourglass check video.json --from rt-app    a file of rt-app
+  hourglass check video.json --format rt-app  a file of rt-app
   hourglass check monday                      what a recorded run needed
   hourglass check sets/*.toml --jsonl         a line of JSON for each file
   hourglass check --corpus cases --json       worked examples")]
@@ -54,8 +54,8 @@ pub(crate) struct Check {
     files: Vec<PathBuf>,
     /// Format: toml, json, rt-app, schedcat, simso, mast, amalthea, sag or run [default: by
     /// content]
-    #[arg(long, value_name = "FORMAT", value_parser = source)]
-    from: Option<Source>,
+    #[arg(long, value_name = "FORMAT", value_parser = source, alias = "from")]
+    format: Option<Source>,
     /// Print what was understood, and the proof of every bound
     #[arg(long)]
     explain: bool,
@@ -81,7 +81,7 @@ pub(crate) struct Check {
     witness: Option<PathBuf>,
     /// Answer a folder of worked examples instead
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
-    #[arg(conflicts_with_all = ["files", "from", "explain", "analysis", "partition", "server", "sensitivity", "witness"])]
+    #[arg(conflicts_with_all = ["files", "format", "explain", "analysis", "partition", "server", "sensitivity", "witness"])]
     corpus: Option<PathBuf>,
     /// List the analyses with their sources
     #[arg(long, conflicts_with_all = ["files", "corpus"])]
@@ -136,7 +136,7 @@ pub(crate) fn check(check: &Check, settings: Settings) -> Result<ExitCode> {
 }
 
 fn analyse(check: &Check, file: &Path, settings: Settings) -> Result<CheckDocument> {
-    let input = input::read(file, check.from).map_err(|error| Stop::usage(error.to_string()))?;
+    let input = input::read(file, check.format).map_err(Stop::bad_input)?;
     if !settings.quiet {
         let warnings = input.set.warnings();
         let warnings = warnings.iter().filter(|_| !check.explain).map(ToString::to_string);
@@ -175,7 +175,7 @@ fn write_witness(path: &Path, document: &CheckDocument, settings: Settings) -> R
 }
 
 fn corpus(folder: &Path, settings: Settings) -> Result<ExitCode> {
-    let document = examples::check(folder).map_err(|error| Stop::usage(error.to_string()))?;
+    let document = examples::check(folder).map_err(Stop::bad_input)?;
     if settings.json {
         output::json(&document)?;
     } else {

@@ -110,7 +110,7 @@ pub(crate) fn diff(diff: &Diff, settings: Settings) -> Result<ExitCode> {
         }
         (a, b) => folders::compare(a, b, &rules, gap_ns),
     };
-    let document = compared.map_err(|error| Stop::usage(error.to_string()))?;
+    let document = compared.map_err(Stop::bad_input)?;
     baseline::show(&document, settings)?;
     Ok(diff.fail_on.code(&document))
 }

@@ -84,7 +84,7 @@ const EXAMPLES: [ExampleFile; 7] = [
     entry!(
         "smt",
         "smt.toml",
-        "simulate --smt slack",
+        "simulate --smt monitor",
         "a set of tasks: a reservation on a core of two hardware threads"
     ),
     entry!("experiment", "experiment.toml", "sweep", "an experiment: random sets of tasks"),

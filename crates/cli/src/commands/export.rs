@@ -26,7 +26,7 @@ const MOST_ROWS: u64 = 1_000_000;
   hourglass export monday --perfetto monday.pftrace    open it at ui.perfetto.dev
   hourglass export monday --csv - | head
   hourglass export monday --hdr monday.hlog --cyclictest monday.json
-  hourglass export monday --cyclictest-hist monday.hist --rows 400
+  hourglass export monday --cyclictest-hist monday.hist --histogram-us 400
 
 Only one format can go to stdout. Formats of latencies need threads that measure
 latency (-w 'LAT ...', or hourglass latency).")]
@@ -52,9 +52,9 @@ pub(crate) struct Export {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     cyclictest_hist: Option<PathBuf>,
     /// Rows of --cyclictest-hist, one for each microsecond; later ones are overflows
-    #[arg(long, value_name = "US", default_value = "400",
+    #[arg(long, value_name = "US", default_value = "400", alias = "rows",
         value_parser = clap::value_parser!(u64).range(1..=MOST_ROWS))]
-    rows: u64,
+    histogram_us: u64,
 }
 
 /// What can be written.
@@ -120,9 +120,7 @@ pub(crate) fn export(export: &Export, settings: Settings) -> Result<ExitCode> {
             continue;
         }
         to_file(export, format, &shown, path)?;
-        if !settings.json && !settings.quiet {
-            messages::say(&format!("wrote {}", path.display()));
-        }
+        messages::wrote(path, settings.json || settings.quiet);
         written.push(json!({ "format": format.name(), "file": path }));
     }
     if settings.json {
@@ -185,10 +183,10 @@ fn write(export: &Export, format: Format, shown: &LoadedRun, out: impl Write) ->
         Format::Perfetto => Ok(export::perfetto(out, &run)?),
         Format::Csv => Ok(export::csv(out, &run)?),
         Format::Cyclictest => Ok(export::cyclictest(out, &run)?),
-        Format::CyclictestHist => Ok(export::cyclictest_histogram(out, &run, export.rows)?),
+        Format::CyclictestHist => Ok(export::cyclictest_histogram(out, &run, export.histogram_us)?),
         Format::Hdr => {
             let histograms = shown.recalled.latency_histograms();
-            let histograms = histograms.map_err(|error| Stop::usage(error.to_string()))?;
+            let histograms = histograms.map_err(Stop::bad_input)?;
             let written = export::hdr(out, &shown.document().manifest, &histograms);
             written.map_err(|error| match error {
                 HdrError::Write(error) => error.into(),

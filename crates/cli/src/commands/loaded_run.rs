@@ -23,9 +23,8 @@ impl LoadedRun {
     /// # Errors
     /// It holds no run, is half-written, or damaged.
     pub(super) fn read(folder: &Path) -> Result<LoadedRun> {
-        let mut recalled = lab::open_run(folder).map_err(|error| Stop::usage(error.to_string()))?;
-        let mut contents =
-            recalled.contents(lab::has_room).map_err(|error| Stop::usage(error.to_string()))?;
+        let mut recalled = lab::open_run(folder).map_err(Stop::bad_input)?;
+        let mut contents = recalled.contents(lab::has_room).map_err(Stop::bad_input)?;
         recalled.find_causes();
         let latencies = std::mem::take(&mut contents.latencies_us);
         let latencies = latencies.into_iter();

@@ -11,13 +11,15 @@ use hourglass_documents::policy::PRIORITY_NAMES;
 use hourglass_documents::spelling;
 
 use crate::args::help;
-use crate::args::options::Group;
+use crate::args::options::GROUPS;
 use crate::atomic_file;
-use crate::compat::help::{Groups, HelpTexts};
+use crate::compat::help::HelpTexts;
 use crate::compat::{self, latency, noise};
 use crate::exit::Stop;
 use crate::lab::{models, wake};
 use crate::messages;
+use crate::options::Groups;
+use crate::options::help::{entry, section, sections};
 use crate::output;
 use crate::settings::Settings;
 
@@ -46,9 +48,7 @@ pub(crate) fn man(man: &ManArgs, command: clap::Command, settings: Settings) -> 
         for (command, page) in pages {
             let path = dir.join(clap_mangen::Man::new(command).get_filename());
             atomic_file::keep("--dir", &path, &page)?;
-            if !settings.quiet {
-                messages::say(&format!("wrote {}", path.display()));
-            }
+            messages::wrote(&path, settings.quiet);
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -95,12 +95,7 @@ fn run_page(man: &clap_mangen::Man, mut out: &mut dyn Write) -> io::Result<()> {
     }
     section(&mut page, "DESCRIPTION");
     page.text([roman(help::ORDER)]);
-    for group in Group::ALL {
-        section(&mut page, group.heading());
-        for option in group.options() {
-            entry(&mut page, &option.synopsis(), option.about);
-        }
-    }
+    sections(&mut page, &GROUPS);
     section(&mut page, "Workloads");
     models::ALL.iter().for_each(|model| entry(&mut page, model.synopsis, model.about));
     page.control("PP", []).text([roman(help::AMOUNTS)]);
@@ -128,23 +123,15 @@ fn run_page(man: &clap_mangen::Man, mut out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// The page of a command with the letters of another tool.
-fn peer_page<K>(
+fn peer_page<T>(
     man: &clap_mangen::Man,
     texts: &HelpTexts,
-    groups: &Groups<K>,
+    groups: &Groups<T>,
     mut out: &mut dyn Write,
 ) -> io::Result<()> {
     man.render_title(&mut out)?;
     man.render_name_section(&mut out)?;
     compat::help::page(texts, groups, out)
-}
-
-fn section(page: &mut Roff, heading: &str) {
-    page.control("SH", [heading.to_uppercase().as_str()]);
-}
-
-fn entry(page: &mut Roff, name: &str, meaning: &str) {
-    page.control("TP", []).text([bold(name)]).text([roman(meaning)]);
 }
 
 #[cfg(test)]
@@ -160,8 +147,8 @@ mod tests {
     #[test]
     fn the_page_of_run_has_every_option_and_model() {
         let page = page("run").replace("\\-", "-");
-        for option in crate::args::options::OPTIONS {
-            assert!(page.contains(&option.synopsis()), "{}", option.synopsis());
+        for option in GROUPS.iter().flat_map(|(_, options)| *options) {
+            assert!(page.contains(option.synopsis), "{}", option.synopsis);
         }
         for model in models::ALL {
             assert!(page.contains(model.synopsis), "{}", model.synopsis);

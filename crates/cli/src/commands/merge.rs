@@ -70,9 +70,7 @@ pub(crate) fn merge(merge: &Merge, settings: Settings) -> Result<ExitCode> {
 
 fn runs(merge: &Merge, settings: Settings) -> Result<ExitCode> {
     fleet::merge(&merge.folders, &merge.output).map_err(refusal)?;
-    if !settings.quiet {
-        messages::say(&format!("wrote {}", merge.output.display()));
-    }
+    messages::wrote(&merge.output, settings.quiet);
     show_fleet(&merge.output, settings)?;
     Ok(ExitCode::SUCCESS)
 }

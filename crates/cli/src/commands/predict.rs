@@ -84,7 +84,7 @@ fn cpus(text: &str) -> Result<CpuSet, String> {
 /// # Errors
 /// The file cannot be read or run, or the machine refuses what the run needs.
 pub(crate) fn predict(predict: &Predict, settings: Settings) -> Result<ExitCode> {
-    let input = input::read(&predict.file, None).map_err(|error| Stop::usage(error.to_string()))?;
+    let input = input::read(&predict.file, None).map_err(Stop::bad_input)?;
     let input = input.on(predict.cpu.as_ref());
     let request = PredictRequest {
         set: input.set,

@@ -1,22 +1,20 @@
 //! `render`: draws the execution trace of a run.
 
-use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::{Args, ValueEnum, ValueHint};
 use hourglass_documents::document::ThreadReport;
 use hourglass_report::svg::{Rows, TraceOptions, TracePicture};
 use hourglass_time::Span;
 use serde_json::json;
 
-use crate::atomic_file;
+use super::write_output;
 use crate::exit::Stop;
 use crate::lab;
 use crate::lab::cpu_occupancy::{CpuOccupancy, Slice};
-use crate::messages;
-use crate::output::{self, Source};
+use crate::output::Source;
 use crate::settings::Settings;
 
 /// What the rows of the picture are.
@@ -62,8 +60,7 @@ pub(crate) struct Render {
 /// # Errors
 /// The folder holds none, or the picture cannot be written.
 pub(crate) fn render(render: &Render, settings: Settings) -> Result<ExitCode> {
-    let mut recalled =
-        lab::open_run(&render.folder).map_err(|error| Stop::usage(error.to_string()))?;
+    let mut recalled = lab::open_run(&render.folder).map_err(Stop::bad_input)?;
     let ended = recalled.document().manifest.elapsed_ns;
     let forwards = render.to.is_none_or(|to| to > render.from);
     if forwards && render.from.nanos_or_zero() >= ended && ended > 0 {
@@ -82,24 +79,13 @@ pub(crate) fn render(render: &Render, settings: Settings) -> Result<ExitCode> {
     draw_who_ran(&mut picture, &recalled).map_err(super::damaged)?;
     let mut svg = Vec::new();
     picture.finish(&mut svg)?;
-    let name = render.output.display();
-    if render.output.as_os_str() == "-" {
-        super::no_json("render -o -", "a picture", settings)?;
-        io::stdout().lock().write_all(&svg).context("cannot write to stdout")?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    atomic_file::keep("-o", &render.output, &svg)?;
-    if settings.json {
-        output::json(&json!({
-            "schema": "hourglass.render/1",
-            "picture": render.output,
-            "from_ns": options.from.nanos(),
-            "to_ns": options.to.nanos(),
-        }))?;
-    } else if !settings.quiet {
-        messages::say(&format!("wrote {name}"));
-    }
-    Ok(ExitCode::SUCCESS)
+    let document = json!({
+        "schema": "hourglass.render/1",
+        "picture": render.output,
+        "from_ns": options.from.nanos(),
+        "to_ns": options.to.nanos(),
+    });
+    write_output(("render", "a picture"), &render.output, &svg, &document, settings)
 }
 
 /// Adds who had each CPU that the kernel's trace covers.

@@ -1,21 +1,18 @@
 //! `report`: a run as one page that opens in a browser from disk; runs of many nodes as a table.
 
-use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::{Args, ValueHint};
 use hourglass_report::html;
 use serde_json::json;
 
 use super::loaded_run::LoadedRun;
 use super::merge::show_fleet;
-use crate::atomic_file;
+use super::write_output;
 use crate::exit::Stop;
 use crate::lab::fleet;
-use crate::messages;
-use crate::output;
 use crate::settings::Settings;
 
 /// Write a run as one HTML page that needs no network, or print the nodes of many
@@ -59,24 +56,13 @@ pub(crate) fn report(report: &Report, settings: Settings) -> Result<ExitCode> {
     let folder = report.folder.file_name().map(|name| name.to_string_lossy().into_owned());
     let title = report.title.clone().or(folder).unwrap_or_default();
     let page = html::page(&shown.run(), &title);
-    if page_file.as_os_str() == "-" {
-        super::no_json("report -o -", "a page", settings)?;
-        io::stdout().lock().write_all(page.as_bytes()).context("cannot write to stdout")?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let name = page_file.display();
-    atomic_file::keep("-o", page_file, page.as_bytes())?;
-    if settings.json {
-        output::json(&json!({
-            "schema": "hourglass.report/1",
-            "page": page_file,
-            "bytes": page.len(),
-            "records": shown.records(),
-        }))?;
-    } else if !settings.quiet {
-        messages::say(&format!("wrote {name}"));
-    }
-    Ok(ExitCode::SUCCESS)
+    let document = json!({
+        "schema": "hourglass.report/1",
+        "page": page_file,
+        "bytes": page.len(),
+        "records": shown.records(),
+    });
+    write_output(("report", "a page"), page_file, page.as_bytes(), &document, settings)
 }
 
 /// The table of nodes.

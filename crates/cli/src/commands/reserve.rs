@@ -259,15 +259,8 @@ pub(crate) fn reserve(reserve: &Reserve, words: &[String], settings: Settings) -
         output::to_stderr(&text::reserve(&outcome.document, output::style_of_stderr()));
     }
     warn(&outcome.document, settings);
-    match kept {
-        Some(Ok(folder)) if !settings.quiet => {
-            messages::say(&format!("wrote {}", folder.display()));
-        }
-        Some(Err(error)) => {
-            return Err(Stop::with(exit::OWN, vec![format!("-o: {}", error.said_of("it"))]).into());
-        }
-        _ => {}
-    }
+    super::say_kept(kept.as_ref(), "it", settings.quiet)
+        .map_err(|stop| Stop::with(exit::OWN, stop.lines().to_vec()))?;
     Ok(ExitCode::from(outcome.exit_code))
 }
 

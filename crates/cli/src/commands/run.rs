@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::Result;
 
 use super::baseline::{self, ControlPlan};
+use super::say_kept;
 use crate::args::{self, HostDefaults, RunArguments, RunCommand, help};
 use crate::exit::{self, Stop};
 use crate::lab::compare::Rules;
@@ -38,20 +39,13 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode> {
 fn measure(run: RunArguments, control: Option<ThreadSpec>) -> Result<ExitCode> {
     let quiet = run.settings.quiet;
     run.notes.iter().filter(|_| !quiet).for_each(|note| messages::say(note));
-    if run.seed_is_made_up && !quiet && draws_at_random(&run.spec) {
+    if run.seed_is_made_up && !quiet && draws_at_random(&run.request.spec) {
         messages::say(&format!(
             "seed {0}; --seed {0} repeats these execution times",
-            run.spec.seed
+            run.request.spec.seed
         ));
     }
-    let request = lab::RunOptions {
-        spec: run.spec,
-        command_line: std::env::args().collect(),
-        dma_latency_us: run.dma_latency_us,
-        folder: run.folder,
-        gates: run.gates,
-        trace: run.trace,
-    };
+    let request = lab::RunOptions { command_line: std::env::args().collect(), ..run.request };
     let format = Format::choose(OutputOptions {
         json: run.settings.json,
         records: run.records,
@@ -80,13 +74,7 @@ fn measure(run: RunArguments, control: Option<ThreadSpec>) -> Result<ExitCode> {
         broken.for_each(|gate| messages::say(&hourglass_report::text::limit(gate)));
     }
     output::print(&mut finished, format)?;
-    match &finished.folder {
-        Some(Ok(folder)) if !quiet => messages::say(&format!("wrote {}", folder.display())),
-        Some(Err(error)) => {
-            return Err(Stop::machine(vec![format!("-o: {}", error.said_of("the run"))]).into());
-        }
-        _ => {}
-    }
+    say_kept(finished.folder.as_ref(), "the run", quiet)?;
     Ok(exit_code(&finished))
 }
 

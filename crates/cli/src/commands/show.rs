@@ -60,8 +60,7 @@ pub(crate) fn show(show: &ShowArgs, settings: Settings) -> Result<ExitCode> {
             Stop::usage(format!("{what}: of one run only; give one folder, or --summary")).into()
         );
     }
-    let open_run =
-        |folder: &PathBuf| lab::open_run(folder).map_err(|error| Stop::usage(error.to_string()));
+    let open_run = |folder: &PathBuf| lab::open_run(folder).map_err(Stop::bad_input);
     let runs = show.folders.iter().map(open_run).collect::<Result<Vec<_>, _>>()?;
     for (number, (mut recalled, folder)) in runs.into_iter().zip(&show.folders).enumerate() {
         if several {

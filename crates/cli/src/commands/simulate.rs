@@ -21,7 +21,6 @@ use crate::lab::task_input as input;
 use crate::lab::theory::simulate::{
     self as simulation, Releases, SimulationFailure, SimulationObserver, SimulationRequest,
 };
-use crate::messages;
 use crate::output;
 use crate::settings::Settings;
 
@@ -40,10 +39,11 @@ horizon do not count. A simulation without a miss proves nothing for other
 phases and execution times: hourglass check does.
 
 With --smt, real-time tasks of a core share its first CPU, and threads without a
-deadline run on the others as the policy lets them (Inoue et al., 2006):
-  unaware    always
-  disabling  never while a real-time job runs on the core
-  slack      until the slack of the real-time jobs is used up
+deadline run on the others as the policy lets them (Inoue et al., 2006); older
+names are in parentheses:
+  ignore   always (unaware)
+  disable  never while a real-time job runs on the core (disabling)
+  monitor  until the slack of the real-time jobs is used up (slack)
 The file says which CPUs share a core (machine.cores) and how much they slow each
 other down (interference).
 
@@ -60,7 +60,7 @@ Examples:
   hourglass simulate tasks.toml --horizon 60s --releases random --seed 7
   hourglass simulate tasks.toml -o monday && hourglass render monday -o monday.svg
   hourglass simulate tasks.toml --rt-throttling 950ms/1s
-  hourglass simulate smt.toml --smt slack --alpha 1/2 --margin 10us
+  hourglass simulate smt.toml --smt monitor --alpha 1/2 --margin 10us
   hourglass simulate sets/*.toml --jsonl  a line of JSON for each file
   hourglass simulate tasks.toml --json    the document (hourglass.simulate/1)")]
 pub(crate) struct Simulate {
@@ -83,29 +83,29 @@ pub(crate) struct Simulate {
     #[arg(value_parser = PossibleValuesParser::new(Releases::ALL.map(|(name, _)| name)))]
     releases: String,
     /// What becomes of a job that is released while an earlier one runs
-    #[arg(long, value_enum, value_name = "HOW", default_value = "queue")]
-    late: LateArg,
+    #[arg(long, value_enum, value_name = "HOW", default_value = "queue", alias = "late")]
+    on_overrun: LateArg,
     /// Limit on fixed priorities on each CPU, as the kernel's default 950ms/1s
     #[arg(long, value_name = "RUNTIME/PERIOD", value_parser = throttling)]
     rt_throttling: Option<Throttling>,
     /// What is done about the other CPUs of a core beside real-time tasks
     #[arg(long, value_enum, value_name = "POLICY")]
     smt: Option<SmtAsked>,
-    /// slack: worst rate of progress beside others that can be relied on, below 1
+    /// monitor: worst rate of progress beside others that can be relied on, below 1
     /// [default: 0]
     #[arg(long, value_name = "FRACTION", value_parser = alpha)]
     alpha: Option<smt::ProgressRate>,
-    /// slack: neighbours stop when no more than this is left [default: 10us]
+    /// monitor: neighbours stop when no more than this is left [default: 10us]
     #[arg(long, value_name = "TIME", value_parser = not_negative)]
     margin: Option<u64>,
-    /// slack: what stopping neighbours takes [default: 0s]
+    /// monitor: what stopping neighbours takes [default: 0s]
     #[arg(long, value_name = "TIME", value_parser = not_negative)]
     stop_latency: Option<u64>,
-    /// slack: time between two looks [default: as the slack has it]
+    /// monitor: time between two looks [default: as the slack has it]
     #[arg(long, value_name = "TIME", value_parser = above_zero)]
     interval: Option<u64>,
-    /// slack: how progress is known: counted by the scheduler, or reported:STEPS by the program
-    /// [default: counted]
+    /// monitor: how progress is known: counted by the scheduler, or reported:STEPS by the program
+    /// (also word:STEPS) [default: counted]
     #[arg(long, value_name = "HOW", value_parser = progress)]
     progress: Option<smt::ProgressModel>,
     /// Keep the simulation in this folder, which must not exist
@@ -129,11 +129,14 @@ enum LateArg {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum SmtAsked {
     /// Nothing
-    Unaware,
+    #[value(alias = "unaware")]
+    Ignore,
     /// They are idle
-    Disabling,
+    #[value(alias = "disabling")]
+    Disable,
     /// They run while slack lasts
-    Slack,
+    #[value(alias = "slack")]
+    Monitor,
 }
 
 fn throttling(text: &str) -> Result<Throttling, String> {
@@ -162,7 +165,7 @@ fn above_zero(text: &str) -> Result<u64, String> {
 fn progress(text: &str) -> Result<smt::ProgressModel, String> {
     let steps = match text.split_once(':') {
         None if text == "counted" => return Ok(smt::ProgressModel::Counted),
-        Some(("reported", steps)) => steps.parse::<u32>().ok().filter(|steps| *steps > 0),
+        Some(("reported" | "word", steps)) => steps.parse::<u32>().ok().filter(|steps| *steps > 0),
         _ => None,
     };
     steps
@@ -196,18 +199,7 @@ fn simulate_file(
     let mut progress = Progress::new(settings.quiet);
     let simulated = simulation::simulate(&request, &mut progress).map_err(refusal)?;
     progress.ended();
-    let failed = match &simulated.folder {
-        Some(Ok(folder)) => {
-            if !settings.quiet {
-                messages::say(&format!("wrote {}", folder.display()));
-            }
-            None
-        }
-        Some(Err(error)) => {
-            Some(Stop::machine(vec![format!("-o: {}", error.said_of("the simulation"))]))
-        }
-        None => None,
-    };
+    let kept = super::say_kept(simulated.folder.as_ref(), "the simulation", settings.quiet);
     Ok(FileResult {
         text: text::simulation(&simulated.document, output::style()),
         exit_code: match simulated.signal {
@@ -215,20 +207,20 @@ fn simulate_file(
             None if simulated.document.failed() > 0 => NO,
             None => YES,
         },
-        failed,
+        failed: kept.err(),
         document: simulated.document,
     })
 }
 
 fn request(asked: &Simulate, file: &Path) -> Result<SimulationRequest, Stop> {
-    let input = input::read(file, None).map_err(|error| Stop::usage(error.to_string()))?;
+    let input = input::read(file, None).map_err(Stop::bad_input)?;
     let releases = Releases::ALL.iter().find(|(name, _)| *name == asked.releases);
     Ok(SimulationRequest {
         notes: input.notes,
         horizon: asked.horizon,
         seed: asked.seed,
         releases: releases.map_or(Releases::default(), |(_, releases)| *releases),
-        late: match asked.late {
+        late: match asked.on_overrun {
             LateArg::Queue => OverrunPolicy::Queue,
             LateArg::Skip => OverrunPolicy::Skip,
         },
@@ -251,14 +243,16 @@ fn policy(asked: &Simulate) -> Result<Option<smt::SmtPolicy>, Stop> {
         ("--progress", asked.progress.is_some()),
     ];
     let given = options.into_iter().find(|(_, given)| *given);
-    if let Some((option, _)) = given.filter(|_| asked.smt != Some(SmtAsked::Slack)) {
-        return Err(Stop::usage(format!("{option} belongs to --smt slack; add that, or drop it")));
+    if let Some((option, _)) = given.filter(|_| asked.smt != Some(SmtAsked::Monitor)) {
+        return Err(Stop::usage(format!(
+            "{option} belongs to --smt monitor; add that, or drop it"
+        )));
     }
     let usual = smt::Monitoring::default();
     Ok(asked.smt.map(|policy| match policy {
-        SmtAsked::Unaware => smt::SmtPolicy::Ignore,
-        SmtAsked::Disabling => smt::SmtPolicy::Disable,
-        SmtAsked::Slack => smt::SmtPolicy::Monitor(smt::Monitoring {
+        SmtAsked::Ignore => smt::SmtPolicy::Ignore,
+        SmtAsked::Disable => smt::SmtPolicy::Disable,
+        SmtAsked::Monitor => smt::SmtPolicy::Monitor(smt::Monitoring {
             alpha: asked.alpha.unwrap_or(usual.alpha),
             margin: asked.margin.unwrap_or(usual.margin),
             latency: asked.stop_latency.unwrap_or(usual.latency),

@@ -218,7 +218,7 @@ impl Sweep {
             let text = match input::text(file) {
                 // All defaults.
                 Err(InputError::Empty(_)) => String::new(),
-                text => text.map_err(|error| Stop::usage(error.to_string()))?,
+                text => text.map_err(Stop::bad_input)?,
             };
             match SweepFile::read(&text).map_err(|error| refused(&place, &error))? {
                 SweepFile::Experiment(found) => draft = *found,
@@ -276,9 +276,7 @@ pub(super) fn draw(
 ) -> Result<(), Stop> {
     let path = folder.join(PICTURE);
     atomic_file::keep("-o", &path, svg::acceptance(document).as_bytes())?;
-    if !settings.quiet {
-        messages::say(&format!("wrote {}", folder.display()));
-    }
+    messages::wrote(folder, settings.quiet);
     Ok(())
 }
 

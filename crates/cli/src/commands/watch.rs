@@ -136,15 +136,7 @@ pub(crate) fn watch(watch: &WatchArgs, words: &[String], settings: Settings) -> 
         output::text(&text::watched(&finished.report, output::style()))
     };
     output::unless_closed(said)?;
-    match finished.folder {
-        Some(Ok(folder)) if !settings.quiet => {
-            messages::say(&format!("wrote {}", folder.display()))
-        }
-        Some(Err(error)) => {
-            return Err(Stop::machine(vec![format!("-o: {}", error.said_of("it"))]).into());
-        }
-        _ => {}
-    }
+    super::say_kept(finished.folder.as_ref(), "it", settings.quiet)?;
     let code = if is_whole { ExitCode::SUCCESS } else { ExitCode::from(4) };
     Ok(finished.signal.map_or(code, exit::ended_by))
 }

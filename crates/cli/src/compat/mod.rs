@@ -10,11 +10,7 @@
 pub(crate) mod help;
 pub(crate) mod latency;
 pub(crate) mod noise;
-mod short_options;
 mod top;
-mod values;
-
-pub(crate) use short_options::{LetterDef, ValueKind};
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -24,9 +20,16 @@ use hourglass_documents::document::{GateReport, RunDocument};
 use hourglass_report::text;
 
 use crate::exit::Stop;
-use crate::lab::Finished;
+use crate::lab::RunOptions;
 use crate::lab::host::HostReader;
-use crate::messages;
+
+/// A command line, understood.
+#[derive(Debug)]
+pub(crate) enum ParsedCommand<T> {
+    /// Help is asked for.
+    Help,
+    Run(Box<T>),
+}
 
 /// What the parsers must know of the machine.
 #[derive(Clone, Debug, Default)]
@@ -53,24 +56,11 @@ impl HostCpus {
     }
 }
 
-/// Says where a run was kept.
-///
-/// # Errors
-/// It could not be kept.
-fn say_kept(finished: &Finished, quiet: bool) -> Result<(), Stop> {
-    match &finished.folder {
-        Some(Ok(folder)) if !quiet => messages::say(&format!("wrote {}", folder.display())),
-        Some(Err(error)) => {
-            return Err(Stop::machine(vec![format!("-o: {}", error.said_of("the run"))]));
-        }
-        _ => {}
-    }
-    Ok(())
+/// That a run can be, and what its limits need.
+fn check(request: &RunOptions) -> Result<(), Stop> {
+    request.spec.check().map_err(Stop::bad_input)?;
+    request.gates.check(&request.spec).map_err(Stop::bad_input)
 }
-
-/// Why `-o -` makes no run folder: elsewhere it is stdout.
-pub(crate) const NO_FOLDER: &str =
-    "- is stdout, and a run is kept in a folder; name one (a folder of that name is -o ./-)";
 
 /// A comment line for each limit; `counted` is what limits count that are no times.
 fn limits(document: &RunDocument, counted: &str) -> String {

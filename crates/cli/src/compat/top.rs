@@ -13,7 +13,9 @@ use hourglass_time::Span;
 
 use super::HostCpus;
 use crate::exit::Stop;
-use crate::lab::{ExperimentObserver, LiveThreads, LiveView, RunSpec};
+use crate::lab::{
+    self, ExperimentObserver, Finished, LiveThreads, LiveView, RunFailure, RunOptions, RunSpec,
+};
 use crate::settings::Settings;
 
 /// How often it is drawn from a measured CPU.
@@ -53,6 +55,25 @@ pub(super) fn check_terminal() -> Result<(), Stop> {
     ))
 }
 
+/// Runs, with a picture if it `is_shown`. `command` has threads that count wake-ups, or else gaps.
+///
+/// # Errors
+/// As of [`lab::run`].
+pub(super) fn run(
+    command: &str,
+    wake_ups: bool,
+    request: RunOptions,
+    is_shown: bool,
+    observer: &mut dyn ExperimentObserver,
+) -> Result<Finished, RunFailure> {
+    if !is_shown {
+        return lab::run(request, observer);
+    }
+    let spec = request.spec.clone();
+    let machine = HostCpus::for_this_machine();
+    lab::run(request, &mut TopView::new(command, wake_ups, &spec, machine, observer))
+}
+
 fn measured(spec: &RunSpec, machine: &HostCpus) -> CpuSet {
     let of = |cpus: &Option<CpuSet>| cpus.clone().unwrap_or_else(|| machine.cpus.clone());
     spec.threads.iter().flat_map(|thread| of(&thread.cpus).iter().collect::<Vec<u32>>()).collect()
@@ -64,7 +85,7 @@ fn unmeasured(spec: &RunSpec, machine: &HostCpus) -> CpuSet {
 }
 
 /// Draws a run, and passes all other events on to another view.
-pub(super) struct TopView<'a> {
+struct TopView<'a> {
     rest: &'a mut dyn ExperimentObserver,
     view: LiveView,
     terminal: Term,
@@ -76,7 +97,7 @@ pub(super) struct TopView<'a> {
 
 impl TopView<'_> {
     /// Of a run of `command`, whose threads count wake-ups or else gaps.
-    pub(super) fn new<'a>(
+    fn new<'a>(
         command: &str,
         wake_ups: bool,
         spec: &RunSpec,

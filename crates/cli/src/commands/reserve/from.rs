@@ -31,7 +31,7 @@ pub(super) struct ProposalOptions<'a> {
 /// # Errors
 /// It is no set of tasks.
 pub(super) fn from(how: ProposalOptions<'_>, settings: Settings) -> Result<ExitCode> {
-    let input = task_input::read(how.path, None).map_err(|error| Stop::usage(error.to_string()))?;
+    let input = task_input::read(how.path, None).map_err(Stop::bad_input)?;
     let proposals: Vec<ReserveDocument> =
         input.set.tasks.iter().map(|task| proposal(task, how)).collect::<Result<_, _>>()?;
     let granted = proposals.iter().all(|one| one.backend.is_some());

@@ -13,12 +13,11 @@ use anyhow::Result;
 
 use self::parse::Latency;
 use self::status::Status;
-use super::short_options::ParsedCommand;
-use super::top::{self, TopView};
-use super::{HostCpus, help};
+use super::top;
+use super::{HostCpus, ParsedCommand, help};
 use crate::atomic_file::WholeFile;
 use crate::commands::run::{exit_code, refusal};
-use crate::lab;
+use crate::commands::say_kept;
 use crate::output::{self, Format};
 
 pub(crate) use options::{GROUPS, TEXTS};
@@ -38,31 +37,15 @@ pub(crate) fn latency(words: &[String]) -> Result<ExitCode> {
 }
 
 fn measure(run: Latency) -> Result<ExitCode> {
-    let Latency { spec, gates, trace, top, folder, idle_latency_us, idle_refused, view, settings } =
-        run;
+    let Latency { mut request, top, idle_refused, view, settings } = run;
     if top {
         top::check_terminal()?;
     }
     let json_file = WholeFile::wanted("--json", view.json_file.as_deref())?;
     let histogram_file = WholeFile::wanted("--histfile", view.histogram_file.as_deref())?;
-    let request = lab::RunOptions {
-        command_line: std::env::args().collect(),
-        dma_latency_us: idle_latency_us,
-        folder,
-        gates,
-        trace,
-        ..lab::RunOptions::new(spec)
-    };
+    request.command_line = std::env::args().collect();
     let mut status = Status::new(&view, settings.quiet, settings.json);
-    let ran = match top {
-        true => {
-            let spec = request.spec.clone();
-            let mut top =
-                TopView::new("latency", true, &spec, HostCpus::for_this_machine(), &mut status);
-            lab::run(request, &mut top)
-        }
-        false => lab::run(request, &mut status),
-    };
+    let ran = top::run("latency", true, request, top, &mut status);
     let mut finished = ran.map_err(refusal)?;
     if settings.json {
         output::print(&mut finished, Format::Json)?;
@@ -76,6 +59,6 @@ fn measure(run: Latency) -> Result<ExitCode> {
     if let Some(file) = json_file {
         file.write_json("--json", &finished.document)?;
     }
-    super::say_kept(&finished, settings.quiet)?;
+    say_kept(finished.folder.as_ref(), "the run", settings.quiet)?;
     Ok(exit_code(&finished))
 }

@@ -1,347 +1,261 @@
 //! The letters of cyclictest(8), and what `latency` has beside them.
 
+use hourglass_time::Span;
+
+use super::parse::{Idle, LatencyDraft, class, clock, folder, histogram, threads};
 use crate::compat::help::HelpTexts;
-use crate::compat::{LetterDef, ValueKind};
+use crate::lab::wake;
+use crate::options::shared::{self, Measuring};
+use crate::options::{Language, OptionDef, flag, help, refused, value};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LatencyOption {
-    Affinity,
-    Align,
-    Break,
-    Clock,
-    Distance,
-    Duration,
-    Histogram,
-    HistogramOfAll,
-    HistogramFile,
-    Interval,
-    KeepPower,
-    IdleLatency,
-    Loops,
-    MainAffinity,
-    OnMax,
-    Nanos,
-    Priority,
-    Policy,
-    Spread,
-    WholeSecond,
-    Smp,
-    Threads,
-    Samples,
-    Always,
-    Rephase,
-    Timer,
-    MaxLatency,
-    MaxGap,
-    MaxMisses,
-    Percentile,
-    OnHit,
-    Trace,
-    Top,
-    Folder,
-    Records,
-    BestEffort,
-    Json,
-    Quiet,
-    Colour,
-    Help,
-}
-
-use ValueKind::{Attached, Nothing, Perhaps, Value};
+pub(super) const LANGUAGE: Language<LatencyDraft> =
+    Language { groups: &GROUPS, combines: true, help: "hourglass latency --help" };
 
 /// The letters that users of cyclictest know.
-const LETTERS: &[LetterDef<LatencyOption>] = &[
-    LetterDef::does(
-        LatencyOption::Affinity,
-        &["-a", "--affinity"],
-        Perhaps("CPUS"),
+const LETTERS: &[OptionDef<LatencyDraft>] = &[
+    value(
+        "-a, --affinity [CPUS]",
         "pins thread N to the Nth CPU of CPUS, round and round [default: of all]; !2 is all but 2",
+        |to, given| {
+            to.cpus = Some(match given.value() {
+                Some(_) => given.cpus(&to.machine)?,
+                None => to.machine.cpus.clone(),
+            });
+            Ok(())
+        },
     ),
-    LetterDef::does(
-        LatencyOption::Align,
-        &["-A", "--align", "--aligned"],
-        Value("USEC"),
+    value(
+        "-A, --align, --aligned USEC",
         "thread N wakes N times USEC after thread 0 [default: spread over the interval]",
+        |to, given| given.time("us").map(|time| to.align = Some(time)),
     ),
-    LetterDef::does(
-        LatencyOption::Break,
-        &["-b", "--breaktrace"],
-        Value("USEC"),
+    value(
+        "-b, --breaktrace USEC",
         "the first wake-up later than USEC ends the run; exit code 1",
+        shared::stop_on_latency,
     ),
-    LetterDef::does(
-        LatencyOption::Clock,
-        &["-c", "--clock"],
-        Value("CLOCK"),
-        "0: CLOCK_MONOTONIC, and no other",
-    ),
-    LetterDef::does(
-        LatencyOption::Distance,
-        &["-d", "--distance"],
-        Value("USEC"),
+    value("-c, --clock CLOCK", "0: CLOCK_MONOTONIC, and no other", clock),
+    value(
+        "-d, --distance USEC",
         "how much longer each further thread's interval is [default: 500; with -S, -h, -H: 0]",
+        |to, given| given.time("us").map(|time| to.distance = Some(time)),
     ),
-    LetterDef::does(
-        LatencyOption::Duration,
-        &["-D", "--duration"],
-        Value("TIME"),
+    value(
+        "-D, --duration TIME",
         "ends after TIME: seconds, or with s, m, h, d [default: endless]",
+        |to, given| given.above_zero("s").map(|time| to.duration = time),
     ),
-    LetterDef::does(
-        LatencyOption::Histogram,
-        &["-h", "--histogram"],
-        Value("USEC"),
+    value(
+        "-h, --histogram USEC",
         "prints a histogram of one row a microsecond; all threads get the same priority",
+        histogram,
     ),
-    LetterDef::does(
-        LatencyOption::HistogramOfAll,
-        &["-H", "--histofall"],
-        Value("USEC"),
+    value(
+        "-H, --histofall USEC",
         "the same with a column for all threads together",
+        |to, given| {
+            to.run.view.sums = true;
+            histogram(to, given)
+        },
     ),
-    LetterDef::does(
-        LatencyOption::HistogramFile,
-        &["--histfile"],
-        Value("FILE"),
-        "writes the histogram to FILE instead of stdout",
-    ),
-    LetterDef::does(
-        LatencyOption::Interval,
-        &["-i", "--interval"],
-        Value("USEC"),
-        "interval of the first thread [default: 1000]",
-    ),
-    LetterDef::does(
-        LatencyOption::KeepPower,
-        &["--default-system", "--laptop"],
-        Nothing,
-        "does not hold /dev/cpu_dma_latency",
-    ),
-    LetterDef::does(
-        LatencyOption::IdleLatency,
-        &["--latency"],
-        Value("USEC"),
+    value("--histfile=FILE", "writes the histogram to FILE instead of stdout", |to, given| {
+        to.run.view.histogram_file = Some(given.text().into());
+        Ok(())
+    }),
+    value("-i, --interval USEC", "interval of the first thread [default: 1000]", |to, given| {
+        given.above_zero("us").map(|time| to.interval = time)
+    }),
+    flag("--default-system, --laptop", "does not hold /dev/cpu_dma_latency", |to| {
+        to.idle = Idle::Leave
+    }),
+    value(
+        "--latency=USEC",
         "holds /dev/cpu_dma_latency at this value [default: 0, where it may be held]",
+        |to, given| given.number("number of us").map(|us| to.idle = Idle::At(us)),
     ),
-    LetterDef::does(
-        LatencyOption::Loops,
-        &["-l", "--loops"],
-        Value("LOOPS"),
+    value(
+        "-l, --loops LOOPS",
         "ends when a thread has woken so often [default: 0, endless]",
+        |to, given| {
+            let loops: u64 = given.number("number of loops")?;
+            to.loops = (loops > 0).then_some(loops);
+            Ok(())
+        },
     ),
-    LetterDef::does(
-        LatencyOption::Always,
-        &["-m", "--mlockall"],
-        Nothing,
-        "locks memory, which Hourglass does without being asked",
-    ),
-    LetterDef::does(
-        LatencyOption::MainAffinity,
-        &["--mainaffinity"],
-        Value("CPUS"),
+    flag("-m, --mlockall", "locks memory, which Hourglass does without being asked", |_| {}),
+    value(
+        "--mainaffinity=CPUS",
         "the main thread, with its status lines, runs there, also if those CPUs are measured",
+        |to, given| {
+            let cpus = given.cpus(&to.machine)?;
+            to.request().spec.watch_on = Some(cpus);
+            Ok(())
+        },
     ),
-    LetterDef::does(
-        LatencyOption::OnMax,
-        &["-M", "--refresh_on_max"],
-        Nothing,
-        "status lines change only when there is a new maximum",
-    ),
-    LetterDef::does(
-        LatencyOption::Always,
-        &["-n", "--nanosleep", "--notrace", "-u", "--unbuffered"],
-        Nothing,
+    flag("-M, --refresh_on_max", "status lines change only when there is a new maximum", |to| {
+        to.run.view.on_max = true
+    }),
+    flag(
+        "-n, --nanosleep, --notrace, -u, --unbuffered",
         "of older versions; nothing is different without",
+        |_| {},
     ),
-    LetterDef::does(LatencyOption::Nanos, &["-N", "--nsecs"], Nothing, "prints nanoseconds"),
-    LetterDef::does(
-        LatencyOption::Priority,
-        &["-p", "--prio", "--priority"],
-        Value("PRIO"),
+    flag("-N, --nsecs", "prints nanoseconds", |to| to.run.view.nanos = true),
+    value(
+        "-p, --prio, --priority PRIO",
         "real-time priority of the first thread, 0 to 99; each further one has one less, \
          with -S, -h, -H the same [default: 0, time-sharing]",
+        |to, given| given.number_in("priority", 0..=99).map(|priority| to.priority = priority),
     ),
-    LetterDef::does(
-        LatencyOption::Policy,
-        &["-y", "--policy"],
-        Value("NAME"),
+    value(
+        "-y, --policy NAME",
         "other, normal, batch, idle, fifo or rr [default: fifo with -p, else other]",
+        class,
     ),
-    LetterDef::does(
-        LatencyOption::Spread,
-        &["--priospread"],
-        Nothing,
-        "each further thread has one priority more instead",
-    ),
-    LetterDef::does(
-        LatencyOption::Quiet,
-        &["-q", "--quiet"],
-        Nothing,
-        "no status lines, no warnings; with -h the histogram alone",
-    ),
-    LetterDef::does(
-        LatencyOption::WholeSecond,
-        &["--secaligned"],
-        Perhaps("USEC"),
+    flag("--priospread", "each further thread has one priority more instead", |to| {
+        to.spread = true
+    }),
+    flag("-q, --quiet", "no status lines, no warnings; with -h the histogram alone", shared::quiet),
+    value(
+        "--secaligned [USEC]",
         "the first interval begins on a full second; USEC as with -A [default: 0]",
+        |to, given| {
+            to.request().spec.whole_second = true;
+            to.align = Some(given.value().map_or(Ok(Span::ZERO), |_| given.time("us"))?);
+            Ok(())
+        },
     ),
-    LetterDef::does(
-        LatencyOption::Smp,
-        &["-S", "--smp"],
-        Nothing,
-        "-t -a, the same priority and the same interval for all threads",
-    ),
-    LetterDef::does(
-        LatencyOption::Threads,
-        &["-t", "--threads"],
-        Perhaps("NUM"),
+    flag("-S, --smp", "-t -a, the same priority and the same interval for all threads", |to| {
+        to.smp = true
+    }),
+    value(
+        "-t, --threads [NUM]",
         "number of threads [default: 1; without NUM as many as CPUs]",
+        threads,
     ),
-    LetterDef::does(
-        LatencyOption::Samples,
-        &["-v", "--verbose"],
-        Nothing,
-        "prints each sample, as THREAD:NUMBER:LATENCY, after the run",
-    ),
+    flag("-v, --verbose", "prints each sample, as THREAD:NUMBER:LATENCY, after the run", |to| {
+        to.run.view.samples = true
+    }),
 ];
 
 /// What cyclictest does not have.
-const BESIDE: &[LetterDef<LatencyOption>] = &[
-    LetterDef::does(
-        LatencyOption::MaxLatency,
-        &["--max-latency"],
-        Value("TIME"),
+const BESIDE: &[OptionDef<LatencyDraft>] = &[
+    value(
+        "--max-latency=TIME",
         "no wake-up may be later; times of these options carry their unit, or are in us",
+        shared::max_latency,
     ),
-    LetterDef::does(
-        LatencyOption::Percentile,
-        &["--percentile"],
-        Value("pX=TIME"),
+    value(
+        "--percentile=pX=TIME",
         "X per cent of each thread's wake-ups, lost ones included, may not be later: p99.9=80us; \
          may be given more than once",
+        shared::percentile,
     ),
-    LetterDef::does(
-        LatencyOption::MaxMisses,
-        &["--max-misses"],
-        Value("COUNT"),
+    value(
+        "--max-misses=COUNT",
         "no more intervals may be lost, of all threads together",
+        shared::max_misses,
     ),
-    LetterDef::does(
-        LatencyOption::MaxGap,
-        &["--max-gap"],
-        Value("TIME"),
+    value(
+        "--max-gap=TIME",
         "while awake, no thread may be interrupted for longer",
+        shared::max_gap,
     ),
-    LetterDef::does(
-        LatencyOption::OnHit,
-        &["--on-hit"],
-        Value("COMMAND"),
+    value(
+        "--on-hit=COMMAND",
         "sh -c COMMAND when -b ended the run; HOURGLASS_HIT_NS and others tell what was hit",
+        shared::on_hit,
     ),
-    LetterDef::does(
-        LatencyOption::Rephase,
-        &["--rephase"],
-        Nothing,
+    flag(
+        "--rephase",
         "counts each interval from the waking before, as LAT of the Hourglass paper does; none can \
          be lost then",
+        |to| to.rephase = true,
     ),
-    LetterDef::does(
-        LatencyOption::Timer,
-        &["--timer"],
-        Value("TIMER"),
+    value(
+        "--timer=TIMER",
         "what wakes the threads, as run -i: HR, TIMERFD, SLEEPER:precise, SPIN and others [default: \
          NATIVE]",
+        |to, given| {
+            let method = wake::parse(given.text()).map_err(|error| given.wrong(error))?;
+            to.timer = Some(method);
+            Ok(())
+        },
     ),
-    LetterDef::does(
-        LatencyOption::Trace,
-        &["--trace"],
-        Nothing,
+    flag(
+        "--trace",
         "records the kernel's events of the measured CPUs, so that causes are named by them; needs \
          root",
+        shared::trace,
     ),
-    LetterDef::does(
-        LatencyOption::Top,
-        &["--top"],
-        Nothing,
+    flag(
+        "--top",
         "shows the run on the terminal while it goes on: threads, the worst with its cause, a \
          histogram; drawn from a CPU that is not measured (-a, --mainaffinity)",
+        |to| to.run.top = true,
     ),
-    LetterDef::does(
-        LatencyOption::BestEffort,
-        &["--best-effort"],
-        Nothing,
+    flag(
+        "--best-effort",
         "goes on where the machine refuses a priority, and says so",
+        shared::best_effort,
     ),
-    LetterDef::does(
-        LatencyOption::Folder,
-        &["-o", "--output"],
-        Value("DIR"),
+    value(
+        "-o, --output DIR",
         "keeps the run in a new folder (cyclictest's -o RED is refused)",
+        folder,
     ),
-    LetterDef::does(
-        LatencyOption::Records,
-        &["--records"],
-        Value("COUNT"),
+    value(
+        "--records=COUNT",
         "room for single samples, in records of three [default: 300000]",
+        shared::records,
     ),
-    LetterDef::does(
-        LatencyOption::Json,
-        &["--json"],
-        Attached("FILE"),
+    value(
+        "--json[=FILE]",
         "prints one JSON document (hourglass.run/1) and nothing else, or writes it to FILE",
+        |to, given| {
+            match given.value() {
+                Some(file) => to.run.view.json_file = Some(file.into()),
+                None => to.run.settings.json = true,
+            }
+            Ok(())
+        },
     ),
-    LetterDef::does(LatencyOption::Colour, &["--color"], Value("WHEN"), "auto, always or never"),
-    LetterDef::does(LatencyOption::Help, &["--help"], Nothing, "this text"),
+    value("--color=WHEN", "auto, always or never", shared::color),
+    help("--help", "this text"),
 ];
 
 /// What cyclictest has or had and this command has not.
-const REFUSED: &[LetterDef<LatencyOption>] = &[
-    LetterDef::refused(
-        &["-F", "--fifo"],
-        Value("PATH"),
-        "no status pipe; kill -USR1 prints the state to stderr",
-    ),
-    LetterDef::refused(
-        &["-r", "--relative"],
-        Nothing,
-        "no relative timers; use --rephase, which counts from each waking",
-    ),
-    LetterDef::refused(&["-R", "--resolution"], Nothing, "use: hourglass clocks"),
-    LetterDef::refused(&["-X"], Nothing, "use: hourglass clocks --json"),
-    LetterDef::refused(
-        &["-s", "--system"],
-        Nothing,
+const REFUSED: &[OptionDef<LatencyDraft>] = &[
+    refused("-F, --fifo PATH", "no status pipe; kill -USR1 prints the state to stderr"),
+    refused("-r, --relative", "no relative timers; use --rephase, which counts from each waking"),
+    refused("-R, --resolution", "use: hourglass clocks"),
+    refused("-X", "use: hourglass clocks --json"),
+    refused(
+        "-s, --system",
         "no interval timers; wake-ups come from clock_nanosleep, or from --timer",
     ),
-    LetterDef::refused(
-        &["-x", "--posix_timers"],
-        Nothing,
+    refused(
+        "-x, --posix_timers",
         "no POSIX timers; wake-ups come from clock_nanosleep, or from --timer",
     ),
-    LetterDef::refused(&["--spike"], Value("USEC"), "use -v or -o DIR, which keep every sample"),
-    LetterDef::refused(&["--spike-nodes"], Value("NUM"), "use --records COUNT with -v or -o DIR"),
-    LetterDef::refused(
-        &["--smi"],
-        Nothing,
-        "use: hourglass noise, which shows what is lost below the kernel",
-    ),
-    LetterDef::refused(
-        &["--tracemark"],
-        Nothing,
+    refused("--spike=USEC", "use -v or -o DIR, which keep every sample"),
+    refused("--spike-nodes=NUM", "use --records COUNT with -v or -o DIR"),
+    refused("--smi", "use: hourglass noise, which shows what is lost below the kernel"),
+    refused(
+        "--tracemark",
         "no marker is written; use --trace, which keeps the kernel's events around the hit of -b",
     ),
-    LetterDef::refused(
-        &["-B", "-C", "-E", "-f", "-I", "-O", "-P", "-T", "-w", "-W"],
-        Nothing,
+    refused(
+        "-B, -C, -E, -f, -I, -O, -P, -T, -w, -W",
         "tracing options of old versions; use --trace with -b",
     ),
-    LetterDef::refused(&["-U", "--numa"], Nothing, "use -S or -a"),
-    LetterDef::refused(&["-e"], Value("USEC"), "use --latency=USEC"),
-    LetterDef::refused(&["--deepest-idle-state"], Value("N"), "use --latency=USEC"),
-    LetterDef::refused(&["--dbg_cyclictest"], Nothing, "use --json"),
+    refused("-U, --numa", "use -S or -a"),
+    refused("-e USEC", "use --latency=USEC"),
+    refused("--deepest-idle-state=N", "use --latency=USEC"),
+    refused("--dbg_cyclictest", "use --json"),
 ];
 
-pub(crate) const GROUPS: [(&str, &[LetterDef<LatencyOption>]); 3] = [
+pub(crate) static GROUPS: [(&str, &[OptionDef<LatencyDraft>]); 3] = [
     ("The letters of cyclictest", LETTERS),
     ("Beside them", BESIDE),
     ("Refused, and what to use instead", REFUSED),
@@ -379,7 +293,7 @@ pub(crate) const TEXTS: HelpTexts = HelpTexts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compat::short_options::assert_known;
+    use crate::options::assert_known;
 
     /// Each name once; every option of cyclictest(8) of rt-tests 2.4 and each letter of its older
     /// versions is there.

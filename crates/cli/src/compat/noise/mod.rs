@@ -11,12 +11,12 @@ use hourglass_documents::Cause;
 use hourglass_report::text::{NoiseCpu, noise as table, summary};
 
 use self::parse::{Noise, View};
-use super::short_options::ParsedCommand;
-use super::top::{self, TopView};
-use super::{HostCpus, help};
+use super::top;
+use super::{HostCpus, ParsedCommand, help};
 use crate::atomic_file::WholeFile;
 use crate::commands::run::{exit_code, refusal};
-use crate::lab::{self, Finished};
+use crate::commands::say_kept;
+use crate::lab::Finished;
 use crate::messages;
 use crate::output::{self, Format};
 use crate::progress::Progress;
@@ -38,7 +38,7 @@ pub(crate) fn noise(words: &[String]) -> Result<ExitCode> {
 }
 
 fn measure(run: Noise) -> Result<ExitCode> {
-    let Noise { spec, gates, trace, top, folder, left_out, view, settings } = run;
+    let Noise { mut request, top, left_out, view, settings } = run;
     let quiet = settings.quiet;
     if top {
         top::check_terminal()?;
@@ -52,24 +52,10 @@ fn measure(run: Noise) -> Result<ExitCode> {
              (-C chooses which)"
         ));
     }
-    let request = lab::RunOptions {
-        command_line: std::env::args().collect(),
-        folder,
-        gates,
-        trace,
-        ..lab::RunOptions::new(spec)
-    };
+    request.command_line = std::env::args().collect();
     let summarised = !settings.json && !quiet && io::stdout().is_terminal();
     let mut progress = Progress::new(quiet, summarised);
-    let ran = match top {
-        true => {
-            let spec = request.spec.clone();
-            let mut top =
-                TopView::new("noise", false, &spec, HostCpus::for_this_machine(), &mut progress);
-            lab::run(request, &mut top)
-        }
-        false => lab::run(request, &mut progress),
-    };
+    let ran = top::run("noise", false, request, top, &mut progress);
     let mut finished = ran.map_err(refusal)?;
     if settings.json {
         output::print(&mut finished, Format::Json)?;
@@ -88,7 +74,7 @@ fn measure(run: Noise) -> Result<ExitCode> {
     if let Some(file) = json_file {
         file.write_json("--json", &finished.document)?;
     }
-    super::say_kept(&finished, quiet)?;
+    say_kept(finished.folder.as_ref(), "the run", quiet)?;
     Ok(exit_code(&finished))
 }
 

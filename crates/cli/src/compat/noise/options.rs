@@ -1,207 +1,166 @@
 //! The letters of oslat(8), the few of sysjitter, and what `noise` has beside them.
 
+use super::parse::{LEAST_ROWS, MOST_ROWS, NoiseDraft, size, work};
 use crate::compat::help::HelpTexts;
-use crate::compat::{LetterDef, ValueKind};
+use crate::options::shared::{self, Measuring};
+use crate::options::{Language, OptionDef, flag, help, refused, value};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NoiseOption {
-    Buckets,
-    Width,
-    Cpus,
-    MainCpu,
-    Duration,
-    Priority,
-    MoveSize,
-    Stop,
-    Work,
-    ZeroOmit,
-    Threshold,
-    WarmUp,
-    MaxGap,
-    Percentile,
-    OnHit,
-    Trace,
-    Top,
-    BestEffort,
-    Folder,
-    Records,
-    Json,
-    Quiet,
-    Colour,
-    Help,
-}
-
-use ValueKind::{Attached, Nothing, Value};
+pub(super) const LANGUAGE: Language<NoiseDraft> =
+    Language { groups: &GROUPS, combines: true, help: "hourglass noise --help" };
 
 /// The letters that users of oslat and sysjitter know.
-const LETTERS: &[LetterDef<NoiseOption>] = &[
-    LetterDef::does(
-        NoiseOption::Buckets,
-        &["-b", "--bucket-size"],
-        Value("N"),
+const LETTERS: &[OptionDef<NoiseDraft>] = &[
+    value(
+        "-b, --bucket-size N",
         "number of rows of the table, 4 to 1024 [default: 32]",
+        |to, given| {
+            let rows = given.number_in("number of rows", LEAST_ROWS..=MOST_ROWS)?;
+            to.rows = rows;
+            Ok(())
+        },
     ),
-    LetterDef::does(
-        NoiseOption::Width,
-        &["-W", "--bucket-width"],
-        Value("NS"),
-        "width of a row in ns [default: 1000]",
-    ),
-    LetterDef::does(
-        NoiseOption::Cpus,
-        &["-c", "--cpu-list", "--cores"],
-        Value("CPUS"),
+    value("-W, --bucket-width NS", "width of a row in ns [default: 1000]", |to, given| {
+        let width = given.above_zero("ns")?;
+        to.run.view.width_ns = width.nanos_or_zero();
+        Ok(())
+    }),
+    value(
+        "-c, --cpu-list, --cores CPUS",
         "CPUS to look at: 1,3,5-7; !0 is all but 0 [default: all]",
+        |to, given| {
+            to.cpus = Some(given.cpus(&to.machine)?);
+            Ok(())
+        },
     ),
-    LetterDef::does(
-        NoiseOption::MainCpu,
-        &["-C", "--cpu-main-thread"],
-        Value("CPU"),
+    value(
+        "-C, --cpu-main-thread CPU",
         "the main thread runs there; without -c that CPU is not looked at",
+        |to, given| {
+            let cpus = given.cpus(&to.machine)?;
+            to.main = cpus.iter().next();
+            to.request().spec.watch_on = Some(cpus);
+            Ok(())
+        },
     ),
-    LetterDef::does(
-        NoiseOption::Duration,
-        &["-D", "-t", "--duration", "--runtime"],
-        Value("TIME"),
+    value(
+        "-D, -t, --duration, --runtime TIME",
         "how long to look: seconds, or with s, m, h, d [default: 10]",
+        |to, given| given.above_zero("s").map(|time| to.request().spec.duration = time),
     ),
-    LetterDef::does(
-        NoiseOption::Priority,
-        &["-f", "--rtprio"],
-        Value("PRIO"),
+    value(
+        "-f, --rtprio PRIO",
         "SCHED_FIFO with PRIO from 1 to 99; one CPU is then left to the others \
          [default: time-sharing]",
+        |to, given| {
+            let priority = given.number_in("priority", 1..=99)?;
+            to.priority = Some(priority);
+            Ok(())
+        },
     ),
-    LetterDef::does(
-        NoiseOption::Work,
-        &["-w", "--workload"],
-        Value("WORKLOAD"),
+    value(
+        "-w, --workload WORKLOAD",
         "what threads do between two looks at the counter: no or memmove [default: no]",
+        work,
     ),
-    LetterDef::does(
-        NoiseOption::MoveSize,
-        &["-m", "--workload-mem"],
-        Value("SIZE"),
+    value(
+        "-m, --workload-mem SIZE",
         "how much memmove moves: 4K, 1M [default: 4K]",
+        |to, given| size(given).map(|size| to.move_size = size),
     ),
-    LetterDef::does(
-        NoiseOption::Stop,
-        &["-T", "--trace-threshold"],
-        Value("USEC"),
+    value(
+        "-T, --trace-threshold USEC",
         "the first longer gap ends the run; exit code 1",
+        shared::stop_on_gap,
     ),
-    LetterDef::does(
-        NoiseOption::ZeroOmit,
-        &["-z", "--zero-omit"],
-        Nothing,
-        "leaves out rows without gaps",
-    ),
-    LetterDef::does(
-        NoiseOption::Quiet,
-        &["-q", "--quiet"],
-        Nothing,
-        "nothing but errors on stderr",
-    ),
-    LetterDef::does(
-        NoiseOption::Threshold,
-        &["--gap"],
-        Value("TIME"),
+    flag("-z, --zero-omit", "leaves out rows without gaps", |to| to.run.view.zero_omit = true),
+    flag("-q, --quiet", "nothing but errors on stderr", shared::quiet),
+    value(
+        "--gap=TIME",
         "shorter gaps are not counted, as sysjitter's THRESHOLD_NS, which may stand alone \
          [default: twice the loop's time]",
+        |to, given| given.above_zero("ns").map(|time| to.threshold = Some(time)),
     ),
 ];
 
 /// What the peers do not have.
-const BESIDE: &[LetterDef<NoiseOption>] = &[
-    LetterDef::does(
-        NoiseOption::MaxGap,
-        &["--max-gap"],
-        Value("TIME"),
+const BESIDE: &[OptionDef<NoiseDraft>] = &[
+    value(
+        "--max-gap=TIME",
         "no gap may be longer; times of these options carry their unit, or are in us",
+        shared::max_gap,
     ),
-    LetterDef::does(
-        NoiseOption::Percentile,
-        &["--percentile"],
-        Value("pX=TIME"),
+    value(
+        "--percentile=pX=TIME",
         "X per cent of each thread's gaps may not be longer: p99=30us; may be given more than once",
+        shared::percentile,
     ),
-    LetterDef::does(
-        NoiseOption::OnHit,
-        &["--on-hit"],
-        Value("COMMAND"),
+    value(
+        "--on-hit=COMMAND",
         "sh -c COMMAND when -T ended the run; HOURGLASS_HIT_NS and others tell what was hit",
+        shared::on_hit,
     ),
-    LetterDef::does(
-        NoiseOption::WarmUp,
-        &["--warm-up"],
-        Value("TIME"),
-        "time to run before anything is counted [default: 1s]",
-    ),
-    LetterDef::does(
-        NoiseOption::Trace,
-        &["--trace"],
-        Nothing,
+    value("--warm-up=TIME", "time to run before anything is counted [default: 1s]", |to, given| {
+        given.time("s").map(|time| to.request().spec.warm_up = time)
+    }),
+    flag(
+        "--trace",
         "records the kernel's events of the measured CPUs, so that causes are named by them; needs \
          root",
+        shared::trace,
     ),
-    LetterDef::does(
-        NoiseOption::Top,
-        &["--top"],
-        Nothing,
+    flag(
+        "--top",
         "shows the run on the terminal while it goes on: threads, the worst with its cause, a \
          histogram; drawn from a CPU that is not measured (-c, -C)",
+        |to| to.run.top = true,
     ),
-    LetterDef::does(
-        NoiseOption::BestEffort,
-        &["--best-effort"],
-        Nothing,
+    flag(
+        "--best-effort",
         "goes on where the machine refuses a priority, and says so",
+        shared::best_effort,
     ),
-    LetterDef::does(
-        NoiseOption::Folder,
-        &["-o", "--output"],
-        Value("DIR"),
+    value(
+        "-o, --output DIR",
         "keeps the run, each gap with its time, in a new folder",
+        shared::folder,
     ),
-    LetterDef::does(
-        NoiseOption::Records,
-        &["--records"],
-        Value("COUNT"),
+    value(
+        "--records=COUNT",
         "room for records [default: 300000]; beyond it gaps are counted but not kept",
+        shared::records,
     ),
-    LetterDef::does(
-        NoiseOption::Json,
-        &["--json"],
-        Attached("FILE"),
+    value(
+        "--json[=FILE]",
         "prints one JSON document (hourglass.run/1) and nothing else, or writes it to FILE",
+        |to, given| {
+            match given.value() {
+                Some(file) => to.run.view.json_file = Some(file.into()),
+                None => to.run.settings.json = true,
+            }
+            Ok(())
+        },
     ),
-    LetterDef::does(NoiseOption::Colour, &["--color"], Value("WHEN"), "auto, always or never"),
-    LetterDef::does(NoiseOption::Help, &["-h", "--help"], Nothing, "this text"),
+    value("--color=WHEN", "auto, always or never", shared::color),
+    help("-h, --help", "this text"),
 ];
 
 /// What the peers have and this command has not.
-const REFUSED: &[LetterDef<NoiseOption>] = &[
-    LetterDef::refused(
-        &["-B", "--bias"],
-        Nothing,
+const REFUSED: &[OptionDef<NoiseDraft>] = &[
+    refused(
+        "-B, --bias",
         "nothing to subtract: the loop's own time is not a gap; --gap TIME raises the threshold",
     ),
-    LetterDef::refused(
-        &["-s", "--single-preheat"],
-        Nothing,
+    refused(
+        "-s, --single-preheat",
         "no preheat measures anything; the counter is calibrated over the whole run",
     ),
-    LetterDef::refused(&["-v", "--version"], Nothing, "use: hourglass --version"),
-    LetterDef::refused(
-        &["--raw"],
-        Value("PREFIX"),
-        "use -o DIR, which keeps every gap with its time",
-    ),
-    LetterDef::refused(&["--sort"], Value("CORES"), "columns are in the order of CPUs"),
-    LetterDef::refused(&["--verbose"], Nothing, "use --json or -o DIR"),
+    refused("-v, --version", "use: hourglass --version"),
+    refused("--raw=PREFIX", "use -o DIR, which keeps every gap with its time"),
+    refused("--sort=CORES", "columns are in the order of CPUs"),
+    refused("--verbose", "use --json or -o DIR"),
 ];
 
-pub(crate) const GROUPS: [(&str, &[LetterDef<NoiseOption>]); 3] = [
+pub(crate) static GROUPS: [(&str, &[OptionDef<NoiseDraft>]); 3] = [
     ("The letters of oslat and sysjitter", LETTERS),
     ("Beside them", BESIDE),
     ("Refused, and what to use instead", REFUSED),
@@ -236,7 +195,7 @@ pub(crate) const TEXTS: HelpTexts = HelpTexts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compat::short_options::assert_known;
+    use crate::options::assert_known;
 
     /// Each name once; every option of oslat(8) of rt-tests 2.4, -W of 2.10, and of sysjitter 1.4.
     #[test]

@@ -2,21 +2,21 @@
 
 use std::path::PathBuf;
 
-use clap::ValueEnum;
 use hourglass_documents::{CpuSet, Policy, spelling};
 use hourglass_time::Span;
 
-use super::options::{self, NoiseOption};
-use crate::compat::short_options::{LetterOption, ParsedCommand, lex, table};
-use crate::compat::{HostCpus, top, values};
+use super::options::LANGUAGE;
+use crate::compat::{HostCpus, ParsedCommand, check, top};
 use crate::exit::Stop;
-use crate::lab::{Gates, Limit, RunSpec, Steps, ThreadSpec, models};
-use crate::settings::{Colour, Settings};
+use crate::lab::{RunOptions, RunSpec, Steps, ThreadSpec, models};
+use crate::options::shared::Measuring;
+use crate::options::{Applied, OptionValues};
+use crate::settings::Settings;
 
 /// oslat's rows, and the numbers of them that it takes.
 const ROWS: usize = 32;
-const MOST_ROWS: usize = 1_024;
-const LEAST_ROWS: usize = 4;
+pub(super) const MOST_ROWS: usize = 1_024;
+pub(super) const LEAST_ROWS: usize = 4;
 
 /// Frequency and caches settle in the first second, which oslat does not count either.
 const WARM_UP: Span = Span::from_secs(1);
@@ -30,13 +30,9 @@ const DURATION: Span = Span::from_secs(10);
 /// What `noise` is asked to do.
 #[derive(Debug)]
 pub(super) struct Noise {
-    pub(super) spec: RunSpec,
-    pub(super) gates: Gates,
-    /// Whether the kernel's events are recorded.
-    pub(super) trace: bool,
+    pub(super) request: RunOptions,
     /// Whether it is shown while it goes on.
     pub(super) top: bool,
-    pub(super) folder: Option<PathBuf>,
     /// A CPU that is not measured although no option excludes it: real-time threads must not take all CPUs.
     pub(super) left_out: Option<u32>,
     pub(super) view: View,
@@ -53,14 +49,28 @@ pub(super) struct View {
 
 /// What was given, before it is put on threads.
 #[derive(Debug)]
-struct NoiseOptions {
-    cpus: Option<CpuSet>,
-    main: Option<u32>,
-    priority: Option<u8>,
-    rows: usize,
-    moves: bool,
-    move_size: String,
-    threshold: Option<Span>,
+pub(crate) struct NoiseDraft {
+    pub(super) run: Noise,
+    pub(super) machine: HostCpus,
+    pub(super) cpus: Option<CpuSet>,
+    pub(super) main: Option<u32>,
+    pub(super) priority: Option<u8>,
+    pub(super) rows: usize,
+    pub(super) moves: bool,
+    pub(super) move_size: String,
+    pub(super) threshold: Option<Span>,
+}
+
+impl Measuring for NoiseDraft {
+    const LIMIT_UNIT: &str = "us";
+
+    fn request(&mut self) -> &mut RunOptions {
+        &mut self.run.request
+    }
+
+    fn settings(&mut self) -> &mut Settings {
+        &mut self.run.settings
+    }
 }
 
 /// Reads the words behind `noise`.
@@ -68,11 +78,25 @@ struct NoiseOptions {
 /// # Errors
 /// The first thing that is wrong, in one line that names the option.
 pub(super) fn parse(words: &[String], machine: &HostCpus) -> Result<ParsedCommand<Noise>, Stop> {
-    if words.iter().any(|word| word == "--help" || word == "-h") {
+    if LANGUAGE.asks_for_help(words) {
         return Ok(ParsedCommand::Help);
     }
-    let lexed = lex(words, &table(&options::GROUPS))?;
-    let mut asked = NoiseOptions {
+    let tokens = LANGUAGE.lex(words)?;
+    let spec = RunSpec {
+        duration: DURATION,
+        warm_up: WARM_UP,
+        snapshots: true,
+        ..RunSpec::new(Vec::new())
+    };
+    let mut draft = NoiseDraft {
+        run: Noise {
+            request: RunOptions::new(spec),
+            top: false,
+            left_out: None,
+            view: View { width_ns: 1_000, ..View::default() },
+            settings: Settings::default(),
+        },
+        machine: machine.clone(),
         cpus: None,
         main: None,
         priority: None,
@@ -81,123 +105,34 @@ pub(super) fn parse(words: &[String], machine: &HostCpus) -> Result<ParsedComman
         move_size: "4".to_owned(),
         threshold: None,
     };
-    let mut run = Noise {
-        spec: RunSpec {
-            duration: DURATION,
-            warm_up: WARM_UP,
-            snapshots: true,
-            ..RunSpec::new(Vec::new())
-        },
-        gates: Gates::default(),
-        trace: false,
-        top: false,
-        folder: None,
-        left_out: None,
-        view: View { width_ns: 1_000, ..View::default() },
-        settings: Settings::default(),
-    };
-    for given in &lexed.options {
-        take_measuring(&mut asked, &mut run, given, machine)?;
-        take_output(&mut asked, &mut run, given)?;
+    tokens.options.iter().try_for_each(|token| token.apply(&mut draft))?;
+    for (_, word) in &tokens.words {
+        take_threshold(&mut draft, word)?;
     }
-    for word in &lexed.words {
-        take_threshold(&mut asked, word)?;
-    }
-    finish(&asked, &mut run, machine)?;
-    Ok(ParsedCommand::Run(Box::new(run)))
+    finish(draft).map(|run| ParsedCommand::Run(Box::new(run)))
 }
 
 /// sysjitter's only argument.
-fn take_threshold(asked: &mut NoiseOptions, word: &str) -> Result<(), Stop> {
-    let given = LetterOption { key: (), name: "THRESHOLD_NS".to_owned(), value: Some(word) };
-    if asked.threshold.is_some() {
+fn take_threshold(to: &mut NoiseDraft, word: &str) -> Applied {
+    let given = OptionValues { name: "THRESHOLD_NS", values: vec![word] };
+    if to.threshold.is_some() {
         return Err(Stop::usage(format!("'{word}' is one threshold too many")));
     }
-    asked.threshold = Some(values::above_zero(&given, "ns")?);
+    to.threshold = Some(given.above_zero("ns")?);
     Ok(())
 }
 
-fn take_measuring(
-    asked: &mut NoiseOptions,
-    run: &mut Noise,
-    given: &LetterOption<'_, NoiseOption>,
-    machine: &HostCpus,
-) -> Result<(), Stop> {
-    match given.key {
-        NoiseOption::Cpus => asked.cpus = Some(values::cpus(given, machine)?),
-        NoiseOption::MainCpu => {
-            let cpus = values::cpus(given, machine)?;
-            asked.main = cpus.iter().next();
-            run.spec.watch_on = Some(cpus);
-        }
-        NoiseOption::Duration => run.spec.duration = values::above_zero(given, "s")?,
-        NoiseOption::WarmUp => run.spec.warm_up = values::time(given, "s")?,
-        NoiseOption::Priority => asked.priority = Some(values::priority(given, 1)?),
-        NoiseOption::Work => match given.text() {
-            "no" | "none" => asked.moves = false,
-            "memmove" => asked.moves = true,
-            other => {
-                return Err(given.wrong(spelling::unknown("workload", other, ["no", "memmove"])));
-            }
-        },
-        NoiseOption::MoveSize => asked.move_size = size(given)?,
-        NoiseOption::Threshold => asked.threshold = Some(values::above_zero(given, "ns")?),
-        NoiseOption::Stop => run.spec.guard.stop_on_gap = Some(values::time(given, "us")?),
-        NoiseOption::MaxGap => run.gates.set(Limit::MaxGap(values::time(given, "us")?)),
-        NoiseOption::Percentile => {
-            let limit = Limit::percentile(given.text()).map_err(|error| given.wrong(error))?;
-            run.gates.set(limit);
-        }
-        NoiseOption::OnHit => run.gates.on_hit = Some(given.text().to_owned()),
-        NoiseOption::BestEffort => run.spec.best_effort = true,
-        NoiseOption::Trace => run.trace = true,
-        NoiseOption::Top => run.top = true,
-        _ => {}
-    }
-    Ok(())
-}
-
-fn take_output(
-    asked: &mut NoiseOptions,
-    run: &mut Noise,
-    given: &LetterOption<'_, NoiseOption>,
-) -> Result<(), Stop> {
-    match given.key {
-        NoiseOption::Buckets => {
-            asked.rows = values::number(given, "number of rows")?;
-            if !(LEAST_ROWS..=MOST_ROWS).contains(&asked.rows) {
-                return Err(given.wrong(format!("give a number from {LEAST_ROWS} to {MOST_ROWS}")));
-            }
-        }
-        NoiseOption::Width => {
-            run.view.width_ns = values::above_zero(given, "ns")?.nanos_or_zero();
-        }
-        NoiseOption::ZeroOmit => run.view.zero_omit = true,
-        NoiseOption::Folder if given.text().is_empty() => {
-            return Err(given.wrong("the name of the folder is empty"));
-        }
-        NoiseOption::Folder if given.text() == "-" => {
-            return Err(given.wrong(crate::compat::NO_FOLDER));
-        }
-        NoiseOption::Folder => run.folder = Some(given.text().into()),
-        NoiseOption::Records => run.spec.records = values::number(given, "number of records")?,
-        NoiseOption::Json => match given.value {
-            Some(file) => run.view.json_file = Some(file.into()),
-            None => run.settings.json = true,
-        },
-        NoiseOption::Quiet => run.settings.quiet = true,
-        NoiseOption::Colour => {
-            run.settings.color = Colour::from_str(given.text(), false).map_err(|_| {
-                given.wrong(spelling::unknown("word", given.text(), ["auto", "always", "never"]))
-            })?;
-        }
-        _ => {}
-    }
+pub(super) fn work(to: &mut NoiseDraft, given: &OptionValues<'_>) -> Applied {
+    to.moves = match given.text() {
+        "no" | "none" => false,
+        "memmove" => true,
+        other => return Err(given.wrong(spelling::unknown("workload", other, ["no", "memmove"]))),
+    };
     Ok(())
 }
 
 /// A size as oslat takes it (`4K`, `1M`, bytes), in the words of `CPU_MOVE`, which counts in KB.
-fn size(given: &LetterOption<'_, NoiseOption>) -> Result<String, Stop> {
+pub(super) fn size(given: &OptionValues<'_>) -> Result<String, Stop> {
     let text = given.text();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let wrong = || given.wrong(format!("bad size '{text}': write for example 4K or 1M"));
@@ -215,38 +150,38 @@ fn size(given: &LetterOption<'_, NoiseOption>) -> Result<String, Stop> {
 }
 
 /// Puts it together.
-fn finish(asked: &NoiseOptions, run: &mut Noise, machine: &HostCpus) -> Result<(), Stop> {
-    let cpus = choose(asked, run, machine)?;
-    let model = match asked.moves {
-        true => models::parse(&["CPU_MOVE", &asked.move_size])
+fn finish(mut draft: NoiseDraft) -> Result<Noise, Stop> {
+    let cpus = choose(&mut draft)?;
+    let model = match draft.moves {
+        true => models::parse(&["CPU_MOVE", &draft.move_size])
             .map_err(|error| Stop::usage(format!("-m: {error}")))?,
         false => models::default_model(),
     };
-    let steps = Steps { width_ns: run.view.width_ns, count: asked.rows };
-    run.spec.records = run.spec.records.max(cpus.len() as u64);
-    run.spec.threads = cpus
-        .iter()
-        .map(|cpu| ThreadSpec {
-            model: model.clone(),
-            policy: asked.priority.map_or(Policy::Other(0), Policy::Fifo),
-            policy_is_named: false,
-            cpus: Some([cpu].into_iter().collect()),
-            gap: asked.threshold,
-            steps: Some(steps),
-            ..ThreadSpec::default()
-        })
-        .collect();
-    run.spec.check().map_err(|error| Stop::usage(error.to_string()))?;
-    run.gates.check(&run.spec).map_err(|error| Stop::usage(error.to_string()))?;
-    match run.top {
-        true => top::check(&run.spec, &run.settings, machine, ELSEWHERE),
-        false => Ok(()),
+    let steps = Steps { width_ns: draft.run.view.width_ns, count: draft.rows };
+    let thread = |cpu: u32| ThreadSpec {
+        model: model.clone(),
+        policy: draft.priority.map_or(Policy::Other(0), Policy::Fifo),
+        policy_is_named: false,
+        cpus: Some([cpu].into_iter().collect()),
+        gap: draft.threshold,
+        steps: Some(steps),
+        ..ThreadSpec::default()
+    };
+    let mut run = draft.run;
+    let spec = &mut run.request.spec;
+    spec.records = spec.records.max(cpus.len() as u64);
+    spec.threads = cpus.iter().map(thread).collect();
+    check(&run.request)?;
+    if run.top {
+        top::check(&run.request.spec, &run.settings, &draft.machine, ELSEWHERE)?;
     }
+    Ok(run)
 }
 
 /// The CPUs to look at: never all of them at a real-time priority. If they are all with which this program was
 /// started, it moves to another one.
-fn choose(asked: &NoiseOptions, run: &mut Noise, machine: &HostCpus) -> Result<CpuSet, Stop> {
+fn choose(asked: &mut NoiseDraft) -> Result<CpuSet, Stop> {
+    let machine = &asked.machine;
     let main: CpuSet = asked.main.into_iter().collect();
     let cpus = match &asked.cpus {
         Some(cpus) => cpus.clone(),
@@ -270,11 +205,11 @@ fn choose(asked: &NoiseOptions, run: &mut Noise, machine: &HostCpus) -> Result<C
         )));
     }
     if rest.is_empty() {
-        run.left_out = cpus.iter().next();
-        return Ok(cpus.difference(&run.left_out.into_iter().collect()));
+        asked.run.left_out = cpus.iter().next();
+        return Ok(cpus.difference(&asked.run.left_out.into_iter().collect()));
     }
-    if machine.cpus.difference(&cpus).is_empty() && run.spec.watch_on.is_none() {
-        run.spec.watch_on = Some(rest);
+    if machine.cpus.difference(&cpus).is_empty() && asked.run.request.spec.watch_on.is_none() {
+        asked.run.request.spec.watch_on = Some(rest);
     }
     Ok(cpus)
 }
@@ -302,6 +237,7 @@ mod tests {
 
     fn cpus(run: &Noise) -> String {
         let cpus: CpuSet = run
+            .request
             .spec
             .threads
             .iter()
@@ -315,19 +251,19 @@ mod tests {
     fn oslats_line_is_understood() {
         let run = read("-c 1,3 -C 0 -D 20m -f 80 -T 50 -b 8 -z -q -w memmove -m 16K", 4).unwrap();
         assert_eq!(cpus(&run), "1,3");
-        assert_eq!(run.spec.duration, Span::from_secs(1_200));
-        assert_eq!(run.spec.guard.stop_on_gap, Some(Span::from_micros(50)));
-        assert_eq!(run.spec.threads[0].policy, Policy::Fifo(80));
-        assert_eq!(run.spec.threads[0].model.to_string(), "CPU_MOVE 16");
-        assert_eq!(run.spec.threads[0].steps, Some(Steps { width_ns: 1_000, count: 8 }));
+        assert_eq!(run.request.spec.duration, Span::from_secs(1_200));
+        assert_eq!(run.request.spec.guard.stop_on_gap, Some(Span::from_micros(50)));
+        assert_eq!(run.request.spec.threads[0].policy, Policy::Fifo(80));
+        assert_eq!(run.request.spec.threads[0].model.to_string(), "CPU_MOVE 16");
+        assert_eq!(run.request.spec.threads[0].steps, Some(Steps { width_ns: 1_000, count: 8 }));
         assert!(run.view.zero_omit && run.settings.quiet);
     }
 
     #[test]
     fn sysjitters_line_is_understood() {
         let run = read("--runtime 5 300", 2).unwrap();
-        assert_eq!(run.spec.threads[0].gap, Some(Span::from_nanos(300)));
-        assert_eq!(run.spec.duration, Span::from_secs(5));
+        assert_eq!(run.request.spec.threads[0].gap, Some(Span::from_nanos(300)));
+        assert_eq!(run.request.spec.duration, Span::from_secs(5));
         assert_eq!(read("300 400", 2).unwrap_err(), "'400' is one threshold too many");
     }
 
@@ -350,21 +286,21 @@ mod tests {
     fn cpus_outside_of_the_affinity_may_be_looked_at() {
         let machine = HostCpus { cpus: (0..2).collect(), ..machine(4) };
         let run = read_on("-c 2-3 -f 80", &machine).unwrap();
-        assert_eq!((cpus(&run).as_str(), run.spec.watch_on), ("2-3", None));
+        assert_eq!((cpus(&run).as_str(), run.request.spec.watch_on), ("2-3", None));
         // Where nothing is said, the affinity counts; and this program goes where it can run.
         assert_eq!(cpus(&read_on("", &machine).unwrap()), "0-1");
         let run = read_on("-f 80", &machine).unwrap();
         assert_eq!((cpus(&run).as_str(), run.left_out), ("0-1", None));
-        assert_eq!(run.spec.watch_on, "2-3".parse().ok());
+        assert_eq!(run.request.spec.watch_on, "2-3".parse().ok());
         let run = read_on("-f 80 -c 0-2 -C 3", &machine).unwrap();
-        assert_eq!(run.spec.watch_on, "3".parse().ok());
+        assert_eq!(run.request.spec.watch_on, "3".parse().ok());
         assert!(read_on("-f 80 -c 0-3", &machine).unwrap_err().starts_with("-f 80 on every CPU"));
     }
 
     #[test]
     fn mistakes_are_named() {
         for (line, wanted) in [
-            ("-b 3", "-b: give a number from 4 to 1024"),
+            ("-b 3", "-b: bad number of rows '3': give one from 4 to 1024"),
             ("-w idle", "-w: unknown workload 'idle'; use one of no, memmove"),
             ("-m 4X", "-m: bad size '4X': write for example 4K or 1M"),
             (

@@ -1,0 +1,100 @@
+//! `hourglass doctor` as a script sees it: the document, exit codes, what is refused.
+
+use std::process::{Command, Output};
+
+use crate::calls::{document, hourglass, text};
+
+fn doctor(line: &str) -> Output {
+    hourglass(&format!("doctor {line}"))
+}
+
+/// CONTRACT, `hourglass.doctor/1`: the keys, and the exit code that follows from them.
+#[test]
+fn the_document_and_the_exit_code_agree() {
+    let output = doctor("--json");
+    let document = document(&output);
+    assert_eq!(document["schema"], "hourglass.doctor/1");
+    let checks = document["checks"].as_array().unwrap();
+    assert!(checks.len() > 40, "{}", checks.len());
+    for check in checks {
+        for key in ["id", "status", "found", "wanted", "remedy"] {
+            assert!(check[key].is_string(), "{key}: {check}");
+        }
+        let status = check["status"].as_str().unwrap();
+        assert!(["ok", "warn", "fail", "unknown"].contains(&status), "{check}");
+        assert_eq!(check["remedy"] == "", status == "ok", "{check}");
+    }
+    let fails = checks.iter().filter(|check| check["status"] == "fail").count();
+    assert_eq!(document["counts"]["fail"], fails);
+    assert_eq!(output.status.code(), Some(i32::from(fails > 0)));
+    assert_eq!(text(&output.stderr), "");
+}
+
+#[test]
+fn the_text_has_every_check_and_counts_them() {
+    let listed = document(&doctor("--json"));
+    let output = doctor("");
+    let printed = text(&output.stdout);
+    assert!(!printed.contains('\u{1b}'), "a pipe gets no colour");
+    for check in listed["checks"].as_array().unwrap() {
+        let id = check["id"].as_str().unwrap();
+        let named = |line: &str| line.split_whitespace().nth(1) == Some(id);
+        assert!(printed.lines().any(named), "{id}");
+    }
+    let last = printed.lines().last().unwrap();
+    let count = listed["checks"].as_array().unwrap().len();
+    assert!(last.starts_with(&format!("{count} checks: ")), "{last}");
+    assert!(matches!(output.status.code(), Some(0 | 1)));
+}
+
+#[test]
+fn only_the_checks_that_are_asked_for() {
+    let output = doctor("--json --check swap --check governor,mitigations");
+    let document = document(&output);
+    let ids: Vec<&str> = document["checks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|check| check["id"].as_str().unwrap())
+        .collect();
+    assert_eq!(ids, ["governor", "swap", "mitigations"]);
+    assert_eq!(output.status.code(), Some(0), "none of these can fail");
+}
+
+#[test]
+fn cpus_of_the_work() {
+    let document = document(&doctor("--json --cpus 0"));
+    assert_eq!((&document["cpus"], &document["cpus_are"]), (&"0".into(), &"asked".into()));
+}
+
+/// Exit code 2, nothing on stdout, one line on stderr that names the culprit.
+#[test]
+fn strangers_are_refused() {
+    for (line, message) in [
+        ("--check goveror", "--check: unknown check 'goveror'; did you mean 'governor'?"),
+        ("--check xyzzy", "--check: unknown check 'xyzzy'; hourglass doctor --help lists them"),
+        ("--cpus 8191", "--cpus: CPUs 8191 are not online; there are "),
+        ("--cpus 3-1", "invalid value '3-1' for '--cpus <LIST>'"),
+        ("--verbose", "--verbose: unknown option; hourglass doctor --help lists them"),
+    ] {
+        let output = doctor(line);
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{line}: {stderr}");
+        assert!(output.stdout.is_empty(), "{line}");
+        assert_eq!(stderr.lines().count(), 1, "{line}: {stderr}");
+        assert!(stderr.starts_with(&format!("hourglass: {message}")), "{line}: {stderr}");
+    }
+}
+
+/// A full disk is reported, and is no panic.
+#[test]
+fn a_full_disk_is_no_panic() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_hourglass"))
+        .args(["doctor", "--check", "swap"])
+        .stdout(full)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    assert_eq!(text(&output.stderr).lines().count(), 1);
+}

@@ -1,0 +1,70 @@
+//! `hourglass example`: help texts named files that users did not have.
+
+use crate::calls::{hourglass_in, text};
+
+/// Each listed example is written, is not written over, and is accepted by the command that the list names.
+#[test]
+fn every_example_is_accepted_by_its_command() {
+    let home = tempfile::tempdir().unwrap();
+    let list = text(&hourglass_in(home.path(), &["example", "--list"]).stdout);
+    let lines: Vec<&str> = list.lines().collect();
+    assert!(lines.len() >= 12, "{list}");
+    for pair in lines.chunks(2) {
+        let name = pair[0].split_whitespace().next().unwrap();
+        let wrote = hourglass_in(home.path(), &["example", name]);
+        assert_eq!(wrote.status.code(), Some(0), "{name}: {wrote:?}");
+        let again = hourglass_in(home.path(), &["example", name]);
+        assert_eq!(again.status.code(), Some(2), "{name}");
+        assert!(text(&again.stderr).contains("exists already and is left as it is"), "{again:?}");
+        let mut words: Vec<&str> = pair[1].split_whitespace().skip(1).collect();
+        if words[0] == "run" {
+            // Not for its whole time, and where real-time priorities are not allowed.
+            words.extend(["-d", "50ms", "--best-effort"]);
+        }
+        let used = hourglass_in(home.path(), &words);
+        let said = text(&used.stderr);
+        assert!(matches!(used.status.code(), Some(0 | 1)), "{words:?}: {said}");
+    }
+}
+
+#[test]
+fn examples_are_printed_and_named() {
+    let home = tempfile::tempdir().unwrap();
+    let printed = hourglass_in(home.path(), &["example", "audio.toml", "-o", "-"]);
+    assert!(text(&printed.stdout).contains("[[thread]]"), "{printed:?}");
+    let named = hourglass_in(home.path(), &["example", "smt", "-o", "mine.toml"]);
+    assert!(
+        text(&named.stderr).contains("hourglass simulate mine.toml --smt monitor"),
+        "{named:?}"
+    );
+    assert!(home.path().join("mine.toml").is_file());
+    for (line, said) in [
+        (&["example", "adio"][..], "unknown example 'adio'; did you mean 'audio'?"),
+        (&["example"], "were not provided"),
+        (&["example", "audio", "-o", "missing/audio.toml"], "make the folder missing first"),
+        (&["example", "--list", "--json"], "--json: example prints a file"),
+    ] {
+        let refused = hourglass_in(home.path(), line);
+        assert_eq!(refused.status.code(), Some(2), "{line:?}");
+        assert!(text(&refused.stderr).contains(said), "{refused:?}");
+    }
+}
+
+/// `-q -o DIR` in a pipe wrote a line for every interval; without `-n` nothing was run.
+#[test]
+fn a_run_says_what_it_is_asked_to_say() {
+    let home = tempfile::tempdir().unwrap();
+    let run = |line: &[&str]| {
+        let ran = hourglass_in(home.path(), &[&["run", "-d", "50ms", "-q"], line].concat());
+        assert_eq!(ran.status.code(), Some(0), "{ran:?}");
+        text(&ran.stdout)
+    };
+    assert_eq!(run(&["-o", "kept"]), "");
+    assert!(run(&["-o", "other", "--records"]).contains("0 0.0"));
+    let lines = run(&[]);
+    assert!(lines.lines().all(|line| line.starts_with("0 ")), "one thread: {lines}");
+    let summary = run(&["--summary"]);
+    assert!(summary.contains("Verdict"), "{summary}");
+    let shown = hourglass_in(home.path(), &["show", "kept", "--summary", "-q"]);
+    assert!(text(&shown.stdout).contains("Verdict"), "{shown:?}");
+}

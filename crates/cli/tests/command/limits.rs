@@ -1,0 +1,128 @@
+//! Limits as a script sees them: the exit code, the document, the command of a hit.
+
+use std::fs;
+use std::process::Command;
+
+use crate::calls::{document, hourglass};
+use serde_json::Value;
+
+/// What no machine breaks and what every machine does.
+#[test]
+fn the_exit_code_says_whether_limits_were_kept() {
+    for (limit, passed) in [
+        (["--max-latency", "1h"], true),
+        (["--max-latency", "0ns"], false),
+        (["--percentile", "p50=1h"], true),
+        (["--percentile", "p0.1=0ns"], false),
+        (["--max-gap", "1h"], true),
+        (["--max-misses", "1000"], true),
+    ] {
+        let words = ["-n", "1", "-d", "0.1s", "-w", "GRID", "5ms", "--json", limit[0], limit[1]];
+        let output = hourglass(&words);
+        assert_eq!(output.status.code(), Some(if passed { 0 } else { 1 }), "{limit:?}");
+        let gate = &document(&output)["gates"][0];
+        assert_eq!(gate["passed"], passed, "{gate}");
+        let kept = gate["value"].as_f64().unwrap() <= gate["limit"].as_f64().unwrap();
+        assert_eq!(kept, passed, "value and limit say the same as the verdict: {gate}");
+    }
+}
+
+/// Lines have no place for limits: what was broken goes to stderr, also of a quiet run, since the exit code is
+/// 1 for it. A run of threads that measure latency alone gets no remedy that makes room for records.
+#[test]
+fn broken_limits_are_reported_into_a_pipe() {
+    for (limit, broken) in [("0ns", true), ("1h", false)] {
+        let words = ["-n", "1", "-d", "0.1s", "-w", "GRID", "5ms", "-q", "--max-latency", limit];
+        let output = hourglass(&words);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(i32::from(broken)), "{said}");
+        match broken {
+            true => assert!(
+                said.starts_with("hourglass: max-latency: broken, ")
+                    && said.ends_with(" found, 0 us allowed\n"),
+                "{said}"
+            ),
+            false => assert_eq!(said, ""),
+        }
+    }
+    let output = hourglass(&["-n", "1", "-d", "0.1s", "-w", "LAT", "5ms", "--json"]);
+    let warnings = document(&output)["warnings"].to_string();
+    assert!(!warnings.contains("no-records"), "{warnings}");
+}
+
+/// Any gap at all ends the run, long before its time; a busy loop of 20 s has one.
+#[test]
+fn the_first_gap_beyond_the_limit_ends_the_run_and_calls_the_command() {
+    let home = tempfile::tempdir().unwrap();
+    let (folder, output_path) = (home.path().join("kept"), home.path().join("told"));
+    let command = format!("echo $HOURGLASS_HIT_KIND $HOURGLASS_HIT_NS > {}", output_path.display());
+    let output = hourglass(&[
+        "-n",
+        "1",
+        "-d",
+        "20s",
+        "--stop-on-gap",
+        "0ns",
+        "--json",
+        "-o",
+        folder.to_str().unwrap(),
+        "--on-hit",
+        &command,
+    ]);
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    let document = document(&output);
+    assert!(document["manifest"]["elapsed_ns"].as_u64().unwrap() < 10_000_000_000);
+    assert_eq!(document["manifest"]["ring"], true);
+    assert_eq!(document["interrupted"], false);
+    let hit = &document["hit"];
+    assert_eq!((&hit["kind"], &hit["thread"]), (&Value::from("gap"), &Value::from(0)));
+    assert_eq!(document["gates"][0]["name"], "stop-on-gap");
+    assert_eq!(document["gates"][0]["passed"], false);
+    let content = fs::read_to_string(output_path).unwrap();
+    assert_eq!(content, format!("gap {}\n", hit["value_ns"]));
+    // The gap is the last of the trace, which the folder has.
+    assert!(folder.join("trace.parquet").is_file());
+}
+
+#[test]
+fn a_command_that_fails_is_said_and_what_is_not_hit_calls_none() {
+    let base = ["-n", "1", "-d", "0.1s", "-w", "GRID", "5ms", "--json", "--on-hit", "exit 7"];
+    let hit = hourglass(&[&base[..], &["--stop-on-latency", "0ns"]].concat());
+    assert_eq!(hit.status.code(), Some(1));
+    let warnings = document(&hit)["warnings"].to_string();
+    assert!(warnings.contains("on-hit-failed") && warnings.contains("exit status: 7"));
+    let kept = hourglass(&[&base[..], &["--stop-on-latency", "1h"]].concat());
+    assert_eq!(kept.status.code(), Some(0));
+    assert!(!document(&kept)["warnings"].to_string().contains("on-hit-failed"));
+}
+
+#[test]
+fn a_file_may_say_them_and_the_line_overrides_it() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("limits.toml");
+    fs::write(
+        &file,
+        "duration = \"0.1s\"\nmax_latency = \"0ns\"\npercentile = [\"p50=1h\", \"p99=1h\"]\n\
+         [[thread]]\nworkload = \"GRID 5ms\"\n",
+    )
+    .unwrap();
+    let file = file.to_str().unwrap();
+    assert_eq!(hourglass(&["run", file, "--json"]).status.code(), Some(1));
+    let output = hourglass(&["run", file, "--json", "--max-latency", "1h"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(document(&output)["gates"].as_array().unwrap().len(), 3);
+}
+
+/// `-` is stdout wherever a file is named; a run is kept in a folder, and does not make one of that name.
+#[test]
+fn a_run_is_not_kept_in_stdout() {
+    let home = tempfile::tempdir().unwrap();
+    for words in [["run", "-n", "1"], ["latency", "-D", "1"], ["noise", "-D", "1"]] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hourglass"));
+        let output = command.args(words).args(["-o", "-"]).current_dir(&home).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.starts_with("hourglass: -o: - is stdout, "), "{said}");
+        assert_eq!(fs::read_dir(&home).unwrap().count(), 0);
+    }
+}

@@ -1,0 +1,29 @@
+//! The command as a script sees it. Tests here need no process of their own: they change neither the environment nor the
+//! folder, signals or CPUs of this one, and reserve no CPU time beyond a moment. Those that do reserve are in
+//! `reservations`.
+
+mod bounds;
+mod cache_cost;
+mod calls;
+mod check;
+mod clocks;
+mod contract;
+mod diff;
+mod doctor;
+mod documents;
+mod example;
+mod kernel_trace;
+mod keys;
+mod limits;
+mod paper;
+mod peers;
+mod predict;
+#[path = "../processes/mod.rs"]
+mod processes;
+mod programs;
+mod report;
+mod run;
+mod signals;
+mod simulate;
+mod sweep;
+mod watch;

@@ -1,0 +1,252 @@
+//! `hourglass sweep` as a script sees it: documents, files, refusals, Ctrl-C.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::calls::{hourglass, text};
+use crate::processes::send;
+use serde_json::Value;
+
+/// The document of a sweep that must succeed.
+fn document(words: &[&str]) -> Value {
+    let output = hourglass(&[words, &["--json"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{words:?}: {}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+const SMALL: [&str; 9] =
+    ["sweep", "-u", "0.7,0.9", "--sets", "20", "-n", "3", "-a", "liu-layland,rm,edf-preemptive"];
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// Issue 23, item 1: parts of an experiment, merged, are the files of the whole; what is missing is named.
+#[test]
+fn parts_are_merged() {
+    let parent = tempfile::tempdir().unwrap();
+    let place = |name: &str| parent.path().join(name).to_str().unwrap().to_owned();
+    let (whole, parts, out) = (place("whole"), place("parts"), place("out"));
+    let shard = |k: &str| hourglass(&[&SMALL[..], &["--shard", k, "-o", &parts]].concat());
+    let done = hourglass(&[&SMALL[..], &["-o", &whole]].concat());
+    assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
+    let done = shard("2/3");
+    let said = text(&done.stderr);
+    assert_eq!(done.status.code(), Some(0), "{said}");
+    // 40 sets of two points: the last third begins with set 26.
+    assert!(said.contains("part 2 of 3, 14 sets; hourglass merge"), "{said}");
+    assert!(shard("0/3").status.success());
+    let refused = hourglass(&["merge", &parts, "-o", &out]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("2 of 3 parts are there; missing: 1"));
+    assert!(!Path::new(&out).exists());
+    assert!(shard("1/3").status.success());
+    let merged = document(&["merge", &parts, "-o", &out]);
+    assert_eq!(merged, document(&SMALL));
+    assert_eq!(names(Path::new(&out)), names(Path::new(&whole)));
+    for name in names(Path::new(&whole)) {
+        let read = |folder: &str| fs::read(Path::new(folder).join(&name)).unwrap();
+        assert_eq!(read(&out), read(&whole), "{name}");
+    }
+    for (words, said) in [
+        (vec!["--shard", "3/3", "-o", &parts], "K from 0 to N-1"),
+        (vec!["--shard", "half", "-o", &parts], "is not K/N"),
+        (vec!["--shard", "1/3", "-o", &whole], "holds an experiment"),
+        (vec!["--shard", "1/3"], "--output <DIR>"),
+    ] {
+        let refused = hourglass(&[&SMALL[..], &words].concat());
+        let line = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{words:?}");
+        assert!(line.contains(said) && line.lines().count() == 1, "{line}");
+    }
+}
+
+/// The keys of `hourglass.sweep/1`.
+#[test]
+fn the_document_has_its_keys() {
+    let found = document(&SMALL);
+    assert_eq!(found["schema"], "hourglass.sweep/1");
+    assert_eq!(found["interrupted"], false);
+    let points = found["points"].as_array().unwrap();
+    assert_eq!(points.len(), 2);
+    for (point, utilisation) in points.iter().zip([0.7, 0.9]) {
+        assert_eq!(
+            (point["utilisation"].as_f64(), point["sets"].as_u64()),
+            (Some(utilisation), Some(20))
+        );
+        let accepted = |name: &str| point["accepted"][name].as_u64().unwrap();
+        assert!(
+            accepted("liu-layland") <= accepted("rm")
+                && accepted("rm") <= accepted("edf-preemptive")
+        );
+        assert_eq!(accepted("edf-preemptive"), 20);
+    }
+    assert_eq!(document(&SMALL), found, "a seed replays");
+    assert_ne!(
+        document(&[&SMALL[..], &["--seed", "2"]].concat())["experiment"],
+        found["experiment"]
+    );
+}
+
+#[test]
+fn a_folder_holds_the_result_and_goes_on() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path().join("monday");
+    let words = [&SMALL[..], &["--keep-sets", "-o", folder.to_str().unwrap()]].concat();
+    let first = document(&words);
+    let files = [
+        "experiment.json",
+        "points.jsonl",
+        "sets.parquet",
+        "sweep.json",
+        "sweep.parquet",
+        "sweep.svg",
+    ];
+    assert_eq!(names(&folder), files);
+    let before: Vec<Vec<u8>> =
+        files.iter().map(|name| fs::read(folder.join(name)).unwrap()).collect();
+    assert_eq!(document(&words), first);
+    let after: Vec<Vec<u8>> =
+        files.iter().map(|name| fs::read(folder.join(name)).unwrap()).collect();
+    assert_eq!(before, after);
+    let kept: Value =
+        serde_json::from_slice(&fs::read(folder.join("sweep.json")).unwrap()).unwrap();
+    assert_eq!(kept, first);
+    let refused = hourglass(&[&words[..], &["--seed", "9"]].concat());
+    let stderr = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr.contains("another experiment: there seed is 1, here 9"), "{stderr}");
+}
+
+/// A description that was cut anywhere is written anew by the command that would go on; beside points of which it is not
+/// known whose they are, and for another experiment, it stays as it is.
+#[test]
+fn a_cut_description_does_not_stop_who_goes_on() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path().join("cut");
+    let words = [&SMALL[..], &["-o", folder.to_str().unwrap()]].concat();
+    let first = document(&words);
+    let (file, points) = (folder.join("experiment.json"), folder.join("points.jsonl"));
+    let (whole, kept) = (fs::read(&file).unwrap(), fs::read(&points).unwrap());
+    for length in [0, 1, whole.len() / 2, whole.len() - 3] {
+        fs::write(&file, &whole[..length]).unwrap();
+        fs::write(&points, "").unwrap();
+        assert_eq!(document(&words), first, "{length}");
+        assert_eq!(fs::read(&file).unwrap(), whole);
+    }
+    let cut = &whole[..whole.len() - 3];
+    fs::write(&file, cut).unwrap();
+    assert_eq!(fs::read(&points).unwrap(), kept);
+    let refused = |words: &[&str]| {
+        let output = hourglass(words);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(text(&output.stderr).contains("remove the folder"), "{output:?}");
+        assert_eq!(fs::read(&file).unwrap(), cut);
+    };
+    refused(&words);
+    fs::remove_file(&points).unwrap();
+    refused(&[&words[..], &["--seed", "9"]].concat());
+}
+
+#[test]
+fn a_quiet_sweep_that_is_kept_prints_nothing() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path().join("quiet");
+    let words = [&SMALL[..], &["-q", "-o", folder.to_str().unwrap()]].concat();
+    let plain: Vec<&str> = words.iter().copied().filter(|word| *word != "--json").collect();
+    let output = hourglass(&plain);
+    assert!(output.status.success());
+    assert_eq!((text(&output.stdout), text(&output.stderr)), (String::new(), String::new()));
+    assert!(!hourglass(&[&words[..], &["--json"]].concat()).stdout.is_empty());
+}
+
+#[test]
+fn files_describe_experiments_and_tasks() {
+    let parent = tempfile::tempdir().unwrap();
+    let file = parent.path().join("e.toml");
+    fs::write(&file, "utilisations = [0.5]\nsets = 5\nanalyses = [\"edf\"]\n").unwrap();
+    let name = file.to_str().unwrap();
+    // Options come before what the file says.
+    let found = document(&["sweep", name, "--sets", "7"]);
+    assert_eq!(found["points"][0]["sets"], 7);
+    fs::write(&file, "[[task]]\nname = \"a\"\nwcet = \"1ms\"\nperiod = \"10ms\"\n").unwrap();
+    let found = document(&["sweep", name, "-u", "0.5:1:0.25", "-a", "rm"]);
+    assert_eq!(found["points"].as_array().unwrap().len(), 3);
+    assert_eq!(found["points"][2]["accepted"]["rm"], 1);
+    fs::write(&file, "sets = 5\nsteps = 3\n").unwrap();
+    let refused = hourglass(&["sweep", name]);
+    assert!(text(&refused.stderr).contains("e.toml: unknown key 'steps'"), "{refused:?}");
+}
+
+#[test]
+fn mistakes_are_one_line_with_a_remedy() {
+    for (words, wanted) in [
+        (&["-u", "0:1:0.1"][..], "a utilisation of 0 asks for nothing"),
+        (&["-u", "1.5"], "utilisation 1.5 is over the number of processors, 1"),
+        (&["-n", "0"], "0 tasks cannot be drawn"),
+        (&["-n", "x"], "--tasks: 'x' is not a whole number in range; write for example 10"),
+        (&["--sets", "1e3"], "--sets: '1e3' is not a whole number"),
+        (&["--seed", "-1"], "--seed: '-1' is not a whole number"),
+        (&["-u", "-0.5"], "--utilisations: '-0.5' is not a number with up to six decimals; write"),
+        (&["-g", "dice"], "--generator: 'dice' is not understood; write uunifast, "),
+        (&["--periods", "10ms"], "--periods: '10ms' is not understood; write log-uniform"),
+        (&["-o", "/nonexistent/a/b"], "/nonexistent/a/b cannot be made: no folder /nonexistent/a"),
+        (&["--cost-granularity", "5"], "--cost-granularity: "),
+        (
+            &["-a", "edf-preemtive"],
+            "--analyses: unknown analysis 'edf-preemtive'; did you mean 'edf-preemptive'?",
+        ),
+        (&["-m", "2", "-a", "rm"], "analyses: 'rm' is for one processor"),
+        (&["-g", "drs", "--bounds", "0.5.."], "utilisation 0.05 is under 5"),
+        (&["--threads", "0"], "--threads: '0' is out of range"),
+        (&["/nonexistent.toml"], "/nonexistent.toml: "),
+    ] {
+        let output = hourglass(&[&["sweep"], words].concat());
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {stderr}");
+        assert!(output.stdout.is_empty(), "{words:?}");
+        assert_eq!(stderr.lines().count(), 1, "{stderr}");
+        assert!(stderr.starts_with(&format!("hourglass: {wanted}")), "{words:?}: {stderr}");
+    }
+}
+
+/// Killed or interrupted, the finished points stay, and the same command ends with what it would
+/// have found at once.
+#[test]
+fn ctrl_c_keeps_what_is_done() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path().join("long");
+    let place = folder.to_str().unwrap();
+    let words = |sets: &'static str| {
+        ["sweep", "-u", "0.3:0.8:0.001", "--sets", sets, "-n", "4", "-a", "liu-layland", "-o"]
+    };
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hourglass"));
+    command.args(words("2000")).arg(place).args(["--json", "--threads", "1"]);
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let begun = Instant::now();
+    let journal = folder.join("points.jsonl");
+    while fs::read_to_string(&journal).unwrap_or_default().lines().count() < 2 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "no point is finished");
+        sleep(Duration::from_millis(5));
+    }
+    send("-INT", child.id().into()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    if output.status.code() == Some(0) {
+        // Faster than the signal.
+        assert_eq!(found["interrupted"], false);
+        return;
+    }
+    assert_eq!(output.status.code(), Some(130));
+    assert_eq!(found["interrupted"], true);
+    let done = found["points"].as_array().unwrap().len();
+    assert!((2..501).contains(&done), "{done}");
+    assert!(folder.join("sweep.parquet").is_file() && folder.join("sweep.svg").is_file());
+}

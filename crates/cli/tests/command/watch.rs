@@ -1,0 +1,324 @@
+//! `hourglass watch` as a script sees it: children of the test are held back or stopped, and the command says so.
+//! One-sided: a child that a competitor holds back waits at least a known time; further waiting is the machine's.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::calls::{hourglass, hourglass_in, stderr};
+use hourglass_skip::{Requirement, skip};
+use serde_json::Value;
+
+/// Kills its process at the end.
+struct Busy(Child);
+
+impl Busy {
+    /// A process that computes, on the CPU `cpu` if one is given.
+    fn on(cpu: Option<u32>) -> Busy {
+        let mut command = match cpu {
+            Some(cpu) => {
+                let mut command = Command::new("taskset");
+                command.args(["-c", &cpu.to_string(), "sh"]);
+                command
+            }
+            None => Command::new("sh"),
+        };
+        command.args(["-c", "while :; do :; done"]).stdin(Stdio::null());
+        let child = command.spawn().unwrap();
+        crate::processes::until("it computes", || crate::processes::received_ms(child.id()) > 0);
+        Busy(child)
+    }
+
+    fn pid(&self) -> u32 {
+        self.0.id()
+    }
+
+    fn signal(&self, name: &str) {
+        crate::processes::send(name, self.pid().into()).unwrap();
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+fn watch(line: &str) -> Output {
+    hourglass(&format!("watch {line}"))
+}
+
+fn document(line: &str) -> Value {
+    let output = watch(&format!("{line} --json"));
+    assert!(output.status.success(), "{line}: {output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// A CPU on which two processes may be put; nothing without taskset.
+fn shared_cpu() -> Option<u32> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    let cpus: hourglass_documents::CpuSet = line.trim().parse().unwrap();
+    Command::new("taskset").arg("--version").output().ok()?;
+    cpus.iter().last()
+}
+
+/// A process that shares a CPU with another waits for it about half of the time; the test asks for a tenth. The
+/// competitor is among those named, with its own number: what else the machine runs may have had more.
+#[test]
+fn a_child_that_a_competitor_holds_back_waits() {
+    let Some(cpu) = shared_cpu() else { return skip(Requirement::program("taskset"), "taskset") };
+    let (child, other) = (Busy::on(Some(cpu)), Busy::on(Some(cpu)));
+    let found = document(&format!("{} -d 2s", child.pid()));
+    assert_eq!((&found["schema"], &found["how"]), (&"hourglass.watch/1".into(), &"proc".into()));
+    let thread = &found["threads"][0];
+    assert_eq!(thread["tid"], child.pid());
+    let Some(wait_ns) = thread["wait_ns"].as_u64() else {
+        return assert!(found["warnings"].to_string().contains("no-schedstat"), "{found}");
+    };
+    let elapsed_ns = found["elapsed_ns"].as_u64().unwrap();
+    assert!(wait_ns > elapsed_ns / 10, "{found}");
+    assert!(
+        wait_ns + thread["run_ns"].as_u64().unwrap() <= elapsed_ns + elapsed_ns / 10,
+        "{found}"
+    );
+    assert!(thread["worst_interval"]["wait_ns"].as_u64().unwrap() <= wait_ns, "{found}");
+    let named = |found: &Value| {
+        let ran = found["threads"][0]["ran"].as_array().cloned().unwrap_or_default();
+        ran.iter().any(|ran| ran["tid"] == other.pid())
+    };
+    // On a machine that others use as well, a second look may be needed.
+    let again = || (0..5).any(|_| named(&document(&format!("{} -d 2s", child.pid()))));
+    assert!(named(&found) || again(), "{found}");
+}
+
+#[test]
+fn a_stop_is_seen_and_is_no_wait() {
+    let child = Busy::on(None);
+    child.signal("-STOP");
+    crate::processes::until("it is stopped", || {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.pid())).unwrap();
+        stat.rsplit_once(") ").unwrap().1.starts_with('T')
+    });
+    let found = document(&format!("{} -d 500ms --interval 20ms", child.pid()));
+    let thread = &found["threads"][0];
+    assert_eq!(thread["state"], "T", "{found}");
+    // All of the time, but for what lies around the looks.
+    let stopped_ns = thread["stopped_ns"].as_u64().unwrap();
+    assert!(stopped_ns >= found["elapsed_ns"].as_u64().unwrap() / 2, "{found}");
+    assert!(thread["wait_ns"].is_null() || thread["wait_ns"] == 0, "{found}");
+}
+
+#[test]
+fn it_ends_with_the_program() {
+    let mut child = Command::new("sleep").arg("0.5").spawn().unwrap();
+    let found = document(&format!("{} --interval 20ms -d 1m", child.id()));
+    child.wait().unwrap();
+    assert_eq!(found["threads"][0]["ended"], true, "{found}");
+    assert_eq!(found["processes"][0]["ended"], true, "{found}");
+    assert!(found["elapsed_ns"].as_u64().unwrap() < Duration::from_secs(60).as_nanos() as u64);
+}
+
+#[test]
+fn a_target_must_be_named() {
+    let output = watch("");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("--comm NAME"), "{output:?}");
+}
+
+#[test]
+fn who_is_not_there_is_named_and_nothing_is_left() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("run");
+    for (line, said) in [
+        ("4194399", "no process 4194399; it may have ended"),
+        ("--comm no-such-thread", "no thread is called 'no-such-thread'; ps -eLo"),
+        ("1 --comm x", "--comm"),
+        ("", "PID"),
+        ("1 --interval 1ms", "at least 10ms apart"),
+    ] {
+        let output = watch(&format!("{line} -d 1s -o {}", folder.display()));
+        assert_eq!(output.status.code(), Some(2), "{line}: {output:?}");
+        assert!(stderr(&output).contains(said), "{line}: {}", stderr(&output));
+        assert_eq!((stderr(&output).lines().count(), output.stdout.len()), (1, 0), "{output:?}");
+        assert!(!folder.exists());
+    }
+}
+
+/// Every thread of the name, of whichever process.
+#[test]
+fn all_threads_of_a_name_are_watched() {
+    let name = format!("hgw-{}", std::process::id());
+    let script = format!("printf {name} > /proc/$$/comm; read nothing");
+    let start = || {
+        let mut command = Command::new("sh");
+        let child = command.args(["-c", &script]).stdin(Stdio::piped()).spawn().unwrap();
+        let path = format!("/proc/{}/comm", child.id());
+        crate::processes::until("it has its name", || {
+            std::fs::read_to_string(&path).is_ok_and(|comm| comm.trim() == name)
+        });
+        Busy(child)
+    };
+    let mut pids = [start(), start()].map(|child| (child.pid(), child));
+    pids.sort_by_key(|(pid, _)| *pid);
+    let found = document(&format!("--comm {name} -d 200ms"));
+    let mut tids: Vec<u64> =
+        found["threads"].as_array().unwrap().iter().map(|t| t["tid"].as_u64().unwrap()).collect();
+    tids.sort_unstable();
+    assert_eq!(tids, pids.iter().map(|(pid, _)| u64::from(*pid)).collect::<Vec<u64>>());
+    assert_eq!(found["processes"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_folder_is_shown_and_becomes_a_page() {
+    let home = tempfile::tempdir().unwrap();
+    let child = Busy::on(None);
+    let folder = home.path().join("kept");
+    let output = watch(&format!("{} -d 300ms -o {}", child.pid(), folder.display()));
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("Run-queue delay") && text.contains("by the kernel's counts"), "{text}");
+    let shown = hourglass_in(home.path(), "show kept --summary");
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(shown.starts_with(text.lines().next().unwrap()), "{shown}");
+    let kept: Value =
+        serde_json::from_slice(&hourglass_in(home.path(), "show kept --json").stdout).unwrap();
+    assert_eq!(kept["schema"], "hourglass.run/1");
+    assert_eq!(kept["watched"]["threads"][0]["tid"], child.pid());
+    assert!(hourglass_in(home.path(), "report kept -o page.html").status.success());
+    let page = std::fs::read_to_string(home.path().join("page.html")).unwrap();
+    assert!(page.contains("Watched from outside"));
+    // Every look was kept: one at the beginning and one each 100 ms, whose counts only grow.
+    let looks =
+        hourglass_runs::store::RunFolder::open(&folder).unwrap().watch_samples().unwrap().unwrap();
+    let looks: Vec<_> = looks.map(Result::unwrap).filter(|look| look.tid == child.pid()).collect();
+    assert!(looks.len() >= 2, "{looks:?}");
+    assert!(looks.windows(2).all(|two| two[0].ns < two[1].ns && two[0].run_ns <= two[1].run_ns));
+}
+
+/// With the kernel's events: the delays are there one by one, the competitor had the CPU, and the folder is a run.
+#[test]
+fn the_kernels_events_say_who_ran() {
+    const INSTANCES: &str = "/sys/kernel/tracing/instances";
+    if let Err(error) = std::fs::read_dir(INSTANCES) {
+        return skip(
+            Requirement::TRACEFS,
+            format_args!("{INSTANCES}: {error}; mount tracefs and be root"),
+        );
+    }
+    let Some(cpu) = shared_cpu() else { return skip(Requirement::program("taskset"), "taskset") };
+    let home = tempfile::tempdir().unwrap();
+    let (child, other) = (Busy::on(Some(cpu)), Busy::on(Some(cpu)));
+    let kept = home.path().join("kept");
+    let found = document(&format!("{} -d 2s --trace -o {}", child.pid(), kept.display()));
+    assert_eq!((&found["how"], &found["events_lost"]), (&"trace".into(), &0.into()), "{found}");
+    let thread = &found["threads"][0];
+    let delays = &thread["delays"];
+    let ns = |value: &Value| value.as_u64().unwrap();
+    assert!(
+        ns(&delays["count"]) > 0 && ns(&delays["total_ns"]) > ns(&found["elapsed_ns"]) / 10,
+        "{found}"
+    );
+    assert_eq!(delays["worst"]["delay_ns"], delays["max_ns"]);
+    assert_eq!(delays["worst"]["cpu"], cpu);
+    // Other processes of the machine may have had it longer than the competitor.
+    let others = thread["ran"].as_array().unwrap();
+    let had: u64 = others.iter().map(|ran| ns(&ran["total_ns"])).sum();
+    assert!(had > 0 && had <= ns(&delays["total_ns"]), "{found}");
+    let named = |ran: &Value| ran["tid"] == other.pid();
+    assert!(others.len() == 3 || others.iter().any(named), "{found}");
+    let run: Value =
+        serde_json::from_slice(&hourglass_in(home.path(), "show kept --json").stdout).unwrap();
+    let taken = run["causes"].as_array().unwrap().iter();
+    let taken = taken.filter(|cause| cause["cause"] == "context_switch_involuntary");
+    assert!(taken.map(|cause| ns(&cause["count"])).sum::<u64>() > 0, "{run}");
+    let of_run = &run["threads"][0];
+    // One and the same time: its intervals, and what the kernel counted.
+    let (seen, counted) = (ns(&of_run["cpu_time_ns"]), ns(&thread["run_ns"]));
+    assert!(seen.abs_diff(counted) < ns(&found["elapsed_ns"]) / 5, "{seen} {counted}");
+    assert!(hourglass_in(home.path(), "report kept -o page.html").status.success());
+    assert!(hourglass_in(home.path(), "render kept -o picture.svg").status.success());
+}
+
+/// Threads of 1 ms are not there any more at a look 300 ms later; the process is the test's own.
+#[test]
+fn threads_that_no_look_saw_are_missing() {
+    let ends = AtomicBool::new(false);
+    let compute = || {
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_millis(1) {}
+    };
+    let output = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ends.load(Ordering::Relaxed) {
+                std::thread::spawn(compute).join().unwrap();
+            }
+        });
+        let output = watch(&format!("{} -d 1200ms --interval 300ms --json -q", std::process::id()));
+        ends.store(true, Ordering::Relaxed);
+        output
+    });
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    if found["warnings"].to_string().contains("no-schedstat") {
+        return assert!(output.status.success());
+    }
+    assert_eq!(output.status.code(), Some(4), "{found}");
+    assert_eq!(found["premises"][0]["id"], "threads-unseen");
+    let process = &found["processes"][0];
+    let of = |key: &str| process[key].as_u64().unwrap();
+    assert!(of("seen_cpu_ns") < of("cpu_ns"), "{process}");
+    let said = stderr(&output);
+    assert!(said.starts_with("hourglass: no verdict so far: the threads seen of"), "{said}");
+    assert_eq!(said.lines().count(), 1, "once: {said}");
+}
+
+/// Not of `watch`, but of the same kind: another process changes the CPUs of a thread that is measured.
+#[test]
+fn a_run_whose_thread_is_moved_from_its_cpu_has_no_verdict() {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
+    let cpus: hourglass_documents::CpuSet = line.trim().parse().unwrap();
+    let mut cpus = cpus.iter();
+    let (Some(first), Some(second)) = (cpus.next(), cpus.next()) else {
+        return skip(Requirement::SECOND_CPU, "one CPU");
+    };
+    if Command::new("taskset").arg("--version").output().is_err() {
+        return skip(Requirement::program("taskset"), "taskset");
+    }
+    for line in ["-q --json -n 1 -d 2s --cpu CPU", "-q --json -n 1 -d 2s -w LAT 10ms --cpu CPU"] {
+        let line = line.replace("CPU", &second.to_string());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hourglass"));
+        command.args(line.split(' ')).stdin(Stdio::null());
+        let mut run = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let tasks = format!("/proc/{}/task", run.id());
+        let pinned = || {
+            let tids = std::fs::read_dir(&tasks).into_iter().flatten().flatten();
+            let mut tids = tids.map(|entry| entry.file_name().into_string().unwrap());
+            tids.find(|tid| {
+                let status = format!("{tasks}/{tid}/status");
+                let status = std::fs::read_to_string(status).unwrap_or_default();
+                status.contains(&format!("Cpus_allowed_list:\t{second}\n"))
+            })
+        };
+        crate::processes::until("a thread is pinned", || pinned().is_some());
+        std::thread::sleep(Duration::from_millis(600));
+        let mut moved = Command::new("taskset");
+        moved.args(["-pc", &first.to_string(), &pinned().unwrap()]);
+        assert!(moved.output().unwrap().status.success());
+        // A run of which nothing else comes has the line, too.
+        let mut first = String::new();
+        let mut said = BufReader::new(run.stderr.take().unwrap());
+        said.read_line(&mut first).unwrap();
+        assert!(first.contains("no verdict: thread 0"), "{line}: {first}");
+        assert!(run.try_wait().unwrap().is_none(), "{line}: it is said while the run goes on");
+        let output = run.wait_with_output().unwrap();
+        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(found["premises"][0]["id"], "pinning-lost", "{line}: {output:?}");
+        assert_eq!(output.status.code(), Some(4), "{line}");
+        let mut rest = String::new();
+        said.read_to_string(&mut rest).unwrap();
+        assert_eq!(rest, "", "{line}: once");
+    }
+}
