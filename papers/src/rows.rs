@@ -1,10 +1,36 @@
-//! Rows and tables as the papers' files make them.
+//! Rows as the papers' files make them.
 
 use hourglass_model::paper::{Figure, MeasurementKind, PaperFigure, PaperRow, PaperTable};
 
-use super::MeasuredTable;
+use super::printed::{MeasuredTable, size};
 
-/// A number that was found, and the number of single measurements behind it.
+/// What was found: a number, of times in ns, and the single measurements behind it; or why there is none.
+pub(super) type Found = Result<(f64, u64), String>;
+
+/// A row, with its number in `unit`.
+pub(super) fn row(
+    name: impl Into<String>,
+    unit: &str,
+    paper: Option<f64>,
+    how: MeasurementKind,
+    found: Found,
+) -> PaperRow {
+    let (number, missing) = match found {
+        Ok(number) => (Some(number), None),
+        Err(why) => (None, Some(why)),
+    };
+    PaperRow {
+        name: name.into(),
+        paper,
+        measured: number.map(|(number, _)| number / size(unit).unwrap_or(1.0)),
+        unit: unit.into(),
+        how,
+        count: number.map(|(_, count)| count),
+        missing,
+        cell: None,
+    }
+}
+
 pub(super) fn found(
     name: String,
     number: f64,

@@ -25,6 +25,11 @@ pub(super) fn times(value: f64, of: f64) -> String {
     }
 }
 
+/// Per cent for people.
+pub(super) fn percent(value: f64) -> String {
+    if value < 10.0 { format!("{value:.2} %") } else { format!("{value:.0} %") }
+}
+
 pub(super) fn sentence(clauses: &str) -> String {
     let mut letters = clauses.chars();
     let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();

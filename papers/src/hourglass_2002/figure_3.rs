@@ -5,8 +5,8 @@ use hourglass_model::Inference;
 use hourglass_model::paper::{PaperFigure, PaperRow};
 use hourglass_time::Span;
 
-use super::super::MeasuredTable;
 use super::super::bench::MeasurementHost;
+use super::super::printed::MeasuredTable;
 use super::runs::{self, MS, inferred, inferred_row, row};
 
 pub(super) const ID: &str = "figure-3";

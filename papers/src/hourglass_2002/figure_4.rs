@@ -9,8 +9,8 @@ use hourglass_model::paper::{
 };
 use hourglass_time::Span;
 
-use super::super::MeasuredTable;
 use super::super::bench::MeasurementHost;
+use super::super::printed::MeasuredTable;
 use super::runs::{self, MS, cost_rows, inferred, inferred_row};
 
 pub(super) const ID: &str = "figure-4";

@@ -5,8 +5,8 @@ use hourglass_model::cache_cost::{CacheCostDocument, SizeCost};
 use hourglass_model::paper::{PaperFigure, PaperRow};
 use hourglass_time::Span;
 
-use super::super::MeasuredTable;
 use super::super::bench::{MeasurementHost, MeasurementSize};
+use super::super::printed::MeasuredTable;
 use super::runs::{self, US, row};
 
 pub(super) const ID: &str = "figure-5";

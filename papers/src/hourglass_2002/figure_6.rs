@@ -4,8 +4,8 @@ use hourglass_model::Interval;
 use hourglass_model::paper::{PaperFigure, PaperRow};
 use hourglass_time::Span;
 
-use super::super::MeasuredTable;
 use super::super::bench::MeasurementHost;
+use super::super::printed::MeasuredTable;
 use super::runs::{self, US, inferred, inferred_row, row};
 use super::table_1::way;
 use super::table_2::TASK;

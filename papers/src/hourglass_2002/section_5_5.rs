@@ -8,8 +8,8 @@ use hourglass_tasks::{Assignment, Task, TaskSet};
 use hourglass_theory::predict::{self, PredictError, PredictRequest, RunRequest};
 use hourglass_time::Span;
 
-use super::super::MeasuredTable;
 use super::super::bench::MeasurementHost;
+use super::super::printed::MeasuredTable;
 use super::super::rows::{beside, found, lacking, without_figure};
 use super::runs;
 

@@ -7,8 +7,8 @@ use hourglass_model::{Reservation, ReservationKind};
 use hourglass_time::Span;
 use hourglass_workload::{ThreadSpec, models, wake};
 
-use super::super::MeasuredTable;
 use super::super::bench::MeasurementHost;
+use super::super::printed::MeasuredTable;
 use super::super::rows::{beside, found, lacking, without_figure};
 use super::runs;
 

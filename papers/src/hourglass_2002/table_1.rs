@@ -5,8 +5,8 @@ use hourglass_lab::experiment::Finished;
 use hourglass_model::paper::{MeasurementKind, PaperRow};
 use hourglass_time::Span;
 
-use super::super::MeasuredTable;
 use super::super::bench::MeasurementHost;
+use super::super::printed::MeasuredTable;
 use super::super::rows::without_figure;
 use super::runs::{self, US, row};
 use crate::load::{NetworkLoad, Path, SearchLoad};

@@ -7,8 +7,8 @@ use hourglass_infer::inferences::{MissedShare, missed};
 use hourglass_model::paper::{MeasurementKind, PaperRow};
 use hourglass_time::Span;
 
-use super::super::MeasuredTable;
 use super::super::bench::MeasurementHost;
+use super::super::printed::MeasuredTable;
 use super::super::rows::without_figure;
 use super::runs::{self, SideCounts, row};
 use super::table_1::way;

@@ -8,9 +8,9 @@ use std::time::Instant as Watch;
 use hourglass_model::paper::{Figure, MeasurementKind, PaperRow, PaperTable, Point, Series};
 use hourglass_time::{Instant, Span};
 
-use super::super::MeasuredTable;
 use super::super::bench::{MeasurementHost, MeasurementSize};
 use super::super::downsample::Downsampler;
+use super::super::printed::MeasuredTable;
 use super::super::rows::{found, with_figure};
 use super::super::sentences::{sentence, time, times};
 use super::NO_MACHINE;

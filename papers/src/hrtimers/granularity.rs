@@ -9,8 +9,8 @@ use hourglass_model::paper::{MeasurementKind, PaperRow, PaperTable};
 use hourglass_time::{Instant, Sim, Span};
 use hourglass_timer::queue::Handle;
 
-use super::super::MeasuredTable;
 use super::super::bench::{MeasurementHost, MeasurementSize};
+use super::super::printed::MeasuredTable;
 use super::super::rows::{found, without_figure};
 use super::super::sentences::sentence;
 use super::super::wakeups::quantile;

@@ -6,8 +6,8 @@ use hourglass_time::{Instant, Sim, Span};
 use hourglass_timer::queue::Handle;
 use hourglass_timer::queue::reference::CascadingWheel;
 
-use super::super::MeasuredTable;
 use super::super::bench::MeasurementHost;
+use super::super::printed::MeasuredTable;
 use super::super::rows::{beside, found, lacking, without_figure};
 use super::NO_MACHINE;
 

@@ -15,10 +15,10 @@ use hourglass_time::{Instant, Sim, Span};
 use hourglass_timer::queue::reference::SortedList;
 use hourglass_timer::queue::{Handle, Heap, PriorityStructure, Queue, QueueError, RedBlackTree};
 
-use super::super::MeasuredTable;
 use super::super::batches::Batches;
 use super::super::bench::MeasurementHost;
 use super::super::costs::PinnedThread;
+use super::super::printed::MeasuredTable;
 use super::super::rows::{beside, found, lacking};
 use super::super::sentences::{sentence, time, times};
 use super::MACHINE;

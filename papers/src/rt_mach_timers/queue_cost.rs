@@ -7,10 +7,10 @@ use hourglass_time::{Instant, Sim, Span};
 use hourglass_timer::queue::reference::SortedList;
 use hourglass_timer::queue::{Heap, PriorityStructure, Queue, QueueError, RedBlackTree};
 
-use super::super::MeasuredTable;
 use super::super::batches::Batches;
 use super::super::bench::{MeasurementHost, MeasurementSize};
 use super::super::costs::PinnedThread;
+use super::super::printed::MeasuredTable;
 use super::super::rows::{beside, found, lacking, without_figure};
 use super::super::sentences::{sentence, time, times};
 use super::MACHINE;

@@ -2,10 +2,10 @@
 
 use hourglass_model::paper::{MeasurementKind, PaperRow, PaperTable};
 
-use super::super::MeasuredTable;
 use super::super::batches::Batches;
 use super::super::bench::{MeasurementHost, MeasurementSize};
 use super::super::costs::measuring_cpu;
+use super::super::printed::MeasuredTable;
 use super::super::rows::{beside, found, lacking, without_figure};
 use super::super::sentences::{sentence, time, times};
 use super::MACHINE;

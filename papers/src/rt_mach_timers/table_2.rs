@@ -4,9 +4,9 @@ use hourglass_model::paper::{Figure, MeasurementKind, PaperTable, Series};
 use hourglass_time::Span;
 use hourglass_timer::event::Resolution;
 
-use super::super::MeasuredTable;
 use super::super::bench::{MeasurementHost, MeasurementSize};
 use super::super::costs::measuring_cpu;
+use super::super::printed::MeasuredTable;
 use super::super::rows::{beside, found, lacking, with_figure};
 use super::super::sentences::{sentence, time, times};
 use super::super::wakeups::{

@@ -7,10 +7,10 @@ use hourglass_model::paper::{MeasurementKind, PaperTable};
 use hourglass_sys::clock::{ClockId, now_ns, now_ns_by_system_call, resolution_ns};
 use hourglass_timer::clock_device::{ClockDevice, ClockDevices, ClockReader};
 
-use super::super::MeasuredTable;
 use super::super::batches::Batches;
 use super::super::bench::{MeasurementHost, MeasurementSize};
 use super::super::costs::PinnedThread;
+use super::super::printed::MeasuredTable;
 use super::super::rows::{beside, found, lacking, without_figure};
 use super::super::sentences::{sentence, time, times};
 use super::MACHINE;

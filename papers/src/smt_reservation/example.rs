@@ -13,8 +13,8 @@ use hourglass_sched::sim::{
 use hourglass_sched::slack::{Decision, ProgressRate, SlackReservation};
 use hourglass_tasks::Fraction;
 
-use super::super::MeasuredTable;
 use super::super::bench::MeasurementHost;
+use super::super::printed::MeasuredTable;
 use super::super::rows::{beside, found, lacking};
 
 pub(super) const MONITOR_ID: &str = "figure-4";

@@ -6,8 +6,8 @@ use hourglass_model::paper::{
     BarSeries, Bars, CurveOrigin, MeasurementKind, PaperFigure, PaperRow,
 };
 
-use super::super::MeasuredTable;
 use super::super::bench::MeasurementHost;
+use super::super::printed::MeasuredTable;
 use super::contention::CoRunner;
 use super::evaluation::{Scenario, SubjectRuns, rig, runs};
 use super::figures::{completions, gain_rows, gains, how, miss_rows, monitor_rows, table};
