@@ -3,6 +3,7 @@
 
 use std::time::Instant;
 
+use super::rows::Found;
 use super::wakeups::quantile;
 
 /// What batches of one operation took.
@@ -35,6 +36,12 @@ impl Batches {
         sorted.sort_unstable();
         sorted.first()?;
         Some(quantile(&sorted, 50) as f64 / self.size as f64)
+    }
+
+    /// The same for a row.
+    pub(super) fn found(&self) -> Found {
+        let median = self.median_ns().map(|ns| (ns, self.operations()));
+        median.ok_or_else(|| "there was no batch".into())
     }
 
     /// Operations that were timed.

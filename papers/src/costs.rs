@@ -113,6 +113,11 @@ pub(super) fn measuring_cpu() -> Option<u32> {
     thread::affinity().ok()?.last().copied()
 }
 
+/// The same in words, if it is known: ` on CPU 3`.
+pub(super) fn measured_on() -> String {
+    measuring_cpu().map_or(String::new(), |cpu| format!(" on CPU {cpu}"))
+}
+
 /// The calling thread on one CPU; on drop it gets back those that it had.
 pub(super) struct PinnedThread(Vec<u32>);
 

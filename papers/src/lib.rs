@@ -133,7 +133,28 @@ impl Paper {
 
 #[cfg(test)]
 mod tests {
+    use hourglass_model::paper::{PaperRow, PaperTable};
+
     use super::*;
+
+    /// The row of that name.
+    pub(crate) fn row<'a>(table: &'a PaperTable, name: &str) -> &'a PaperRow {
+        let found = table.rows.iter().find(|row| row.name == name);
+        found.unwrap_or_else(|| panic!("{name} is not among {:?}", table.rows))
+    }
+
+    /// Every row has a number or says why not, and the texts can be read.
+    pub(crate) fn is_whole(table: &PaperTable) {
+        for row in &table.rows {
+            assert!(row.measured.is_some() != row.missing.is_some(), "{row:?}");
+            assert!(row.measured.is_none_or(f64::is_finite), "{row:?}");
+        }
+        let said = &table.difference;
+        assert!(said.ends_with('.') && !said.contains("NaN") && !said.contains("inf"), "{said}");
+        for text in table.notes.iter().chain([said, &table.method]) {
+            assert!(!text.contains("nothing measured") && !text.contains(['{', '}']), "{text}");
+        }
+    }
 
     /// Every file can be read, and every table can be measured and found.
     #[test]

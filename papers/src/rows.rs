@@ -31,6 +31,16 @@ pub(super) fn row(
     }
 }
 
+/// A row of something that was measured here as the paper did.
+pub(super) fn measured(
+    name: impl Into<String>,
+    unit: &str,
+    paper: Option<f64>,
+    found: Found,
+) -> PaperRow {
+    row(name, unit, paper, MeasurementKind::Measured, found)
+}
+
 pub(super) fn found(
     name: String,
     number: f64,

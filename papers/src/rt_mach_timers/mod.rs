@@ -19,15 +19,11 @@ use super::printed::Measure;
 /// What measures the table of that number.
 pub(super) fn measure(id: &str) -> Option<Measure> {
     Some(match id {
-        "1" => |_, bench| table_1::measure(bench),
-        "2" => |_, bench| table_2::measure(bench),
-        "3" => |_, bench| table_3::measure(bench),
-        "5.1" => |_, bench| pending_cost::measure(bench),
-        "5.4" => |_, bench| queue_cost::measure(bench),
+        "1" => table_1::measure,
+        "2" => table_2::measure,
+        "3" => table_3::measure,
+        "5.1" => pending_cost::measure,
+        "5.4" => queue_cost::measure,
         _ => return None,
     })
 }
-
-/// The machine of section 5.
-const MACHINE: &str = "Gateway 2000, 486DX2 of 66 MHz, Real-Time Mach MK78, caches warm, highest \
-                       thread priority; averages of 1000 repetitions";

@@ -30,6 +30,7 @@ pub(super) enum Operation {
 }
 
 impl Operation {
+    /// In the order of the paper's table.
     pub(super) const ALL: [Operation; 5] = [
         Operation::ArmOnce,
         Operation::ArmPeriodic,

@@ -40,6 +40,14 @@ impl ThreadClass {
         }
     }
 
+    /// Why it is not FIFO, if it is not.
+    pub(in super::super) fn refused(&self) -> Option<&str> {
+        match self {
+            ThreadClass::Fifo => None,
+            ThreadClass::Other { why } => Some(why),
+        }
+    }
+
     pub(in super::super) fn words(&self) -> &'static str {
         match self {
             ThreadClass::Fifo => "SCHED_FIFO with priority 80",

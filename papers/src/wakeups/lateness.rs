@@ -1,8 +1,9 @@
 //! What is kept of wake-ups, and what it says.
 
-use hourglass_model::paper::Point;
+use hourglass_model::paper::{Figure, PaperFigure, Point, Series};
 
 use super::super::downsample::Downsampler;
+use super::super::printed::Table;
 
 /// How late each wake-up was. Recording allocates nothing within the room.
 #[derive(Debug)]
@@ -66,6 +67,35 @@ impl LatencySamples {
         let point = |(number, ns)| Point { number, ns: ns as f64 };
         (thinned.points().into_iter().map(point).collect(), thinned.stretch())
     }
+}
+
+/// Wake-ups of several ways as a figure: of each its label, the paper's mean in microseconds, and what was found.
+pub(in super::super) fn figure(
+    table: &Table,
+    loops: u64,
+    ways: &[(String, Option<f64>, &Result<LatencySamples, String>)],
+) -> PaperFigure {
+    let mut thinning = 1;
+    let mut series = Vec::new();
+    for (name, paper_us, late) in ways {
+        let (points, stretch) = late.as_ref().map_or((Vec::new(), 1), LatencySamples::points);
+        thinning = thinning.max(stretch);
+        series.push(Series {
+            name: name.clone(),
+            paper_mean_ns: paper_us.map(|us| us * 1e3),
+            mean_ns: late.as_ref().ok().and_then(LatencySamples::summary).map(|all| all.mean_ns),
+            points,
+        });
+    }
+    PaperFigure::Measurements(Figure {
+        id: table.id.clone(),
+        title: table.title.clone(),
+        quantity: "latency".into(),
+        counted: "wake-up".into(),
+        count: if ways.iter().any(|(.., late)| late.is_ok()) { loops } else { 0 },
+        thinning,
+        series,
+    })
 }
 
 /// The least value that at least `percent` in a hundred do not exceed; 0 of nothing.

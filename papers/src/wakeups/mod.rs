@@ -22,7 +22,7 @@ use hourglass_sys::clock::{ClockId, now_ns};
 
 use super::costs::PinnedThread;
 pub(super) use class::ThreadClass;
-pub(super) use lateness::{LatencySamples, Summary, quantile};
+pub(super) use lateness::{LatencySamples, Summary, figure, quantile};
 pub(super) use load::CpuHogs;
 pub(super) use waker::{Device, EngineWaker, FileTimer, PosixSignal, Sleep, WaitEnd, Waker};
 
