@@ -30,9 +30,15 @@ pub struct Paper {
     pub title: String,
     /// Who wrote it, where and when.
     pub source: String,
-    /// The machine of tables that name no other.
+    /// The machine of tables that name none; method, difference and notes of those without a method.
     #[serde(default)]
     machine: String,
+    #[serde(default)]
+    method: String,
+    #[serde(default)]
+    difference: Sentences,
+    #[serde(default)]
+    notes: Vec<String>,
     /// Clauses that several tables have.
     #[serde(default)]
     words: BTreeMap<String, Alternatives>,
@@ -54,10 +60,13 @@ pub struct Table {
     method: String,
     /// Sentences about what differs, and why. One that begins with `; ` goes on with the one before.
     #[serde(default)]
-    difference: Vec<Alternatives>,
+    difference: Sentences,
     /// Templates of notes; those without their values are left out.
     #[serde(default)]
     notes: Vec<String>,
+    /// What is not a number of the table, such as the interval of its wake-ups.
+    #[serde(default)]
+    settings: BTreeMap<String, u64>,
     #[serde(default)]
     pub(crate) lines: Vec<Line>,
     #[serde(skip)]
@@ -98,6 +107,29 @@ enum Alternatives {
     Several(Vec<String>),
 }
 
+/// One sentence, or several.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+enum Sentences {
+    One(String),
+    Several(Vec<Alternatives>),
+}
+
+impl Default for Sentences {
+    fn default() -> Sentences {
+        Sentences::Several(Vec::new())
+    }
+}
+
+impl Sentences {
+    fn all(&self) -> Vec<&[String]> {
+        match self {
+            Sentences::One(text) => vec![std::slice::from_ref(text)],
+            Sentences::Several(sentences) => sentences.iter().map(Alternatives::all).collect(),
+        }
+    }
+}
+
 impl Alternatives {
     fn all(&self) -> &[String] {
         match self {
@@ -133,6 +165,11 @@ impl Paper {
             if table.machine.is_empty() {
                 table.machine.clone_from(&paper.machine);
             }
+            if table.method.is_empty() {
+                table.method.clone_from(&paper.method);
+                table.difference.clone_from(&paper.difference);
+                table.notes.clone_from(&paper.notes);
+            }
             table.words.clone_from(&paper.words);
             table.measure = measure(&table.id);
         }
@@ -147,7 +184,7 @@ impl Table {
         values.add_rows(&rows);
         let texts = Texts { values: &values, words: &self.words };
         let mut difference = String::new();
-        for said in self.difference.iter().filter_map(|sentence| texts.first_of(sentence.all())) {
+        for said in self.difference.all().into_iter().filter_map(|of| texts.first_of(of)) {
             append(&mut difference, &said);
         }
         let notes = self.notes.iter().filter_map(|note| texts.filled(note, None));
@@ -163,6 +200,11 @@ impl Table {
             figure: None,
         };
         MeasuredTable { table, figure }
+    }
+
+    /// A setting; 0 if the table has none of that name.
+    pub(crate) fn setting(&self, name: &str) -> u64 {
+        self.settings.get(name).copied().unwrap_or(0)
     }
 
     /// The paper's number of a line, in that column.

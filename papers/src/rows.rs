@@ -1,6 +1,6 @@
 //! Rows as the papers' files make them.
 
-use hourglass_model::paper::{Figure, MeasurementKind, PaperFigure, PaperRow, PaperTable};
+use hourglass_model::paper::{MeasurementKind, PaperRow, PaperTable};
 
 use super::printed::{MeasuredTable, size};
 
@@ -74,9 +74,4 @@ pub(super) fn beside(paper: Option<f64>, row: PaperRow) -> PaperRow {
 /// A table that has nothing to draw.
 pub(super) fn without_figure(table: PaperTable) -> MeasuredTable {
     MeasuredTable { table, figure: None }
-}
-
-/// A table with its figure.
-pub(super) fn with_figure(table: PaperTable, figure: Figure) -> MeasuredTable {
-    MeasuredTable { table, figure: Some(PaperFigure::Measurements(figure)) }
 }

@@ -5,7 +5,6 @@
 //! The tables of section 8.1 have no numbers in the paper; here they are numbered in its order.
 
 mod accuracy;
-mod accuracy_tables;
 mod cascade;
 mod contender;
 mod granularity;
@@ -14,21 +13,13 @@ mod table_1;
 mod tests;
 
 use super::printed::Measure;
-use accuracy_tables::TABLES;
 
 /// What measures the table of that number.
 pub(super) fn measure(id: &str) -> Option<Measure> {
     Some(match id {
-        "1" => |_, bench| table_1::measure(bench),
-        "4.1" => |_, bench| cascade::measure(bench),
-        "4.3" => |_, bench| granularity::measure(bench),
-        _ => |table, bench| TABLES.iter().find(|of| of.id == table.id)?.measure(bench),
+        "1" => table_1::measure,
+        "4.1" => cascade::measure,
+        "4.3" => granularity::measure,
+        _ => accuracy::measure,
     })
 }
-
-/// The machine of section 8.1.
-const MACHINE: &str =
-    "Pentium III of 400 MHz; the test thread ran under SCHED_FIFO with priority 80";
-
-/// What section 4 was not measured on.
-const NO_MACHINE: &str = "none; the paper argues without measuring";
