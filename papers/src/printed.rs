@@ -30,7 +30,7 @@ pub struct Paper {
     pub title: String,
     /// Who wrote it, where and when.
     pub source: String,
-    /// The machine of tables that name none; method, difference and notes of those without a method.
+    /// Machine, method, difference and notes of tables that have none of their own.
     #[serde(default)]
     machine: String,
     #[serde(default)]
@@ -167,7 +167,11 @@ impl Paper {
             }
             if table.method.is_empty() {
                 table.method.clone_from(&paper.method);
+            }
+            if table.difference.all().is_empty() {
                 table.difference.clone_from(&paper.difference);
+            }
+            if table.notes.is_empty() {
                 table.notes.clone_from(&paper.notes);
             }
             table.words.clone_from(&paper.words);

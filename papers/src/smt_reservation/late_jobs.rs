@@ -3,8 +3,9 @@
 //! Owns: sorting them by their reason, their curves, the sentence that counts them. Must not: decide why a job was
 //! late ([`Outcome`] does).
 
-use hourglass_model::paper::{Curve, CurveOrigin, CurvePoint};
+use hourglass_model::paper::{Curve, CurveOrigin};
 
+use super::super::drawing::curve;
 use super::evaluation::SubjectRuns;
 use super::outcome::{FinishedJob, LateReason, ProcessOutcome};
 use super::smt_methods::SmtMethod;
@@ -27,8 +28,8 @@ const fn name(late: LateReason) -> &'static str {
 }
 
 /// Where a completion is drawn.
-pub(super) fn place(done: &FinishedJob) -> CurvePoint {
-    CurvePoint { across: (done.period + 1) as f64, up: done.response_ns as f64 }
+pub(super) fn place(done: &FinishedJob) -> (f64, f64) {
+    ((done.period + 1) as f64, done.response_ns as f64)
 }
 
 /// The outcomes of the ways that promise something.
@@ -42,55 +43,31 @@ fn promised<'a>(
 
 /// Marks for the late completions of those ways: a curve for each reason that there is.
 pub(super) fn curves(runs: &SubjectRuns, ways: &[SmtMethod]) -> Vec<Curve> {
-    let curve = |(late, colour): (LateReason, u32)| {
-        let points = |(_, outcome): (SmtMethod, &ProcessOutcome)| -> Vec<CurvePoint> {
-            outcome.late_so(late).map(place).collect()
-        };
-        let mut points: Vec<CurvePoint> = promised(runs, ways).flat_map(points).collect();
-        points.sort_by(|a, b| a.across.total_cmp(&b.across));
-        let name = name(late).to_owned();
-        (!points.is_empty()).then_some(Curve {
-            name,
-            origin: CurveOrigin::Here,
-            colour,
-            joined: false,
-            points,
-        })
+    let marks = |(late, colour): (LateReason, u32)| {
+        let done = promised(runs, ways).flat_map(|(_, outcome)| outcome.late_so(late));
+        let mut points: Vec<(f64, f64)> = done.map(place).collect();
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let marks = curve(name(late), CurveOrigin::Here, colour, points);
+        (!marks.points.is_empty()).then_some(Curve { joined: false, ..marks })
     };
-    COLOURS.into_iter().filter_map(curve).collect()
+    COLOURS.into_iter().filter_map(marks).collect()
 }
 
 /// The late completions that are not among the missed, counted; empty if no such completion exists.
 pub(super) fn excused_words(runs: &SubjectRuns, ways: &[SmtMethod]) -> String {
-    let of = |late: LateReason| -> Vec<(SmtMethod, usize)> {
-        let counts =
-            promised(runs, ways).map(|(way, outcome)| (way, outcome.late_so(late).count()));
-        counts.filter(|(_, count)| *count > 0).collect()
-    };
-    let sentence = |late: LateReason, why: &str| {
-        let counts = of(late);
+    let counted = |(late, why): (LateReason, &str)| {
+        let counts = promised(runs, ways).map(|(way, of)| (way, of.late_so(late).count()));
+        let counts: Vec<_> = counts.filter(|(_, count)| *count > 0).collect();
         let all: usize = counts.iter().map(|(_, count)| count).sum();
         let each: Vec<String> =
             counts.iter().map(|(way, count)| format!("{} {count}", way.name())).collect();
         (all > 0).then(|| format!("{all} {why} ({})", each.join("; ")))
     };
-    let parts: Vec<String> = [
-        sentence(
-            LateReason::Overran,
-            "of jobs that needed more than reserved, or than they reported",
-        ),
-        sentence(LateReason::Host, "late only by gaps below the kernel"),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    if parts.is_empty() {
-        return String::new();
-    }
-    format!(
-        " Other points above the deadline, which no policy promises to keep below it, are marked by their reason: {}.",
-        parts.join(", ")
-    )
+    let reasons = [
+        (LateReason::Overran, "of jobs that needed more than reserved, or than they reported"),
+        (LateReason::Host, "late only by gaps below the kernel"),
+    ];
+    reasons.into_iter().filter_map(counted).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -30,16 +30,8 @@ pub use headline::{Headline, PolicyFigures, headline};
 /// What measures the table of that number.
 pub(super) fn measure(id: &str) -> Option<Measure> {
     Some(match id {
-        "figure-4" => |_, bench| example::monitor(bench),
-        "figure-5" => |_, bench| example::disable(bench),
-        "figure-7a" => |_, bench| tables::figure_7a(bench),
-        "figure-7b" => |_, bench| tables::figure_7b(bench),
-        "figure-7c" => |_, bench| tables::figure_7c(bench),
-        "figure-8" => |_, bench| tables::figure_8(bench),
-        "figure-9" => |_, bench| tables::figure_9(bench),
-        "figure-10" => |_, bench| tables::figure_10(bench),
-        "figure-11" => |_, bench| tables::figure_11(bench),
-        "figure-12" => |_, bench| tables::figure_12(bench),
-        _ => return None,
+        "figure-4" | "figure-5" => example::measure,
+        "figure-9" | "figure-12" => tables::throughput,
+        _ => tables::by_period,
     })
 }
