@@ -20,14 +20,22 @@ use super::printed::Measure;
 /// What measures the table of that number.
 pub(super) fn measure(id: &str) -> Option<Measure> {
     Some(match id {
-        "figure-3" => |_, bench| figure_3::measure(bench),
-        "figure-4" => |_, bench| figure_4::measure(bench),
-        "figure-5" => |_, bench| figure_5::measure(bench),
-        "1" => |_, bench| table_1::measure(bench),
-        "2" => |_, bench| table_2::measure(bench),
-        "figure-6" => |_, bench| figure_6::measure(bench),
-        "5.5" => |_, bench| section_5_5::measure(bench),
-        "5.6" => |_, bench| section_5_6::measure(bench),
+        "figure-3" => figure_3::measure,
+        "figure-4" => figure_4::measure,
+        "figure-5" => figure_5::measure,
+        "figure-6" => figure_6::measure,
+        "1" => table_1::measure,
+        "2" => table_2::measure,
+        "5.5" => section_5_5::measure,
+        "5.6" => section_5_6::measure,
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    /// The paper's table of that number.
+    pub(super) fn table(id: &str) -> &'static crate::Table {
+        crate::Paper::named("hourglass-2002").unwrap().table(id).unwrap()
+    }
 }
