@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use super::rows::Found;
+use super::rows::NumberResult;
 use super::wakeups::quantile;
 
 /// What batches of one operation took.
@@ -39,7 +39,7 @@ impl Batches {
     }
 
     /// The same for a row.
-    pub(super) fn found(&self) -> Found {
+    pub(super) fn found(&self) -> NumberResult {
         let median = self.median_ns().map(|ns| (ns, self.operations()));
         median.ok_or_else(|| "there was no batch".into())
     }

@@ -148,7 +148,7 @@ pub(crate) struct MeasuredTable {
 
 /// What a measurement gives of a table.
 #[derive(Debug, Default)]
-pub(crate) struct Measured {
+pub(crate) struct TableContents {
     pub(crate) rows: Vec<PaperRow>,
     pub(crate) values: Values,
     pub(crate) decisions: Vec<Decision>,
@@ -183,8 +183,8 @@ impl Paper {
 
 impl Table {
     /// The document's table.
-    pub(crate) fn assembled(&self, measured: Measured) -> MeasuredTable {
-        let Measured { rows, mut values, decisions, notes: found, figure } = measured;
+    pub(crate) fn assembled(&self, measured: TableContents) -> MeasuredTable {
+        let TableContents { rows, mut values, decisions, notes: found, figure } = measured;
         values.add_rows(&rows);
         let texts = Texts { values: &values, words: &self.words };
         let mut difference = String::new();
@@ -389,7 +389,7 @@ mod tests {
              notes = ['{{?a}}with a', '{{!a}}without a']"
         );
         let paper = Paper::read(&text, |_| None).unwrap();
-        paper.tables[0].assembled(Measured { rows, values, ..Measured::default() }).table
+        paper.tables[0].assembled(TableContents { rows, values, ..TableContents::default() }).table
     }
 
     fn rows() -> Vec<PaperRow> {

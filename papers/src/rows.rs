@@ -5,7 +5,7 @@ use hourglass_model::paper::{MeasurementKind, PaperRow};
 use super::printed::size;
 
 /// What was found: a number, of times in ns, and the single measurements behind it; or why there is none.
-pub(super) type Found = Result<(f64, u64), String>;
+pub(super) type NumberResult = Result<(f64, u64), String>;
 
 /// A row, with its number in `unit`.
 pub(super) fn row(
@@ -13,7 +13,7 @@ pub(super) fn row(
     unit: &str,
     paper: Option<f64>,
     how: MeasurementKind,
-    found: Found,
+    found: NumberResult,
 ) -> PaperRow {
     let (number, missing) = match found {
         Ok(number) => (Some(number), None),
@@ -36,7 +36,7 @@ pub(super) fn measured(
     name: impl Into<String>,
     unit: &str,
     paper: Option<f64>,
-    found: Found,
+    found: NumberResult,
 ) -> PaperRow {
     row(name, unit, paper, MeasurementKind::Measured, found)
 }

@@ -11,7 +11,7 @@ use hourglass_sys::clock::ClockId;
 
 use super::super::bench::{MeasurementHost, MeasurementSize};
 use super::super::costs::{Limits, MeasuredSource, ReadCosts, TURN, compare, measuring_cpu};
-use super::super::printed::{Line, Measured, MeasuredTable, Table, Value, Values, size};
+use super::super::printed::{Line, MeasuredTable, Table, TableContents, Value, Values, size};
 use super::super::rows::row;
 use super::selection_rule;
 
@@ -134,7 +134,7 @@ impl LocalReads<'_> {
         let values = self.deviations(self.kernel_clock(self.method(cpu)));
         let figure = Some(PaperFigure::Measurements(self.figure()));
         let decisions = selection_rule::decisions(self);
-        self.table.assembled(Measured { rows, values, decisions, figure, notes: Vec::new() })
+        self.table.assembled(TableContents { rows, values, decisions, figure, notes: Vec::new() })
     }
 
     fn difference_row(&self, how: MeasurementKind) -> Option<PaperRow> {

@@ -5,7 +5,7 @@ use hourglass_timer::sleep::HzProbe;
 
 use super::super::bench::{MeasurementHost, MeasurementSize};
 use super::super::costs::PinnedThread;
-use super::super::printed::{Line, Measured, MeasuredTable, Table, Value, Values};
+use super::super::printed::{Line, MeasuredTable, Table, TableContents, Value, Values};
 use super::super::rows::row;
 use super::sleep_figures::{counted_time, miss_by_length, miss_over_cpu, one_after_the_other};
 use super::sleeps::SleepMethod;
@@ -65,7 +65,7 @@ impl SweepTable<'_> {
             _ => self.grid(table),
         };
         let values = self.values();
-        table.assembled(Measured { rows, values, figure, ..Measured::default() })
+        table.assembled(TableContents { rows, values, figure, ..TableContents::default() })
     }
 
     /// The figure that is made of the sweep, if the table has one.

@@ -8,8 +8,8 @@ use hourglass_timer::sleep::HzProbe;
 use super::super::bench::{MeasurementHost, MeasurementSize};
 use super::super::costs::PinnedThread;
 use super::super::drawing::{curve, curves, edge};
-use super::super::printed::{Measured, MeasuredTable, Table, Values};
-use super::super::rows::{Found, row};
+use super::super::printed::{MeasuredTable, Table, TableContents, Values};
+use super::super::rows::{NumberResult, row};
 use super::sleeps::hz::{BUSY_NS, RATES, TickKernel, counted_here, most_frequent};
 use super::sleeps::{local_sleeper, probe};
 
@@ -47,7 +47,7 @@ pub(super) struct Table53Data {
 impl Table53Data {
     /// The table and its figure.
     pub(super) fn assembled(&self, table: &Table, how: MeasurementKind) -> MeasuredTable {
-        let found = |ns: Option<u64>, tries: usize| -> Found {
+        let found = |ns: Option<u64>, tries: usize| -> NumberResult {
             ns.map(|ns| (ns as f64, tries as u64)).ok_or_else(|| "there was no try".into())
         };
         let mut rows = Vec::new();
@@ -64,7 +64,7 @@ impl Table53Data {
             let found = found(ns, self.counted.len());
             rows.push(row(format!("this kernel, {what}"), "ms", None, how, found));
         }
-        table.assembled(Measured {
+        table.assembled(TableContents {
             rows,
             values: self.values(usual.map_or(0.0, |ns| ns as f64 / 1e6)),
             decisions: self.decisions(),

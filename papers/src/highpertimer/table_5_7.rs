@@ -4,7 +4,7 @@ use hourglass_model::paper::MeasurementKind;
 use hourglass_timer::sleep::HzProbe;
 
 use super::super::bench::{MeasurementHost, MeasurementSize};
-use super::super::printed::{Measured, MeasuredTable, Table};
+use super::super::printed::{MeasuredTable, Table, TableContents};
 use super::super::rows::row;
 use super::sleep_tables::tick_values;
 use super::sleeps::block::BlockSleeper;
@@ -94,6 +94,6 @@ impl Table57Data {
             .with("long", format!("{:.0} ms", 2.0 * self.tick_ns as f64 / 1e6))
             .with("rounds", self.rounds)
             .with("conditions", conditions);
-        table.assembled(Measured { rows, values, ..Measured::default() })
+        table.assembled(TableContents { rows, values, ..TableContents::default() })
     }
 }

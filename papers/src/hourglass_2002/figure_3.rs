@@ -6,7 +6,7 @@ use hourglass_model::paper::{PaperFigure, PaperRow};
 use hourglass_time::Span;
 
 use super::super::bench::MeasurementHost;
-use super::super::printed::{Measured, MeasuredTable, Table, Values};
+use super::super::printed::{MeasuredTable, Table, TableContents, Values};
 use super::super::rows::measured;
 use super::runs::{self, inferred, inferred_row};
 
@@ -30,7 +30,11 @@ pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<Measured
         Err(why) => {
             let row = |name| measured(share_of(name), "%", None, Err(why.clone()));
             let rows = PRIORITIES.map(row).into();
-            return Some(table.assembled(Measured { rows, values, ..Measured::default() }));
+            return Some(table.assembled(TableContents {
+                rows,
+                values,
+                ..TableContents::default()
+            }));
         }
     };
     let found = switches(finished.intervals());
@@ -54,12 +58,12 @@ pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<Measured
     let range = (middle, middle + SEGMENT_NS.min(middle));
     let title = "three priorities on one CPU";
     let figure = runs::segment("3", title, range, labels, finished.intervals());
-    Some(table.assembled(Measured {
+    Some(table.assembled(TableContents {
         rows,
         values: ratios(&found, values),
         notes: runs::others(&finished).into_iter().collect(),
         figure: Some(PaperFigure::Trace(figure)),
-        ..Measured::default()
+        ..TableContents::default()
     }))
 }
 
@@ -125,7 +129,10 @@ mod tests {
         let found = round.repeat(9);
         let difference = |found: &[Switch]| {
             let values = ratios(found, Values::default());
-            table("figure-3").assembled(Measured { values, ..Measured::default() }).table.difference
+            table("figure-3")
+                .assembled(TableContents { values, ..TableContents::default() })
+                .table
+                .difference
         };
         let text = difference(&found);
         assert!(text.contains("6.0 times as long") && text.contains("1.0 times as many"), "{text}");

@@ -8,7 +8,7 @@ use hourglass_time::Span;
 
 use super::super::bench::MeasurementHost;
 use super::super::drawing::{curve, curves, edge};
-use super::super::printed::{Measured, MeasuredTable, Table};
+use super::super::printed::{MeasuredTable, Table, TableContents};
 use super::runs::{self, cost_rows, inferred, inferred_row};
 
 const FULL: Span = Span::from_secs(60);
@@ -64,12 +64,12 @@ pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<Measured
     let note =
         "Each point counts the gaps of a twentieth of a decade; those set aside are among them.";
     let figure = curves(("4", "Lengths of context switches"), edges, drawn, note);
-    Some(table.assembled(Measured {
+    Some(table.assembled(TableContents {
         rows,
         values: runs::values(cpu, duration),
         notes,
         figure: Some(PaperFigure::Curves(figure)),
-        ..Measured::default()
+        ..TableContents::default()
     }))
 }
 

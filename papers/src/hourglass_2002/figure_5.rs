@@ -6,8 +6,8 @@ use hourglass_model::paper::{PaperFigure, PaperRow};
 use hourglass_time::Span;
 
 use super::super::bench::{MeasurementHost, MeasurementSize};
-use super::super::printed::{Measured, MeasuredTable, Table, Values};
-use super::super::rows::{Found, measured};
+use super::super::printed::{MeasuredTable, Table, TableContents, Values};
+use super::super::rows::{NumberResult, measured};
 use super::runs::US;
 
 const THREADS: u32 = 10;
@@ -38,19 +38,23 @@ pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<Measured
             let rows =
                 wanted.sizes.iter().map(|bytes| row(table, *bytes, "penalty", Err(why.clone())));
             let rows = rows.collect();
-            return Some(table.assembled(Measured { rows, values, ..Measured::default() }));
+            return Some(table.assembled(TableContents {
+                rows,
+                values,
+                ..TableContents::default()
+            }));
         }
     };
-    Some(table.assembled(Measured {
+    Some(table.assembled(TableContents {
         rows: rows(table, &document),
         values: texts(&document, values),
         notes: document.warnings.iter().map(|warning| format!("{}.", warning.text)).collect(),
         figure: Some(PaperFigure::Curves(cache_cost::curves(&document))),
-        ..Measured::default()
+        ..TableContents::default()
     }))
 }
 
-fn row(table: &Table, bytes: u64, what: &str, found: Found) -> PaperRow {
+fn row(table: &Table, bytes: u64, what: &str, found: NumberResult) -> PaperRow {
     let name = format!("{} KiB: {what}", bytes >> 10);
     let paper = table.printed(&name, 0);
     measured(name, "us", paper, found)
@@ -134,7 +138,8 @@ mod tests {
             (rows(table("figure-5"), &document), texts(&document, Values::default()));
         assert_eq!((rows[1].paper, rows[1].measured), (Some(333.0), Some(350.0)));
         assert_eq!((rows[3].paper, rows[3].measured), (None, Some(3.0)));
-        let text = table("figure-5").assembled(Measured { values, ..Measured::default() }).table;
+        let text =
+            table("figure-5").assembled(TableContents { values, ..TableContents::default() }).table;
         assert!(text.difference.contains("4096 KiB cost more than 4 KiB: 900 us against 3"));
         assert!(text.notes[2].contains("100 KiB 10.0 and 5.0"));
     }

@@ -5,7 +5,7 @@ use hourglass_model::paper::{PaperFigure, PaperRow};
 use hourglass_time::Span;
 
 use super::super::bench::MeasurementHost;
-use super::super::printed::{Measured, MeasuredTable, Table};
+use super::super::printed::{MeasuredTable, Table, TableContents};
 use super::super::rows::measured;
 use super::runs::{self, inferred, inferred_row};
 use super::table_1::no_namespace;
@@ -31,7 +31,11 @@ pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<Measured
         Ok(ran) => ran?,
         Err(why) => {
             let rows = vec![measured("interruptions in a segment", "gaps", None, Err(why))];
-            return Some(table.assembled(Measured { rows, values, ..Measured::default() }));
+            return Some(table.assembled(TableContents {
+                rows,
+                values,
+                ..TableContents::default()
+            }));
         }
     };
     let from = duration.nanos() / 2;
@@ -48,11 +52,11 @@ pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<Measured
     let title = "a periodic real-time thread during receive processing";
     let labels = vec![(0, TASK.to_owned())];
     let figure = runs::segment("6", title, range, labels, finished.intervals());
-    Some(table.assembled(Measured {
+    Some(table.assembled(TableContents {
         rows,
         values: values.with_if("ran", true),
         figure: Some(PaperFigure::Trace(figure)),
-        ..Measured::default()
+        ..TableContents::default()
     }))
 }
 

@@ -16,7 +16,7 @@ use hourglass_workload::{RunSpec, ThreadSpec, models, wake};
 
 use super::super::costs::measuring_cpu;
 use super::super::printed::{Line, Values};
-use super::super::rows::{Found, measured};
+use super::super::rows::{NumberResult, measured};
 
 /// Records of a run, and of each second of it: enough for something that interrupts every 30 µs.
 const RECORDS: u64 = 100_000;
@@ -184,9 +184,10 @@ pub(super) fn cost_rows(line: &Line, cost: Option<&CostEstimate>) -> Vec<PaperRo
         "too few gaps are near the shortest: most held the turn of another program; end others";
     let typical = cost.filter(|cost| cost.representative);
     let why = if cost.is_some() { atypical } else { none };
-    let number = |of: Option<&CostEstimate>, value: fn(&CostEstimate) -> f64, why: &str| -> Found {
-        of.map(|cost| (value(cost), cost.count)).ok_or_else(|| why.to_owned())
-    };
+    let number =
+        |of: Option<&CostEstimate>, value: fn(&CostEstimate) -> f64, why: &str| -> NumberResult {
+            of.map(|cost| (value(cost), cost.count)).ok_or_else(|| why.to_owned())
+        };
     let aside = cost.map(|cost| {
         let all = cost.count + cost.set_aside;
         (cost.set_aside as f64 * 100.0 / all as f64, all)

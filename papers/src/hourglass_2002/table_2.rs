@@ -8,8 +8,8 @@ use hourglass_model::paper::{MeasurementKind, PaperRow};
 use hourglass_time::Span;
 
 use super::super::bench::MeasurementHost;
-use super::super::printed::{Measured, MeasuredTable, Table, Values};
-use super::super::rows::{Found, row};
+use super::super::printed::{MeasuredTable, Table, TableContents, Values};
+use super::super::rows::{NumberResult, row};
 use super::runs::{self, SideCounts};
 use super::table_1::no_namespace;
 use crate::load::{NetworkLoad, Path};
@@ -54,11 +54,11 @@ pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<Measured
     for control in &CONTROLS {
         found.push(measure_line(control, cpu, duration, bench.stopped)?);
     }
-    Some(table.assembled(Measured {
+    Some(table.assembled(TableContents {
         rows: CONTROLS.iter().zip(&found).flat_map(|(of, one)| line_rows(table, of, one)).collect(),
         values: texts(&found, runs::values(cpu, duration)),
         notes: CONTROLS.iter().zip(&found).filter_map(|(of, one)| interval(of, one)).collect(),
-        ..Measured::default()
+        ..TableContents::default()
     }))
 }
 
@@ -131,7 +131,7 @@ fn line_rows(table: &Table, line: &Control, found: &LineResult) -> Vec<PaperRow>
         (line.loaded, "throughput", "Mbps", stream, megabits),
     ] {
         let name = format!("{}: {what}", line.name);
-        let (paper, found): (_, Found) =
+        let (paper, found): (_, NumberResult) =
             (table.printed(&name, 0), number.ok_or_else(|| why.to_owned()));
         rows.extend(shown.then(|| row(name, unit, paper, how, found)));
     }
@@ -173,7 +173,7 @@ mod tests {
 
     fn difference(found: &[LineResult]) -> String {
         let values = texts(found, Values::default());
-        table("2").assembled(Measured { values, ..Measured::default() }).table.difference
+        table("2").assembled(TableContents { values, ..TableContents::default() }).table.difference
     }
 
     fn found(hit: u64, missed_ones: u64, megabits: f64) -> LineResult {

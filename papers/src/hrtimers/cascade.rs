@@ -10,7 +10,7 @@ use hourglass_time::{Instant, Span};
 
 use super::super::bench::MeasurementHost;
 use super::super::downsample::Downsampler;
-use super::super::printed::{Measured, MeasuredTable, Table, Value, Values};
+use super::super::printed::{MeasuredTable, Table, TableContents, Value, Values};
 use super::super::rows::row;
 use super::contender::{BUDGET, Kind, Numbers};
 
@@ -151,7 +151,7 @@ pub(super) fn measure_sizes(
     rounds: usize,
     stopped: fn() -> bool,
 ) -> Option<MeasuredTable> {
-    let mut measured = Measured::default();
+    let mut measured = TableContents::default();
     for &timers in sizes {
         let all = turns(timers, 0, rounds, stopped)?;
         for (kind, run) in &all {

@@ -16,7 +16,7 @@ use super::super::batches::Batches;
 use super::super::bench::MeasurementHost;
 use super::super::costs::PinnedThread;
 use super::super::drawing::{curve, curves, edge};
-use super::super::printed::{Measured, MeasuredTable, Table, Value, Values};
+use super::super::printed::{MeasuredTable, Table, TableContents, Value, Values};
 use super::super::rows::measured;
 
 /// Timers of one batch, all armed behind those pending.
@@ -221,7 +221,7 @@ pub(super) fn measure_rounds(
     let figure =
         Some(PaperFigure::Curves(figure(table, &all, arm_ns, each_ns.unwrap_or_default())));
     let rows = rows.collect();
-    Some(table.assembled(Measured { rows, values, figure, ..Measured::default() }))
+    Some(table.assembled(TableContents { rows, values, figure, ..TableContents::default() }))
 }
 
 /// ns of one arming, where it was measured.

@@ -5,7 +5,7 @@ use hourglass_timer::event::Resolution;
 
 use super::super::bench::MeasurementHost;
 use super::super::costs::measured_on;
-use super::super::printed::{Measured, MeasuredTable, Table, Values};
+use super::super::printed::{MeasuredTable, Table, TableContents, Values};
 use super::super::rows::measured;
 use super::super::wakeups::{
     Device, EngineWaker, FileTimer, LatencySamples, PosixSignal, Sleep, WakeUpPlan, WakerFactory,
@@ -82,5 +82,5 @@ pub(super) fn measure_loops(
         .map(|(line, late)| (short(&line.name), line.printed(0), late))
         .collect();
     let figure = Some(figure(table, loops, &series));
-    Some(table.assembled(Measured { rows, values, figure, ..Measured::default() }))
+    Some(table.assembled(TableContents { rows, values, figure, ..TableContents::default() }))
 }

@@ -12,7 +12,7 @@ use hourglass_sched::slack::{Decision, ProgressRate, SlackReservation};
 use hourglass_tasks::Fraction;
 
 use super::super::bench::MeasurementHost;
-use super::super::printed::{Measured, MeasuredTable, Table, Values};
+use super::super::printed::{MeasuredTable, Table, TableContents, Values};
 use super::super::rows::row;
 
 const MS: u64 = 1_000_000;
@@ -169,13 +169,13 @@ pub(super) fn measure(table: &Table, _: &MeasurementHost) -> Option<MeasuredTabl
     });
     let outcome = simulated.as_ref().ok().map(|(outcome, _)| outcome);
     Some(
-        table.assembled(Measured {
+        table.assembled(TableContents {
             rows: rows.collect(),
             values: Values::default()
                 .with_some("looks", outcome.map(|outcome| outcome.watched.wakeups))
                 .with_some("why", simulated.as_ref().err().map(String::as_str)),
             figure: log.map(|log| PaperFigure::Trace(log.figure(number, title))),
-            ..Measured::default()
+            ..TableContents::default()
         }),
     )
 }

@@ -10,10 +10,6 @@ use super::evaluation::SubjectRuns;
 use super::outcome::{FinishedJob, LateReason, ProcessOutcome};
 use super::smt_methods::SmtMethod;
 
-/// What promises nothing has none, since all of its points may be late.
-const PROMISING: [SmtMethod; 4] =
-    [SmtMethod::Disable, SmtMethod::Word, SmtMethod::Instructions, SmtMethod::CpuTime];
-
 /// Colours that no way has.
 const COLOURS: [(LateReason, u32); 3] =
     [(LateReason::Missed, 5), (LateReason::Overran, 6), (LateReason::Host, 7)];
@@ -32,12 +28,13 @@ pub(super) fn place(done: &FinishedJob) -> (f64, f64) {
     ((done.period + 1) as f64, done.response_ns as f64)
 }
 
-/// The outcomes of the ways that promise something.
+/// The outcomes of the ways that promise something: what promises nothing has no points to explain, since all of
+/// them may be late.
 fn promised<'a>(
     runs: &'a SubjectRuns,
     ways: &'a [SmtMethod],
 ) -> impl Iterator<Item = (SmtMethod, &'a ProcessOutcome)> {
-    let some = ways.iter().filter(|way| PROMISING.contains(way));
+    let some = ways.iter().filter(|way| **way != SmtMethod::Ignore);
     some.filter_map(|way| Some((*way, runs.here(*way)?.as_ref().ok()?)))
 }
 

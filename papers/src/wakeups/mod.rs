@@ -21,7 +21,7 @@ use std::thread;
 use hourglass_sys::clock::{ClockId, now_ns};
 
 use super::costs::PinnedThread;
-pub(super) use class::ThreadClass;
+pub(super) use class::{ThreadClass, why_not_real_time};
 pub(super) use lateness::{LatencySamples, Summary, figure, quantile};
 pub(super) use load::CpuHogs;
 pub(super) use waker::{Device, EngineWaker, FileTimer, PosixSignal, Sleep, WaitEnd, Waker};
