@@ -1,6 +1,8 @@
 //! Curves and edges of figures.
 
-use hourglass_model::paper::{AxisScale, Curve, CurveOrigin, CurvePoint, Curves, Edge, EdgeUnit};
+use hourglass_model::paper::{
+    AxisScale, Curve, CurveOrigin, CurvePoint, Curves, Edge, EdgeUnit, Figure, PaperFigure, Series,
+};
 
 pub(super) fn edge(text: &str, unit: EdgeUnit, scale: AxisScale) -> Edge {
     Edge { text: text.into(), unit, scale }
@@ -25,4 +27,23 @@ pub(super) fn curves(
     note: &str,
 ) -> Curves {
     Curves { id: id.into(), title: title.into(), across, up, curves, note: note.into() }
+}
+
+/// A figure of single measurements: what is measured of what, and how many there were of each series, of which one of
+/// `thinning` is drawn.
+pub(super) fn measurements(
+    (id, title): (&str, &str),
+    (quantity, counted, count): (&str, &str, u64),
+    thinning: u64,
+    series: Vec<Series>,
+) -> PaperFigure {
+    PaperFigure::Measurements(Figure {
+        id: id.into(),
+        title: title.into(),
+        quantity: quantity.into(),
+        counted: counted.into(),
+        count,
+        thinning,
+        series,
+    })
 }

@@ -182,6 +182,11 @@ impl Paper {
 }
 
 impl Table {
+    /// The document's table of rows and values alone.
+    pub(crate) fn with_rows(&self, rows: Vec<PaperRow>, values: Values) -> MeasuredTable {
+        self.assembled(TableContents { rows, values, ..TableContents::default() })
+    }
+
     /// The document's table.
     pub(crate) fn assembled(&self, measured: TableContents) -> MeasuredTable {
         let TableContents { rows, mut values, decisions, notes: found, figure } = measured;

@@ -4,13 +4,12 @@ use std::time::Duration;
 
 use hourglass_clock::choice::machine::Cpuid;
 use hourglass_clock::source::{Probe, ReadOrder, SourceName, Unavailable, probe};
-use hourglass_model::paper::{
-    Figure, MachineFacts, MeasurementKind, PaperFigure, PaperRow, Series,
-};
+use hourglass_model::paper::{MachineFacts, MeasurementKind, PaperFigure, PaperRow, Series};
 use hourglass_sys::clock::ClockId;
 
 use super::super::bench::{MeasurementHost, MeasurementSize};
 use super::super::costs::{Limits, MeasuredSource, ReadCosts, TURN, compare, measuring_cpu};
+use super::super::drawing::measurements;
 use super::super::printed::{Line, MeasuredTable, Table, TableContents, Value, Values, size};
 use super::super::rows::row;
 use super::selection_rule;
@@ -132,7 +131,7 @@ impl LocalReads<'_> {
         let rows = self.lines().flat_map(|(line, found)| source_rows(line, found, how));
         let rows = rows.chain(self.difference_row(how)).collect();
         let values = self.deviations(self.kernel_clock(self.method(cpu)));
-        let figure = Some(PaperFigure::Measurements(self.figure()));
+        let figure = Some(self.figure());
         let decisions = selection_rule::decisions(self);
         self.table.assembled(TableContents { rows, values, decisions, figure, notes: Vec::new() })
     }
@@ -188,7 +187,7 @@ impl LocalReads<'_> {
             .with("dearest", Value::Time(costs.greatest_ns))
     }
 
-    fn figure(&self) -> Figure {
+    fn figure(&self) -> PaperFigure {
         let series = self.lines().map(|(line, found)| {
             let costs = found.as_ref().ok().map(|(costs, _)| costs);
             Series {
@@ -198,15 +197,10 @@ impl LocalReads<'_> {
                 points: costs.map_or(Vec::new(), |costs| costs.points.clone()),
             }
         });
-        Figure {
-            id: self.table.id.clone(),
-            title: self.table.title.clone(),
-            quantity: "cost".into(),
-            counted: "read".into(),
-            count: self.costs().map(|(_, costs)| costs.reads).max().unwrap_or(0),
-            thinning: self.costs().map(|(_, costs)| costs.thinning).max().unwrap_or(1),
-            series: series.collect(),
-        }
+        let count = self.costs().map(|(_, costs)| costs.reads).max().unwrap_or(0);
+        let thinning = self.costs().map(|(_, costs)| costs.thinning).max().unwrap_or(1);
+        let names = (self.table.id.as_str(), self.table.title.as_str());
+        measurements(names, ("cost", "read", count), thinning, series.collect())
     }
 }
 

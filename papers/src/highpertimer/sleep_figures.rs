@@ -1,8 +1,10 @@
 //! Figures 5.3, 5.5 and 5.6, and misses over CPU time.
 
-use hourglass_model::paper::{AxisScale, CurveOrigin, Curves, EdgeUnit, Figure, Point, Series};
+use hourglass_model::paper::{
+    AxisScale, CurveOrigin, Curves, EdgeUnit, PaperFigure, Point, Series,
+};
 
-use super::super::drawing::{curve, curves, edge};
+use super::super::drawing::{curve, curves, edge, measurements};
 use super::super::printed::Table;
 use super::sleeps::SleepMethod;
 use super::sleeps::block::BlockSleeper;
@@ -91,7 +93,7 @@ pub(super) fn one_after_the_other(
     machine: &mut impl BlockSleeper,
     count: usize,
     stopped: impl Fn() -> bool,
-) -> Option<Figure> {
+) -> Option<PaperFigure> {
     const LENGTH_NS: u64 = 122_000;
     const TURN: usize = 50;
     let mut misses: [Vec<i64>; 3] = Default::default();
@@ -111,13 +113,6 @@ pub(super) fn one_after_the_other(
         mean_ns: Values::of(misses.iter().copied()).mean(),
         points: (0..).zip(&misses).map(|(number, ns)| Point { number, ns: *ns as f64 }).collect(),
     });
-    Some(Figure {
-        id: "5.6".into(),
-        title: "Miss of sleeps of 122 us, one after the other".into(),
-        quantity: "miss".into(),
-        counted: "sleep".into(),
-        count: count as u64,
-        thinning: 1,
-        series: series.collect(),
-    })
+    let names = ("5.6", "Miss of sleeps of 122 us, one after the other");
+    Some(measurements(names, ("miss", "sleep", count as u64), 1, series.collect()))
 }

@@ -1,9 +1,9 @@
 //! The tables of chapter 5 that are made of one sweep over all lengths and ways.
 
-use hourglass_model::paper::{Cell, Figure, MeasurementKind, PaperFigure, PaperRow};
+use hourglass_model::paper::{Cell, MeasurementKind, PaperFigure, PaperRow};
 use hourglass_timer::sleep::HzProbe;
 
-use super::super::bench::{MeasurementHost, MeasurementSize};
+use super::super::bench::MeasurementHost;
 use super::super::costs::PinnedThread;
 use super::super::printed::{Line, MeasuredTable, Table, TableContents, Value, Values};
 use super::super::rows::row;
@@ -33,17 +33,14 @@ pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<Measured
             let _pinned = PinnedThread::to_last_cpu();
             Some(PaperFigure::Curves(counted_time(counted_here)))
         }
-        "5.5" => Some(PaperFigure::Measurements(figure_5_6(table, bench)?)),
+        "5.5" => Some(figure_5_6(table, bench)?),
         _ => slept.figure(table),
     };
     Some(slept.assembled(table, figure))
 }
 
-fn figure_5_6(table: &Table, bench: &MeasurementHost) -> Option<Figure> {
-    let count = match bench.effort {
-        MeasurementSize::Quick => 1_000,
-        MeasurementSize::Full => 2_000,
-    };
+fn figure_5_6(table: &Table, bench: &MeasurementHost) -> Option<PaperFigure> {
+    let count = bench.at_most(2_000, 1_000);
     let thesis = super::sleeps::probe(bench).policy();
     let mut here = LocalSleeper::new(&super::sleep_figures::SHOWN, thesis);
     one_after_the_other(table, &mut here, count, bench.stopped)

@@ -34,7 +34,7 @@ fn all() -> Vec<MeasuredTable> {
         }
         "5.5" => {
             let figure = one_after_the_other(table, &mut machine, 120, || false).unwrap();
-            slept.assembled(table, Some(PaperFigure::Measurements(figure)))
+            slept.assembled(table, Some(figure))
         }
         "5.7" => {
             let found = Table57Data::measured(&mut machine, probe, 3, || false).unwrap();

@@ -5,7 +5,7 @@ use hourglass_model::paper::{
 };
 use hourglass_timer::sleep::HzProbe;
 
-use super::super::bench::{MeasurementHost, MeasurementSize};
+use super::super::bench::MeasurementHost;
 use super::super::costs::PinnedThread;
 use super::super::drawing::{curve, curves, edge};
 use super::super::printed::{MeasuredTable, Table, TableContents, Values};
@@ -17,10 +17,7 @@ use super::sleeps::{local_sleeper, probe};
 const SIMULATED_TRIES: usize = 400;
 
 pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<MeasuredTable> {
-    let tries = match bench.effort {
-        MeasurementSize::Quick => 25,
-        MeasurementSize::Full => 400,
-    };
+    let tries = bench.at_most(400, 25);
     let _pinned = PinnedThread::to_last_cpu();
     let mut counted = Vec::with_capacity(tries);
     for _ in 0..tries {

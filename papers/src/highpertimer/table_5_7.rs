@@ -3,8 +3,8 @@
 use hourglass_model::paper::MeasurementKind;
 use hourglass_timer::sleep::HzProbe;
 
-use super::super::bench::{MeasurementHost, MeasurementSize};
-use super::super::printed::{MeasuredTable, Table, TableContents};
+use super::super::bench::MeasurementHost;
+use super::super::printed::{MeasuredTable, Table};
 use super::super::rows::row;
 use super::sleep_tables::tick_values;
 use super::sleeps::block::BlockSleeper;
@@ -21,10 +21,7 @@ const LONG_TIMES: usize = 3;
 
 pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<MeasuredTable> {
     let probe = probe(bench);
-    let rounds = match bench.effort {
-        MeasurementSize::Quick => 10,
-        MeasurementSize::Full => 100,
-    };
+    let rounds = bench.at_most(100, 10);
     let mut here = LocalSleeper::new(&WAYS, probe.policy());
     let found = Table57Data::measured(&mut here, probe, rounds, bench.stopped)?;
     Some(found.assembled(table, MeasurementKind::Measured, &conditions(bench)))
@@ -94,6 +91,6 @@ impl Table57Data {
             .with("long", format!("{:.0} ms", 2.0 * self.tick_ns as f64 / 1e6))
             .with("rounds", self.rounds)
             .with("conditions", conditions);
-        table.assembled(TableContents { rows, values, ..TableContents::default() })
+        table.with_rows(rows, values)
     }
 }

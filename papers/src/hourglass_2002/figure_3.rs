@@ -30,11 +30,7 @@ pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<Measured
         Err(why) => {
             let row = |name| measured(share_of(name), "%", None, Err(why.clone()));
             let rows = PRIORITIES.map(row).into();
-            return Some(table.assembled(TableContents {
-                rows,
-                values,
-                ..TableContents::default()
-            }));
+            return Some(table.with_rows(rows, values));
         }
     };
     let found = switches(finished.intervals());
@@ -129,10 +125,7 @@ mod tests {
         let found = round.repeat(9);
         let difference = |found: &[Switch]| {
             let values = ratios(found, Values::default());
-            table("figure-3")
-                .assembled(TableContents { values, ..TableContents::default() })
-                .table
-                .difference
+            table("figure-3").with_rows(Vec::new(), values).table.difference
         };
         let text = difference(&found);
         assert!(text.contains("6.0 times as long") && text.contains("1.0 times as many"), "{text}");

@@ -38,11 +38,7 @@ pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<Measured
             let rows =
                 wanted.sizes.iter().map(|bytes| row(table, *bytes, "penalty", Err(why.clone())));
             let rows = rows.collect();
-            return Some(table.assembled(TableContents {
-                rows,
-                values,
-                ..TableContents::default()
-            }));
+            return Some(table.with_rows(rows, values));
         }
     };
     Some(table.assembled(TableContents {
@@ -138,8 +134,7 @@ mod tests {
             (rows(table("figure-5"), &document), texts(&document, Values::default()));
         assert_eq!((rows[1].paper, rows[1].measured), (Some(333.0), Some(350.0)));
         assert_eq!((rows[3].paper, rows[3].measured), (None, Some(3.0)));
-        let text =
-            table("figure-5").assembled(TableContents { values, ..TableContents::default() }).table;
+        let text = table("figure-5").with_rows(Vec::new(), values).table;
         assert!(text.difference.contains("4096 KiB cost more than 4 KiB: 900 us against 3"));
         assert!(text.notes[2].contains("100 KiB 10.0 and 5.0"));
     }

@@ -31,11 +31,7 @@ pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<Measured
         Ok(ran) => ran?,
         Err(why) => {
             let rows = vec![measured("interruptions in a segment", "gaps", None, Err(why))];
-            return Some(table.assembled(TableContents {
-                rows,
-                values,
-                ..TableContents::default()
-            }));
+            return Some(table.with_rows(rows, values));
         }
     };
     let from = duration.nanos() / 2;

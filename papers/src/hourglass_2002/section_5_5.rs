@@ -8,7 +8,7 @@ use hourglass_theory::predict::{self, PredictError, PredictRequest, RunRequest};
 use hourglass_time::Span;
 
 use super::super::bench::MeasurementHost;
-use super::super::printed::{Line, MeasuredTable, Table, TableContents};
+use super::super::printed::{Line, MeasuredTable, Table};
 use super::super::rows::row;
 use super::runs::{self, Rounds, paper_meets_all, paper_share, share};
 
@@ -79,7 +79,7 @@ pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<Measured
             Err(error) => rows.extend(measured_rows(line, timer, &Err(why(&error)))),
         }
     }
-    Some(table.assembled(TableContents { rows, values, ..TableContents::default() }))
+    Some(table.with_rows(rows, values))
 }
 
 /// Periods of all tasks that were missed or lost.

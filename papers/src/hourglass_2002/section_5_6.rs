@@ -8,7 +8,7 @@ use hourglass_time::Span;
 use hourglass_workload::{ThreadSpec, models, wake};
 
 use super::super::bench::MeasurementHost;
-use super::super::printed::{Line, MeasuredTable, Table, TableContents, Values};
+use super::super::printed::{Line, MeasuredTable, Table, Values};
 use super::super::rows::measured;
 use super::runs::{self, Rounds, paper_meets_all, paper_share, share};
 
@@ -77,7 +77,7 @@ pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<Measured
         }
     }
     let values = texts(&best, values);
-    Some(table.assembled(TableContents { rows, values, ..TableContents::default() }))
+    Some(table.with_rows(rows, values))
 }
 
 /// Periods of both tasks as they were counted.
@@ -168,10 +168,7 @@ mod tests {
                 .map(|(line, missed)| (line, ReservationKind::Hard, counts(*missed)))
                 .collect();
             let values = texts(&best, Values::default());
-            table("5.6")
-                .assembled(TableContents { values, ..TableContents::default() })
-                .table
-                .difference
+            table("5.6").with_rows(Vec::new(), values).table.difference
         };
         let same = difference(&[99, 0, 0]);
         assert!(same.starts_with("The paper's result repeats"), "{same}");

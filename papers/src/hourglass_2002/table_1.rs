@@ -6,7 +6,7 @@ use hourglass_model::paper::{MeasurementKind, PaperRow};
 use hourglass_time::Span;
 
 use super::super::bench::MeasurementHost;
-use super::super::printed::{MeasuredTable, Table, TableContents, Values};
+use super::super::printed::{MeasuredTable, Table, Values};
 use super::super::rows::row;
 use super::runs;
 use crate::load::{NetworkLoad, Path, SearchLoad};
@@ -54,7 +54,7 @@ pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<Measured
             rows.extend(TIMERS.iter().flat_map(|timer| timer_rows(table, timer, how, Err(&why))));
         }
     }
-    Some(table.assembled(TableContents { rows, values, ..TableContents::default() }))
+    Some(table.with_rows(rows, values))
 }
 
 /// Why the network load is not the usual one, if it is not.
@@ -148,10 +148,7 @@ mod tests {
             limits.each_ref()
         );
         let values = late_shares("HR", Some(&found), Values::default());
-        let said = printed
-            .assembled(TableContents { values, ..TableContents::default() })
-            .table
-            .difference;
+        let said = printed.with_rows(Vec::new(), values).table.difference;
         assert!(said.starts_with("By HR 0.44 % of 65000 samples"), "{said}");
     }
 
@@ -163,8 +160,7 @@ mod tests {
         assert!(no_namespace(&Path::Veth).is_none());
         let path = Path::Loopback("refused".into());
         let values = Values::default().with_some("no namespace", no_namespace(&path));
-        let notes =
-            table("1").assembled(TableContents { values, ..TableContents::default() }).table.notes;
+        let notes = table("1").with_rows(Vec::new(), values).table.notes;
         assert!(notes.iter().any(|note| note.ends_with("CPU: refused.")), "{notes:?}");
     }
 }

@@ -173,7 +173,7 @@ mod tests {
 
     fn difference(found: &[LineResult]) -> String {
         let values = texts(found, Values::default());
-        table("2").assembled(TableContents { values, ..TableContents::default() }).table.difference
+        table("2").with_rows(Vec::new(), values).table.difference
     }
 
     fn found(hit: u64, missed_ones: u64, megabits: f64) -> LineResult {

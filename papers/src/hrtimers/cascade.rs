@@ -5,11 +5,12 @@
 
 use std::time::Instant as Watch;
 
-use hourglass_model::paper::{Figure, MeasurementKind, PaperFigure, PaperRow, Point, Series};
+use hourglass_model::paper::{MeasurementKind, PaperFigure, PaperRow, Series};
 use hourglass_time::{Instant, Span};
 
 use super::super::bench::MeasurementHost;
 use super::super::downsample::Downsampler;
+use super::super::drawing::measurements;
 use super::super::printed::{MeasuredTable, Table, TableContents, Value, Values};
 use super::super::rows::row;
 use super::contender::{BUDGET, Kind, Numbers};
@@ -163,7 +164,7 @@ pub(super) fn measure_sizes(
         measured.rows.push(row(name, "timers", None, MeasurementKind::Simulated, found));
         // The texts and the figure are of the most timers.
         measured.values = values(timers, &all, &few).with("rounds", rounds);
-        measured.figure = Some(PaperFigure::Measurements(drawn(table, timers, &all)));
+        measured.figure = Some(drawn(table, timers, &all));
     }
     Some(table.assembled(measured))
 }
@@ -200,30 +201,23 @@ fn short(timers: u64) -> String {
 }
 
 /// Every look at every structure.
-fn drawn(table: &Table, timers: u64, all: &[(Kind, CascadeRun)]) -> Figure {
+fn drawn(table: &Table, timers: u64, all: &[(Kind, CascadeRun)]) -> PaperFigure {
     let mut thinning = 1;
     let mut series = Vec::new();
     for (kind, run) in all {
         let mut thinned = Downsampler::default();
         run.polls_ns.iter().for_each(|ns| thinned.push(*ns));
         thinning = thinning.max(thinned.stretch());
-        let point = |(number, ns): (u64, u64)| Point { number, ns: ns as f64 };
         series.push(Series {
             name: kind.name().into(),
             paper_mean_ns: None,
             mean_ns: Some(run.mean_ns()),
-            points: thinned.points().into_iter().map(point).collect(),
+            points: thinned.drawn(1.0),
         });
     }
-    Figure {
-        id: table.id.clone(),
-        title: format!("Looks at structures of {timers} timers"),
-        quantity: "cost".into(),
-        counted: "look".into(),
-        count: all.iter().map(|(_, run)| run.polls_ns.len() as u64).max().unwrap_or(0),
-        thinning,
-        series,
-    }
+    let count = all.iter().map(|(_, run)| run.polls_ns.len() as u64).max().unwrap_or(0);
+    let title = format!("Looks at structures of {timers} timers");
+    measurements((&table.id, &title), ("cost", "look", count), thinning, series)
 }
 
 fn values(timers: u64, all: &[(Kind, CascadeRun)], few: &CascadeRun) -> Values {

@@ -10,7 +10,7 @@ use hourglass_time::{Instant, Sim, Span};
 use hourglass_timer::queue::Handle;
 
 use super::super::bench::MeasurementHost;
-use super::super::printed::{MeasuredTable, Table, TableContents, Values};
+use super::super::printed::{MeasuredTable, Table, Values};
 use super::super::rows::row;
 use super::super::wakeups::quantile;
 use super::contender::{Kind, Numbers, TimerStructure};
@@ -174,7 +174,7 @@ pub(super) fn measure_length(
     }
     let rows = runs.iter().flat_map(rows_of).collect();
     let values = values(length_ms, rounds, &runs)?;
-    Some(table.assembled(TableContents { rows, values, ..TableContents::default() }))
+    Some(table.with_rows(rows, values))
 }
 
 fn rows_of((tick_ms, kind, run): &GranularityResult) -> Vec<PaperRow> {

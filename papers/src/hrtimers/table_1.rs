@@ -7,7 +7,7 @@ use hourglass_timer::queue::Handle;
 use hourglass_timer::queue::reference::CascadingWheel;
 
 use super::super::bench::MeasurementHost;
-use super::super::printed::{MeasuredTable, Table, TableContents, Values};
+use super::super::printed::{MeasuredTable, Table, Values};
 use super::super::rows::row;
 
 /// The tick: all of Table 1 fits on the simulated clock with it.
@@ -77,7 +77,7 @@ pub(super) fn measure(table: &Table, _: &MeasurementHost) -> Option<MeasuredTabl
     }
     let same = rows.iter().all(|row| row.measured == row.paper);
     let values = Values::default().with_if("same", same);
-    Some(table.assembled(TableContents { rows, values, ..TableContents::default() }))
+    Some(table.with_rows(rows, values))
 }
 
 /// What was found of that many arrays, from the first on.

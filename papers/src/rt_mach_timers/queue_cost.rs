@@ -10,7 +10,7 @@ use hourglass_timer::queue::{Heap, PriorityStructure, Queue, QueueError, RedBlac
 use super::super::batches::Batches;
 use super::super::bench::MeasurementHost;
 use super::super::costs::PinnedThread;
-use super::super::printed::{MeasuredTable, Table, TableContents, Values};
+use super::super::printed::{MeasuredTable, Table, Values};
 use super::super::rows::row;
 
 /// Interrupts of one batch.
@@ -149,5 +149,5 @@ pub(super) fn measure_rounds(
         .with("batch", BATCH.unsigned_abs())
         .with_some("share of 10 ms", share(1e7))
         .with_some("share of 1 ms", share(1e6));
-    Some(table.assembled(TableContents { rows, values, ..TableContents::default() }))
+    Some(table.with_rows(rows, values))
 }

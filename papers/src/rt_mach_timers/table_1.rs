@@ -4,7 +4,7 @@ use hourglass_model::paper::PaperRow;
 
 use super::super::bench::MeasurementHost;
 use super::super::costs::measured_on;
-use super::super::printed::{MeasuredTable, Table, TableContents, Values};
+use super::super::printed::{MeasuredTable, Table, Values};
 use super::super::rows::measured;
 use super::operations::{Operation, OperationTable, time_all};
 
@@ -32,7 +32,7 @@ pub(super) fn measure_rounds(
     }
     let operations = timed.null_trap.operations();
     let values = Values::default().with("operations", operations).with("on", measured_on());
-    Some(table.assembled(TableContents { rows, values, ..TableContents::default() }))
+    Some(table.with_rows(rows, values))
 }
 
 fn operation_rows(

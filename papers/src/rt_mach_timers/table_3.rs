@@ -9,7 +9,7 @@ use hourglass_timer::clock_device::{ClockDevice, ClockDevices};
 use super::super::batches::Batches;
 use super::super::bench::MeasurementHost;
 use super::super::costs::PinnedThread;
-use super::super::printed::{MeasuredTable, Table, TableContents, Values};
+use super::super::printed::{MeasuredTable, Table, Values};
 use super::super::rows::measured;
 
 /// Batches of every read.
@@ -72,5 +72,5 @@ pub(super) fn measure_rounds(
         rows.extend(step_ns.map(|ns| measured(name, "ns", None, Ok((ns as f64, 1)))));
     }
     let values = Values::default().with("reads", BATCH * rounds).with("batch", BATCH);
-    Some(table.assembled(TableContents { rows, values, ..TableContents::default() }))
+    Some(table.with_rows(rows, values))
 }

@@ -1,8 +1,9 @@
 //! What is kept of wake-ups, and what it says.
 
-use hourglass_model::paper::{Figure, PaperFigure, Point, Series};
+use hourglass_model::paper::{PaperFigure, Point, Series};
 
 use super::super::downsample::Downsampler;
+use super::super::drawing::measurements;
 use super::super::printed::Table;
 
 /// How late each wake-up was. Recording allocates nothing within the room.
@@ -64,8 +65,7 @@ impl LatencySamples {
     pub(in super::super) fn points(&self) -> (Vec<Point>, u64) {
         let mut thinned = Downsampler::default();
         self.ns.iter().for_each(|ns| thinned.push(*ns));
-        let point = |(number, ns)| Point { number, ns: ns as f64 };
-        (thinned.points().into_iter().map(point).collect(), thinned.stretch())
+        (thinned.drawn(1.0), thinned.stretch())
     }
 }
 
@@ -87,15 +87,8 @@ pub(in super::super) fn figure(
             points,
         });
     }
-    PaperFigure::Measurements(Figure {
-        id: table.id.clone(),
-        title: table.title.clone(),
-        quantity: "latency".into(),
-        counted: "wake-up".into(),
-        count: if ways.iter().any(|(.., late)| late.is_ok()) { loops } else { 0 },
-        thinning,
-        series,
-    })
+    let count = if ways.iter().any(|(.., late)| late.is_ok()) { loops } else { 0 };
+    measurements((&table.id, &table.title), ("latency", "wake-up", count), thinning, series)
 }
 
 /// The least value that at least `percent` in a hundred do not exceed; 0 of nothing.
