@@ -3,8 +3,9 @@
 
 use std::time::Instant;
 
+use hourglass_infer::statistics::quantile_of;
+
 use super::rows::NumberResult;
-use super::wakeups::quantile;
 
 /// What batches of one operation took.
 #[derive(Clone, Debug)]
@@ -34,8 +35,7 @@ impl Batches {
     pub(super) fn median_ns(&self) -> Option<f64> {
         let mut sorted = self.took_ns.clone();
         sorted.sort_unstable();
-        sorted.first()?;
-        Some(quantile(&sorted, 50) as f64 / self.size as f64)
+        Some(quantile_of(&sorted, 0.5)? as f64 / self.size as f64)
     }
 
     /// The same for a row.

@@ -14,7 +14,7 @@ use super::super::printed::{Line, MeasuredTable, Table, TableContents, Value, Va
 use super::super::rows::row;
 use super::super::wakeups::{
     Device, EngineWaker, LatencySamples, PosixSignal, Session, Sleep, Summary, WakeUpPlan, Waker,
-    WakerFactory, figure, measure as measure_wakeups,
+    WakerFactory, figure, measure as measure_wakeups, summary_of,
 };
 
 /// The tick of the paper's vanilla kernel: its greatest lateness is one, and section 4.1 says
@@ -177,10 +177,7 @@ pub(super) fn measure_size(
 type Statistic = fn(&Summary) -> f64;
 
 fn rows((line, of, late): &FoundLine) -> Vec<PaperRow> {
-    let summary = late
-        .as_ref()
-        .map_err(Clone::clone)
-        .and_then(|late| late.summary().ok_or_else(|| "there was no wake-up".to_owned()));
+    let summary = summary_of(late);
     let statistics: [(&str, Statistic); 5] = [
         ("min", |of| of.min_ns),
         ("max", |of| of.max_ns),
@@ -201,10 +198,9 @@ fn rows((line, of, late): &FoundLine) -> Vec<PaperRow> {
 }
 
 fn values(table: &Table, size: AccuracySize, session: &Session, found: &[FoundLine]) -> Values {
-    let summary = |late: &Result<LatencySamples, String>| late.as_ref().ok()?.summary();
     let kernels = [AccuracyRow::HighResolution, AccuracyRow::RealTime];
     let kernel = found.iter().find_map(|(line, of, late)| {
-        kernels.contains(of).then(|| Some((line, summary(late)?))).flatten()
+        kernels.contains(of).then(|| Some((line, summary_of(late).ok()?))).flatten()
     });
     let printed = kernel.and_then(|(line, _)| line.printed(2));
     let sum = |of: fn(&LatencySamples) -> u64| -> u64 {

@@ -5,6 +5,7 @@
 
 use std::time::Instant as Watch;
 
+use hourglass_infer::statistics::quantile_of;
 use hourglass_model::paper::{MeasurementKind, PaperRow};
 use hourglass_time::{Instant, Sim, Span};
 use hourglass_timer::queue::Handle;
@@ -12,7 +13,6 @@ use hourglass_timer::queue::Handle;
 use super::super::bench::MeasurementHost;
 use super::super::printed::{MeasuredTable, Table, Values};
 use super::super::rows::row;
-use super::super::wakeups::quantile;
 use super::contender::{Kind, Numbers, TimerStructure};
 
 /// Ticks, ms: those of Linux that the paper names (early 2.6; HZ 250; 2.4), and one far coarser.
@@ -170,7 +170,7 @@ pub(super) fn measure_length(
     }
     for ((_, _, run), times) in runs.iter_mut().zip(&mut spent) {
         times.sort_unstable();
-        run.spent_ns = quantile(times, 50);
+        run.spent_ns = quantile_of(times, 0.5).unwrap_or(0);
     }
     let rows = runs.iter().flat_map(rows_of).collect();
     let values = values(length_ms, rounds, &runs)?;

@@ -44,7 +44,7 @@ impl Operation {
 pub(super) type OperationTimes = Result<Vec<(Operation, Batches)>, String>;
 
 pub(super) struct OperationTable {
-    /// In the order of [`Subject::ALL`].
+    /// In the order of [`TimerKind::ALL`].
     pub(super) subjects: Vec<(TimerKind, OperationTimes)>,
     /// Asking the kernel for the thread's number.
     pub(super) thread_self: Batches,

@@ -9,7 +9,7 @@ use super::super::printed::{MeasuredTable, Table, TableContents, Values};
 use super::super::rows::measured;
 use super::super::wakeups::{
     Device, EngineWaker, FileTimer, LatencySamples, PosixSignal, Sleep, WakeUpPlan, WakerFactory,
-    figure, measure as measure_wakeups,
+    figure, measure as measure_wakeups, summary_of,
 };
 use super::service::{ServicePort, ServiceSleep};
 
@@ -54,10 +54,7 @@ pub(super) fn measure_loops(
     let session = measure_wakeups(plan, ways(), stopped)?;
     let mut rows = Vec::new();
     for (line, late) in table.lines.iter().zip(&session.found) {
-        let summary = late
-            .as_ref()
-            .map_err(Clone::clone)
-            .and_then(|late| late.summary().ok_or_else(|| "there was no expiry".to_owned()));
+        let summary = summary_of(late);
         for (statistic, paper) in [("mean", line.printed(0)), ("median", None)] {
             let found = summary.clone().map(|all| {
                 (if statistic == "mean" { all.mean_ns } else { all.median_ns }, all.count)

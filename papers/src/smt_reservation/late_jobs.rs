@@ -1,7 +1,7 @@
 //! Points above the deadline: what they are, in the figure and in words.
 //!
 //! Owns: sorting them by their reason, their curves, the sentence that counts them. Must not: decide why a job was
-//! late ([`Outcome`] does).
+//! late ([`ProcessOutcome`] does).
 
 use hourglass_model::paper::{Curve, CurveOrigin};
 

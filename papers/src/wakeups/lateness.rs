@@ -1,5 +1,6 @@
 //! What is kept of wake-ups, and what it says.
 
+use hourglass_infer::statistics::quantile_of;
 use hourglass_model::paper::{PaperFigure, Point, Series};
 
 use super::super::downsample::Downsampler;
@@ -56,8 +57,8 @@ impl LatencySamples {
             min_ns: *least as f64,
             max_ns: *greatest as f64,
             mean_ns: sum as f64 / sorted.len() as f64,
-            median_ns: quantile(&sorted, 50) as f64,
-            p99_ns: quantile(&sorted, 99) as f64,
+            median_ns: quantile_of(&sorted, 0.5)? as f64,
+            p99_ns: quantile_of(&sorted, 0.99)? as f64,
         })
     }
 
@@ -67,6 +68,14 @@ impl LatencySamples {
         self.ns.iter().for_each(|ns| thinned.push(*ns));
         (thinned.drawn(1.0), thinned.stretch())
     }
+}
+
+/// The summary of a way, or why it has none.
+pub(in super::super) fn summary_of(
+    late: &Result<LatencySamples, String>,
+) -> Result<Summary, String> {
+    let summary = late.as_ref().map(LatencySamples::summary).map_err(Clone::clone)?;
+    summary.ok_or_else(|| "there was no wake-up".to_owned())
 }
 
 /// Wake-ups of several ways as a figure: of each its label, the paper's mean in microseconds, and what was found.
@@ -89,10 +98,4 @@ pub(in super::super) fn figure(
     }
     let count = if ways.iter().any(|(.., late)| late.is_ok()) { loops } else { 0 };
     measurements((&table.id, &table.title), ("latency", "wake-up", count), thinning, series)
-}
-
-/// The least value that at least `percent` in a hundred do not exceed; 0 of nothing.
-pub(in super::super) fn quantile(sorted: &[u64], percent: usize) -> u64 {
-    let rank = (sorted.len() * percent).div_ceil(100).max(1);
-    sorted.get(rank - 1).copied().unwrap_or(0)
 }

@@ -22,7 +22,7 @@ use hourglass_sys::clock::{ClockId, now_ns};
 
 use super::costs::PinnedThread;
 pub(super) use class::{ThreadClass, why_not_real_time};
-pub(super) use lateness::{LatencySamples, Summary, figure, quantile};
+pub(super) use lateness::{LatencySamples, Summary, figure, summary_of};
 pub(super) use load::CpuHogs;
 pub(super) use waker::{Device, EngineWaker, FileTimer, PosixSignal, Sleep, WaitEnd, Waker};
 
