@@ -167,6 +167,7 @@ mod tests {
                 assert!(table.measure.is_some(), "{} {}", paper.name, table.id);
             }
             assert!(paper.table("9.9").is_none());
+            assert_eq!(text.matches('{').count(), text.matches('}').count(), "{}", paper.name);
         }
         assert!(Paper::named("hourglas").is_none());
     }

@@ -339,6 +339,7 @@ impl Texts<'_> {
     }
 
     fn filled(&self, template: &str, nothing: Option<&str>) -> Option<String> {
+        let has = |name: &str| self.values.0.contains_key(name);
         let mut text = String::new();
         let mut rest = template;
         while let Some((before, (name, behind))) =
@@ -346,10 +347,12 @@ impl Texts<'_> {
         {
             text.push_str(before);
             match (name.strip_prefix('?'), name.strip_prefix('!')) {
-                (Some(name), _) => drop(self.values.0.get(name)?),
-                (_, Some(name)) if self.values.0.contains_key(name) => return None,
-                (_, Some(_)) => {}
-                _ => text.push_str(&self.said(name).or_else(|| nothing.map(str::to_owned))?),
+                (Some(name), _) if !has(name) => return None,
+                (_, Some(name)) if has(name) => return None,
+                (None, None) => {
+                    text.push_str(&self.said(name).or_else(|| nothing.map(str::to_owned))?);
+                }
+                _ => {}
             }
             rest = behind;
         }
