@@ -3,7 +3,9 @@
 
 use std::time::Instant;
 
-use super::wakeups::quantile;
+use hourglass_trace::statistics::quantile_of;
+
+use super::rows::NumberResult;
 
 /// What batches of one operation took.
 #[derive(Clone, Debug)]
@@ -33,8 +35,13 @@ impl Batches {
     pub(super) fn median_ns(&self) -> Option<f64> {
         let mut sorted = self.took_ns.clone();
         sorted.sort_unstable();
-        sorted.first()?;
-        Some(quantile(&sorted, 50) as f64 / self.size as f64)
+        Some(quantile_of(&sorted, 0.5)? as f64 / self.size as f64)
+    }
+
+    /// The same for a row.
+    pub(super) fn found(&self) -> NumberResult {
+        let median = self.median_ns().map(|ns| (ns, self.operations()));
+        median.ok_or_else(|| "there was no batch".into())
     }
 
     /// Operations that were timed.

@@ -66,6 +66,14 @@ pub(super) struct MeasurementHost {
 const RATE_WINDOW: Span = Span::from_millis(20);
 
 impl MeasurementHost {
+    /// What a whole measurement may take, or a quick one: a time, or a number of runs.
+    pub(super) fn at_most<T>(&self, full: T, quick: T) -> T {
+        match self.effort {
+            MeasurementSize::Quick => quick,
+            MeasurementSize::Full => full,
+        }
+    }
+
     /// This machine. Takes about 30 ms.
     pub(super) fn for_this_machine(
         effort: MeasurementSize,

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use hourglass_documents::paper::{PaperDocument, PaperFigure};
 use hourglass_documents::spelling;
-use hourglass_papers::{self as paper, MeasurementSize, PAPERS};
+use hourglass_papers::{self as paper, MeasurementSize};
 use hourglass_report::svg;
 use hourglass_report::text;
 use hourglass_terminal::exit::{self, Stop};
@@ -33,7 +33,7 @@ pub(crate) fn paper(paper: &PaperArgs, settings: Settings) -> Result<ExitCode> {
     let tell = io::stderr().is_terminal() && !settings.quiet;
     let measured = chosen.measure(
         effort,
-        |table| paper.tables.is_empty() || paper.tables.iter().any(|id| id == table.id),
+        |table| paper.tables.is_empty() || paper.tables.contains(&table.id),
         |table| {
             if tell {
                 messages::say(&format!("measuring {}: {}", table.id, table.title));
@@ -70,7 +70,11 @@ fn show(document: &PaperDocument, settings: Settings) -> Result<()> {
 
 fn chosen(name: &str) -> Result<&'static paper::Paper, Stop> {
     paper::Paper::named(name).ok_or_else(|| {
-        Stop::usage(spelling::unknown("paper", name, PAPERS.iter().map(|paper| paper.name)))
+        Stop::usage(spelling::unknown(
+            "paper",
+            name,
+            paper::papers().iter().map(|paper| paper.name.as_str()),
+        ))
     })
 }
 
@@ -79,7 +83,7 @@ fn check_table(paper: &paper::Paper, id: &str) -> Result<(), Stop> {
         return Ok(());
     }
     // Numbers of tables are too like each other to guess.
-    let ids: Vec<&str> = paper.tables.iter().map(|table| table.id).collect();
+    let ids: Vec<&str> = paper.tables.iter().map(|table| table.id.as_str()).collect();
     Err(Stop::usage(format!("--table: unknown table '{id}'; use one of {}", ids.join(", "))))
 }
 

@@ -113,6 +113,11 @@ pub(super) fn measuring_cpu() -> Option<u32> {
     thread::affinity().ok()?.last().copied()
 }
 
+/// The same in words, if it is known: ` on CPU 3`.
+pub(super) fn measured_on() -> String {
+    measuring_cpu().map_or(String::new(), |cpu| format!(" on CPU {cpu}"))
+}
+
 /// The calling thread on one CPU; on drop it gets back those that it had.
 pub(super) struct PinnedThread(Vec<u32>);
 
@@ -173,7 +178,6 @@ impl Tally {
         let ns_per_tick = frequency.ns as f64 / frequency.ticks as f64;
         let ns = |ticks: f64| ticks * ns_per_tick;
         let overhead: ReadCost = read_cost(of.source, of.order, OVERHEAD_READS);
-        let point = |(number, ticks): (u64, u64)| Point { number, ns: ns(ticks as f64) };
         ReadCosts {
             reads: self.reads,
             mean_ns: ns(self.sum as f64 / self.reads as f64),
@@ -184,7 +188,7 @@ impl Tally {
             greatest_ns: ns(self.max as f64),
             loop_ns: overhead.overhead_ns,
             backwards: self.backwards,
-            points: self.points.points().into_iter().map(point).collect(),
+            points: self.points.drawn(ns_per_tick),
             thinning: self.points.stretch(),
         }
     }

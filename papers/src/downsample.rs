@@ -1,5 +1,7 @@
 //! A few of very many measurements, for a figure: their number is bounded, and the extremes stay.
 
+use hourglass_documents::paper::Point;
+
 /// Buckets that are kept at most; each gives up to three points.
 const MOST_BUCKETS: usize = 512;
 
@@ -63,8 +65,14 @@ impl Downsampler {
         1 << self.shift
     }
 
+    /// What was kept as points of a figure, a measurement being in units of so many nanoseconds.
+    pub(super) fn drawn(&self, unit_ns: f64) -> Vec<Point> {
+        let point = |(number, value): Numbered| Point { number, ns: value as f64 * unit_ns };
+        self.points().into_iter().map(point).collect()
+    }
+
     /// What was kept, in the order of the measurements.
-    pub(super) fn points(&self) -> Vec<Numbered> {
+    fn points(&self) -> Vec<Numbered> {
         let of = |bucket: &Bucket| [bucket.least, bucket.sample, bucket.greatest];
         let mut kept: Vec<Numbered> = self.buckets.iter().flat_map(of).collect();
         kept.sort_unstable();

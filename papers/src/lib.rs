@@ -1,7 +1,7 @@
 //! The tables and figures of papers, measured here.
 //!
 //! Owns: which papers there are, measuring their tables, what differs from the paper and why. A
-//! paper is a folder and a line in [`PAPERS`]; a table is a file and a line in its paper's list.
+//! paper is a folder with a `paper.toml` and a line in [`FILES`]; a table is its data there and what measures it.
 //! Must not: draw, print, write files.
 
 #![forbid(unsafe_code)]
@@ -10,63 +10,49 @@ mod batches;
 mod bench;
 mod costs;
 mod downsample;
+mod drawing;
 mod highpertimer;
 mod hourglass_2002;
 mod hrtimers;
 pub mod load;
 pub mod miss_over_cpu;
+mod printed;
 mod rows;
 mod rt_mach_timers;
 mod sentences;
 mod smt_reservation;
 mod wakeups;
 
+use std::sync::LazyLock;
+
 use hourglass_documents::paper::{
-    PAPER_LIST_SCHEMA, PAPER_SCHEMA, PaperDocument, PaperEntry, PaperFigure, PaperList, PaperTable,
-    TableEntry,
+    PAPER_LIST_SCHEMA, PAPER_SCHEMA, PaperDocument, PaperEntry, PaperFigure, PaperList, TableEntry,
 };
 use hourglass_sys::signal;
 
 use bench::MeasurementHost;
 pub use bench::MeasurementSize;
+use printed::MeasureOf;
+pub use printed::{Paper, Table};
 pub use smt_reservation::{Headline, PolicyFigures, headline};
 
-/// Every paper of which tables can be measured.
-pub const PAPERS: &[Paper] = &[
-    highpertimer::PAPER,
-    hrtimers::PAPER,
-    rt_mach_timers::PAPER,
-    hourglass_2002::PAPER,
-    smt_reservation::PAPER,
+/// Each paper's file, and what measures its tables.
+const FILES: [(&str, MeasureOf); 5] = [
+    (include_str!("highpertimer/paper.toml"), highpertimer::measure),
+    (include_str!("hrtimers/paper.toml"), hrtimers::measure),
+    (include_str!("rt_mach_timers/paper.toml"), rt_mach_timers::measure),
+    (include_str!("hourglass_2002/paper.toml"), hourglass_2002::measure),
+    (include_str!("smt_reservation/paper.toml"), smt_reservation::measure),
 ];
 
-/// A paper.
-#[derive(Debug)]
-pub struct Paper {
-    /// Its name on the command line.
-    pub name: &'static str,
-    pub title: &'static str,
-    /// Who wrote it, where and when.
-    pub source: &'static str,
-    /// Its tables, in its order.
-    pub tables: &'static [TableDef],
-}
-
-/// A table that can be measured.
-#[derive(Debug)]
-pub struct TableDef {
-    /// Its number in the paper.
-    pub id: &'static str,
-    pub title: &'static str,
-    /// Measures it; `None` if a signal asked to stop before it was complete.
-    measure: fn(&MeasurementHost) -> Option<MeasuredTable>,
-}
-
-/// A table with the figure that belongs to it, if one does.
-#[derive(Debug)]
-struct MeasuredTable {
-    table: PaperTable,
-    figure: Option<PaperFigure>,
+/// Every paper of which tables can be measured.
+#[must_use]
+pub fn papers() -> &'static [Paper] {
+    static PAPERS: LazyLock<Vec<Paper>> = LazyLock::new(|| {
+        // A test reads them all.
+        FILES.iter().filter_map(|(text, measure)| Paper::read(text, *measure).ok()).collect()
+    });
+    &PAPERS
 }
 
 /// A paper's tables as they were measured.
@@ -82,26 +68,26 @@ pub struct PaperMeasurement {
 /// All papers, for people and scripts.
 #[must_use]
 pub fn list() -> PaperList {
-    let table = |table: &TableDef| TableEntry { id: table.id.into(), title: table.title.into() };
+    let table = |table: &Table| TableEntry { id: table.id.clone(), title: table.title.clone() };
     let entry = |paper: &Paper| PaperEntry {
-        name: paper.name.into(),
-        title: paper.title.into(),
-        source: paper.source.into(),
+        name: paper.name.clone(),
+        title: paper.title.clone(),
+        source: paper.source.clone(),
         tables: paper.tables.iter().map(table).collect(),
     };
-    PaperList { schema: PAPER_LIST_SCHEMA.into(), papers: PAPERS.iter().map(entry).collect() }
+    PaperList { schema: PAPER_LIST_SCHEMA.into(), papers: papers().iter().map(entry).collect() }
 }
 
 impl Paper {
     /// The paper of that name.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Paper> {
-        PAPERS.iter().find(|paper| paper.name == name)
+        papers().iter().find(|paper| paper.name == name)
     }
 
     /// Its table of that number.
     #[must_use]
-    pub fn table(&self, id: &str) -> Option<&'static TableDef> {
+    pub fn table(&self, id: &str) -> Option<&Table> {
         self.tables.iter().find(|table| table.id == id)
     }
 
@@ -114,8 +100,8 @@ impl Paper {
     pub fn measure(
         &self,
         effort: MeasurementSize,
-        wanted: impl Fn(&TableDef) -> bool,
-        mut begin: impl FnMut(&TableDef),
+        wanted: impl Fn(&Table) -> bool,
+        mut begin: impl FnMut(&Table),
     ) -> PaperMeasurement {
         // Without the handlers a signal ends the process, as it does anywhere else.
         let _ = signal::catch_stop();
@@ -124,16 +110,18 @@ impl Paper {
         let mut figures = Vec::new();
         for table in self.tables.iter().filter(|table| wanted(table)) {
             begin(table);
-            let Some(measured) = (table.measure)(&bench) else { break };
+            let Some(measured) = table.measure.and_then(|measure| measure(table, &bench)) else {
+                break;
+            };
             tables.push(measured.table);
             figures.push(measured.figure);
         }
         let signal = signal::stop_asked();
         let document = PaperDocument {
             schema: PAPER_SCHEMA.into(),
-            paper: self.name.into(),
-            title: self.title.into(),
-            source: self.source.into(),
+            paper: self.name.clone(),
+            title: self.title.clone(),
+            source: self.source.clone(),
             effort: effort.name().into(),
             machine: bench.machine,
             tables,
@@ -145,16 +133,41 @@ impl Paper {
 
 #[cfg(test)]
 mod tests {
+    use hourglass_documents::paper::{PaperRow, PaperTable};
+
     use super::*;
 
+    /// The row of that name.
+    pub(crate) fn row<'a>(table: &'a PaperTable, name: &str) -> &'a PaperRow {
+        let found = table.rows.iter().find(|row| row.name == name);
+        found.unwrap_or_else(|| panic!("{name} is not among {:?}", table.rows))
+    }
+
+    /// Every row has a number or says why not, and the texts can be read.
+    pub(crate) fn is_whole(table: &PaperTable) {
+        for row in &table.rows {
+            assert!(row.measured.is_some() != row.missing.is_some(), "{row:?}");
+            assert!(row.measured.is_none_or(f64::is_finite), "{row:?}");
+        }
+        let said = &table.difference;
+        assert!(said.ends_with('.') && !said.contains("NaN") && !said.contains("inf"), "{said}");
+        for text in table.notes.iter().chain([said, &table.method]) {
+            assert!(!text.contains("nothing measured") && !text.contains(['{', '}']), "{text}");
+        }
+    }
+
+    /// Every file can be read, and every table can be measured and found.
     #[test]
     fn papers_and_tables_are_found_by_name() {
-        for paper in PAPERS {
-            assert_eq!(Paper::named(paper.name).map(|found| found.name), Some(paper.name));
-            for table in paper.tables {
-                assert_eq!(paper.table(table.id).map(|found| found.title), Some(table.title));
+        for (text, measure) in FILES {
+            let read = Paper::read(text, measure).unwrap_or_else(|error| panic!("{error}"));
+            let paper = Paper::named(&read.name).unwrap();
+            for table in &read.tables {
+                assert_eq!(paper.table(&table.id).map(|found| &found.title), Some(&table.title));
+                assert!(table.measure.is_some(), "{} {}", paper.name, table.id);
             }
             assert!(paper.table("9.9").is_none());
+            assert_eq!(text.matches('{').count(), text.matches('}').count(), "{}", paper.name);
         }
         assert!(Paper::named("hourglas").is_none());
     }

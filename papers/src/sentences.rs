@@ -25,10 +25,9 @@ pub(super) fn times(value: f64, of: f64) -> String {
     }
 }
 
-pub(super) fn sentence(clauses: &str) -> String {
-    let mut letters = clauses.chars();
-    let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
-    format!("{first}{}.", letters.as_str())
+/// Per cent for people.
+pub(super) fn percent(value: f64) -> String {
+    if value < 10.0 { format!("{value:.2} %") } else { format!("{value:.0} %") }
 }
 
 #[cfg(test)]
@@ -46,6 +45,5 @@ mod tests {
             ("0.85 times".into(), "41 times".into())
         );
         assert_eq!(times(19.0, 1129.4), "0.017 times");
-        assert_eq!(sentence("the rest"), "The rest.");
     }
 }

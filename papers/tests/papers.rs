@@ -48,8 +48,14 @@ fn refuses(line: &str, message: &str) {
     assert!(stderr.starts_with(&format!("hourglass: {message}")), "{line}: {stderr}");
 }
 
+/// A document whose sentences are whole: no name stands in the place of its value.
 fn document(line: &str) -> Value {
-    json(&printed(line))
+    let document = json(&printed(line));
+    for table in document["tables"].as_array().unwrap() {
+        let texts = [&table["method"], &table["difference"], &table["notes"]];
+        assert!(texts.iter().all(|text| !text.to_string().contains('{')), "{texts:?}");
+    }
+    document
 }
 
 fn row<'a>(table: &'a Value, name: &str) -> &'a Value {

@@ -4,7 +4,7 @@
 //! Must not: measure; do anything between two marks.
 //!
 //! ```
-//! use crate::own_loop::MeasuredLoop;
+//! use hourglass_measure::own_loop::MeasuredLoop;
 //! use hourglass_workload::LoopSpec;
 //! use hourglass_time::Span;
 //!
@@ -17,7 +17,7 @@
 //! }
 //! let finished = own.finish();
 //! assert_eq!(finished.document.result.threads[0].deadlines.map(|d| d.completed), Some(5));
-//! # Ok::<(), crate::own_loop::LoopFailure>(())
+//! # Ok::<(), hourglass_measure::own_loop::LoopFailure>(())
 //! ```
 
 use std::path::{Path, PathBuf};

@@ -4,213 +4,91 @@ use std::time::Duration;
 
 use hourglass_clock::choice::machine::Cpuid;
 use hourglass_clock::source::{Probe, ReadOrder, SourceName, Unavailable, probe};
-use hourglass_documents::paper::{
-    Decision, Figure, MachineFacts, MeasurementKind, PaperFigure, PaperRow, PaperTable, Series,
-};
+use hourglass_documents::paper::{MachineFacts, MeasurementKind, PaperFigure, PaperRow, Series};
 use hourglass_sys::clock::ClockId;
 
-use super::super::MeasuredTable;
 use super::super::bench::{MeasurementHost, MeasurementSize};
 use super::super::costs::{Limits, MeasuredSource, ReadCosts, TURN, compare, measuring_cpu};
+use super::super::drawing::measurements;
+use super::super::printed::{Line, MeasuredTable, Table, TableContents, Value, Values, size};
+use super::super::rows::row;
+use super::selection_rule;
 
 /// Reads of each source: what the thesis made for Table 2.1, and a tenth of it.
 const FULL_READS: u64 = 100_000_000;
 const QUICK_READS: u64 = 10_000_000;
 
-/// A table as the thesis prints it, and how to measure it.
-pub(super) struct ReadTable {
-    pub(super) id: &'static str,
-    pub(super) title: &'static str,
-    pub(super) machine: &'static str,
-    /// Unit of the thesis' means and deviations.
-    pub(super) unit: Unit,
-    pub(super) subjects: &'static [ReadSource],
-    /// The final column, where the table has one.
-    pub(super) difference: Option<Difference>,
-    /// What the thesis' rule decides by the table.
-    pub(super) decisions: fn(&LocalReads) -> Vec<Decision>,
-    /// What differs, and why.
-    pub(super) explain: fn(&LocalReads) -> String,
-    pub(super) notes: &'static [&'static str],
-}
+/// Clock sources of the kernel that the C library reads without entering the kernel.
+const READ_IN_USER_SPACE: [&str; 4] =
+    ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"];
 
-/// A row of the table: a source and the thesis' numbers.
-pub(super) struct ReadSource {
-    pub(super) name: &'static str,
-    pub(super) read: ReadMethod,
-    pub(super) mean: f64,
-    pub(super) deviation: f64,
-}
+/// By this part of the median a mean may lie above it before that is worth a word.
+const MUCH: f64 = 0.1;
 
-/// The final mean difference: of the second of two subjects above the first.
-pub(super) struct Difference {
-    pub(super) printed_ns: f64,
-    pub(super) first: usize,
-    pub(super) second: usize,
-}
+/// The line below the sources, where the table has one: of the second source above the first.
+const DIFFERENCE: &str = "difference of the means";
 
-/// A unit of the thesis.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unit {
-    Nanoseconds,
-    Microseconds,
-}
-
-impl Unit {
-    fn name(self) -> &'static str {
-        match self {
-            Unit::Nanoseconds => "ns",
-            Unit::Microseconds => "us",
+fn open(source: &str, cpuid: Option<&Cpuid>) -> Probe {
+    match source {
+        "RDTSCP" | "TSC" if cpuid.is_some_and(|cpuid| !cpuid.rdtscp) => {
+            Err(Unavailable::NotSupported { what: "the processor has no rdtscp" })
         }
-    }
-
-    /// Its length, ns.
-    pub(super) fn ns(self) -> f64 {
-        match self {
-            Unit::Nanoseconds => 1.0,
-            Unit::Microseconds => 1_000.0,
-        }
+        "RDTSC" | "RDTSCP" | "TSC" => probe(SourceName::Tsc),
+        "HPET" => probe(SourceName::Hpet),
+        "CLOCK_REALTIME" => probe(SourceName::Os(ClockId::Realtime)),
+        // The thesis' OS timer, since section 2.3.2.
+        _ => probe(SourceName::Os(ClockId::Monotonic)),
     }
 }
 
-/// How a source is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ReadMethod {
-    /// The TSC, unordered.
-    Rdtsc,
-    /// The TSC, after earlier instructions.
-    Rdtscp,
-    Hpet,
-    /// `clock_gettime` of this clock.
-    Clock(ClockId),
+/// All but `rdtsc` wait for earlier instructions.
+fn order(source: &str) -> ReadOrder {
+    if source == "RDTSC" { ReadOrder::Unordered } else { ReadOrder::Ordered }
 }
 
-impl ReadMethod {
-    fn open(self, cpuid: Option<&Cpuid>) -> Probe {
-        match self {
-            ReadMethod::Rdtsc => probe(SourceName::Tsc),
-            ReadMethod::Rdtscp if cpuid.is_some_and(|cpuid| !cpuid.rdtscp) => {
-                Err(Unavailable::NotSupported { what: "the processor has no rdtscp" })
-            }
-            ReadMethod::Rdtscp => probe(SourceName::Tsc),
-            ReadMethod::Hpet => probe(SourceName::Hpet),
-            ReadMethod::Clock(clock) => probe(SourceName::Os(clock)),
-        }
-    }
-
-    fn order(self) -> ReadOrder {
-        match self {
-            ReadMethod::Rdtsc => ReadOrder::Unordered,
-            _ => ReadOrder::Ordered,
-        }
-    }
-}
-
-/// What was found about one subject.
-#[derive(Debug)]
-pub(super) enum ReadResult {
-    /// Its costs, and how many bits its counter has.
-    Costs { costs: ReadCosts, bits: u32 },
-    /// Why it cannot be read, and what would mend that.
-    Missing(String),
-}
-
-impl ReadResult {
-    pub(super) fn costs(&self) -> Option<&ReadCosts> {
-        match self {
-            ReadResult::Costs { costs, .. } => Some(costs),
-            ReadResult::Missing(_) => None,
-        }
-    }
-}
+/// The costs of a source and how many bits its counter has; or why it cannot be read, and what would mend that.
+pub(super) type ReadResult = Result<(ReadCosts, u32), String>;
 
 /// What was found about a table on a machine.
 pub(super) struct LocalReads<'a> {
-    pub(super) table: &'a ReadTable,
+    pub(super) table: &'a Table,
     pub(super) machine: &'a MachineFacts,
     pub(super) cpuid: Option<&'a Cpuid>,
-    /// In the order of the table's subjects.
-    pub(super) found: &'a [ReadResult],
+    /// In the order of the table's sources.
+    pub(super) found: Vec<ReadResult>,
     /// How often the kernel took the CPU away from the measuring thread.
     pub(super) preempted: u64,
 }
 
-impl LocalReads<'_> {
-    /// The costs of the first subject that is read like this, if it could be read.
-    pub(super) fn costs(&self, read: ReadMethod) -> Option<&ReadCosts> {
-        let at = self.table.subjects.iter().position(|subject| subject.read == read)?;
-        self.found.get(at)?.costs()
-    }
-
-    /// The thesis' mean of it, ns.
-    pub(super) fn printed_mean_ns(&self, read: ReadMethod) -> Option<f64> {
-        let subject = self.table.subjects.iter().find(|subject| subject.read == read)?;
-        Some(subject.mean * self.table.unit.ns())
-    }
+/// The sources of a table.
+pub(super) fn sources(table: &Table) -> impl Iterator<Item = &Line> {
+    table.lines.iter().filter(|line| line.name != DIFFERENCE)
 }
 
-impl ReadTable {
-    /// Measures the table on this machine.
-    pub(super) fn measure(&self, bench: &MeasurementHost) -> Option<MeasuredTable> {
-        let opened: Vec<Probe> =
-            self.subjects.iter().map(|subject| subject.read.open(bench.cpuid.as_ref())).collect();
-        let pairs = self.subjects.iter().zip(&opened);
-        let compared: Vec<MeasuredSource> = pairs
-            .filter_map(|(subject, source)| {
-                Some(MeasuredSource {
-                    source: source.as_deref().ok()?,
-                    order: subject.read.order(),
-                })
-            })
-            .collect();
-        let comparison = compare(&compared, limits(bench.effort), bench.stopped)?;
-        let mut costs = comparison.costs.into_iter();
-        let found: Vec<ReadResult> = opened
-            .iter()
-            .filter_map(|source| match source {
-                Ok(source) => Some(ReadResult::Costs {
-                    costs: costs.next()?,
-                    bits: source.facts().hardware_bits,
-                }),
-                Err(why) => Some(ReadResult::Missing(format!("{why}; {}", why.remedy()))),
-            })
-            .collect();
-        let cpuid = bench.cpuid.as_ref();
-        let machine = &bench.machine;
-        let here = LocalReads {
-            table: self,
-            machine,
-            cpuid,
-            found: &found,
-            preempted: comparison.preempted,
-        };
-        Some(here.assembled(measuring_cpu(), MeasurementKind::Measured))
-    }
-
-    fn difference_row(
-        &self,
-        here: &LocalReads,
-        difference: &Difference,
-        how: MeasurementKind,
-    ) -> PaperRow {
-        let of = |at: usize| here.found.get(at).and_then(ReadResult::costs);
-        let both = of(difference.first).zip(of(difference.second));
-        let missing = || {
-            let subjects = [difference.first, difference.second].map(|at| &self.subjects[at]);
-            let lacking = subjects.iter().find(|subject| here.costs(subject.read).is_none());
-            lacking.map(|subject| format!("{} could not be measured", subject.name))
-        };
-        PaperRow {
-            name: "difference of the means".into(),
-            paper: Some(difference.printed_ns),
-            measured: both.map(|(first, second)| second.mean_ns - first.mean_ns),
-            unit: Unit::Nanoseconds.name().into(),
-            how,
-            count: both.map(|(first, second)| first.reads.min(second.reads)),
-            missing: if both.is_some() { None } else { missing() },
-            cell: None,
-        }
-    }
+/// Measures the table on this machine.
+pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<MeasuredTable> {
+    let cpuid = bench.cpuid.as_ref();
+    let opened: Vec<(&Line, Probe)> =
+        sources(table).map(|line| (line, open(&line.name, cpuid))).collect();
+    let compared: Vec<MeasuredSource> = opened
+        .iter()
+        .filter_map(|(line, source)| {
+            let source = source.as_deref().ok()?;
+            Some(MeasuredSource { source, order: order(&line.name) })
+        })
+        .collect();
+    let comparison = compare(&compared, limits(bench.effort), bench.stopped)?;
+    let mut costs = comparison.costs.into_iter();
+    let found = opened
+        .iter()
+        .filter_map(|(_, source)| match source {
+            Ok(source) => Some(Ok((costs.next()?, source.facts().hardware_bits))),
+            Err(why) => Some(Err(format!("{why}; {}", why.remedy()))),
+        })
+        .collect();
+    let (machine, preempted) = (&bench.machine, comparison.preempted);
+    let here = LocalReads { table, machine, cpuid, found, preempted };
+    Some(here.assembled(measuring_cpu(), MeasurementKind::Measured))
 }
 
 /// A number that people can read.
@@ -234,98 +112,119 @@ fn limits(effort: MeasurementSize) -> Limits {
 }
 
 impl LocalReads<'_> {
+    fn lines(&self) -> impl Iterator<Item = (&Line, &ReadResult)> {
+        sources(self.table).zip(&self.found)
+    }
+
+    /// The costs of that source and the bits of its counter, if it could be read.
+    pub(super) fn source(&self, name: &str) -> Option<&(ReadCosts, u32)> {
+        self.lines().find(|(line, _)| line.name == name)?.1.as_ref().ok()
+    }
+
+    /// The costs of the sources that could be read.
+    fn costs(&self) -> impl Iterator<Item = (&Line, &ReadCosts)> {
+        self.lines().filter_map(|(line, found)| Some((line, &found.as_ref().ok()?.0)))
+    }
+
     /// The table and its figure, from what was found.
     pub(super) fn assembled(&self, cpu: Option<u32>, how: MeasurementKind) -> MeasuredTable {
-        let table = self.table;
-        let mut rows: Vec<PaperRow> =
-            table.subjects.iter().zip(self.found).flat_map(|(s, f)| self.rows(s, f, how)).collect();
-        let difference = table.difference.as_ref();
-        rows.extend(difference.map(|difference| table.difference_row(self, difference, how)));
-        let table = PaperTable {
-            id: table.id.into(),
-            title: table.title.into(),
-            paper_machine: table.machine.into(),
-            method: self.method(cpu),
-            rows,
-            decisions: (table.decisions)(self),
-            difference: (table.explain)(self).trim_end().into(),
-            notes: table.notes.iter().map(|note| (*note).to_owned()).collect(),
-            figure: None,
-        };
-        MeasuredTable { table, figure: Some(PaperFigure::Measurements(self.figure())) }
+        let rows = self.lines().flat_map(|(line, found)| source_rows(line, found, how));
+        let rows = rows.chain(self.difference_row(how)).collect();
+        let values = self.deviations(self.kernel_clock(self.method(cpu)));
+        let figure = Some(self.figure());
+        let decisions = selection_rule::decisions(self);
+        self.table.assembled(TableContents { rows, values, decisions, figure, notes: Vec::new() })
     }
 
-    fn rows(
-        &self,
-        subject: &ReadSource,
-        found: &ReadResult,
-        how: MeasurementKind,
-    ) -> Vec<PaperRow> {
-        let unit = self.table.unit;
-        let row = |statistic: &str, paper: Option<f64>, of: fn(&ReadCosts) -> f64| PaperRow {
-            name: format!("{}, {statistic}", subject.name),
-            paper,
-            measured: found.costs().map(|costs| of(costs) / unit.ns()),
-            unit: unit.name().into(),
-            how,
-            count: found.costs().map(|costs| costs.reads),
-            missing: match found {
-                ReadResult::Costs { .. } => None,
-                ReadResult::Missing(why) => Some(why.clone()),
-            },
-            cell: None,
+    fn difference_row(&self, how: MeasurementKind) -> Option<PaperRow> {
+        let line = self.table.lines.iter().find(|line| line.name == DIFFERENCE)?;
+        let costs: Vec<_> = self.costs().map(|(_, costs)| costs).collect();
+        let found = match (&costs[..], self.lines().find(|(_, found)| found.is_err())) {
+            ([first, second], None) => {
+                Ok((second.mean_ns - first.mean_ns, first.reads.min(second.reads)))
+            }
+            (_, lacking) => {
+                let name = lacking.map_or("one", |(line, _)| line.name.as_str());
+                Err(format!("{name} could not be measured"))
+            }
         };
-        let mut rows = vec![
-            row("mean", Some(subject.mean), |costs| costs.mean_ns),
-            row("standard deviation", Some(subject.deviation), |costs| costs.deviation_ns),
-        ];
-        if found.costs().is_some() {
-            rows.extend([
-                row("deviation up to p99", None, |costs| costs.calm_deviation_ns),
-                row("median", None, |costs| costs.median_ns),
-                row("p99", None, |costs| costs.p99_ns),
-            ]);
-        }
-        rows
+        Some(row(DIFFERENCE, &line.unit, line.printed(0), how, found))
     }
 
-    fn method(&self, cpu: Option<u32>) -> String {
-        let costs = || self.found.iter().filter_map(ReadResult::costs);
-        let Some(first) = costs().next() else {
-            return "nothing could be read".into();
-        };
-        let on = cpu.map_or(String::new(), |cpu| format!(" on CPU {cpu}"));
-        let set = match costs().map(|costs| costs.backwards).sum::<u64>() {
-            0 => String::new(),
-            reads => format!("; {reads} of them were before their predecessor and count as 0"),
-        };
-        format!(
-            "{} reads of each source{on}, in turns of {TURN}, none left out{set}; a read costs \
-             the time to the next one, of which {:.1} ns are the loop's; the kernel gave the CPU \
-             to others {} times meanwhile",
-            in_words(first.reads),
-            first.loop_ns,
-            self.preempted
-        )
+    fn method(&self, cpu: Option<u32>) -> Values {
+        let first = self.costs().next();
+        let backwards = self.costs().map(|(_, costs)| costs.backwards).sum::<u64>();
+        Values::default()
+            .with_some("reads of each", first.map(|(_, costs)| in_words(costs.reads)))
+            .with_some("loop ns", first.map(|(_, costs)| format!("{:.1}", costs.loop_ns)))
+            .with("on", cpu.map_or(String::new(), |cpu| format!(" on CPU {cpu}")))
+            .with("turn", TURN)
+            .with_some("backwards", (backwards > 0).then_some(backwards))
+            .with("preempted", self.preempted)
     }
 
-    fn figure(&self) -> Figure {
-        let table = self.table;
-        let series = table.subjects.iter().zip(self.found).map(|(subject, found)| Series {
-            name: subject.name.into(),
-            paper_mean_ns: Some(subject.mean * table.unit.ns()),
-            mean_ns: found.costs().map(|costs| costs.mean_ns),
-            points: found.costs().map_or(Vec::new(), |costs| costs.points.clone()),
+    /// What `clock_gettime` reads here, and from where.
+    fn kernel_clock(&self, values: Values) -> Values {
+        let source = self.machine.clock_source.as_deref();
+        let in_user_space = source.is_some_and(|name| READ_IN_USER_SPACE.contains(&name));
+        values
+            .with_some("clock source", source)
+            .with_if("in user space", in_user_space)
+            .with_if("by HPET", source == Some("hpet"))
+    }
+
+    /// What the unfiltered deviations, and with them the means, consist of.
+    fn deviations(&self, values: Values) -> Values {
+        let widest = self.costs().max_by(|a, b| a.1.deviation_ns.total_cmp(&b.1.deviation_ns));
+        let Some((line, costs)) = widest else { return values };
+        let raised = costs.mean_ns - costs.median_ns;
+        values
+            .with("widest", line.name.as_str())
+            .with("deviation", Value::Time(costs.deviation_ns))
+            .with("calm deviation", Value::Time(costs.calm_deviation_ns))
+            .with_if("disturbed", costs.deviation_ns > 2.0 * costs.calm_deviation_ns)
+            .with_some("raised", (raised > MUCH * costs.median_ns).then_some(Value::Time(raised)))
+            .with("dearest", Value::Time(costs.greatest_ns))
+    }
+
+    fn figure(&self) -> PaperFigure {
+        let series = self.lines().map(|(line, found)| {
+            let costs = found.as_ref().ok().map(|(costs, _)| costs);
+            Series {
+                name: line.name.clone(),
+                paper_mean_ns: printed_ns(line, 0),
+                mean_ns: costs.map(|costs| costs.mean_ns),
+                points: costs.map_or(Vec::new(), |costs| costs.points.clone()),
+            }
         });
-        let costs = || self.found.iter().filter_map(ReadResult::costs);
-        Figure {
-            id: table.id.into(),
-            title: table.title.into(),
-            quantity: "cost".into(),
-            counted: "read".into(),
-            count: costs().map(|costs| costs.reads).max().unwrap_or(0),
-            thinning: costs().map(|costs| costs.thinning).max().unwrap_or(1),
-            series: series.collect(),
-        }
+        let count = self.costs().map(|(_, costs)| costs.reads).max().unwrap_or(0);
+        let thinning = self.costs().map(|(_, costs)| costs.thinning).max().unwrap_or(1);
+        let names = (self.table.id.as_str(), self.table.title.as_str());
+        measurements(names, ("cost", "read", count), thinning, series.collect())
     }
+}
+
+/// The thesis' number in that column, ns.
+pub(super) fn printed_ns(line: &Line, column: usize) -> Option<f64> {
+    Some(line.printed(column)? * size(&line.unit)?)
+}
+
+fn source_rows(line: &Line, found: &ReadResult, how: MeasurementKind) -> Vec<PaperRow> {
+    let row = |statistic: &str, paper, of: fn(&ReadCosts) -> f64| {
+        let found = found.as_ref().map(|(costs, _)| (of(costs), costs.reads));
+        let name = format!("{}, {statistic}", line.name);
+        row(name, &line.unit, paper, how, found.map_err(Clone::clone))
+    };
+    let mut rows = vec![
+        row("mean", line.printed(0), |costs| costs.mean_ns),
+        row("standard deviation", line.printed(1), |costs| costs.deviation_ns),
+    ];
+    if found.is_ok() {
+        rows.extend([
+            row("deviation up to p99", None, |costs| costs.calm_deviation_ns),
+            row("median", None, |costs| costs.median_ns),
+            row("p99", None, |costs| costs.p99_ns),
+        ]);
+    }
+    rows
 }

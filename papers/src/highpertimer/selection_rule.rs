@@ -1,17 +1,53 @@
 //! What the thesis' rule (Listings 3.1 and 3.2) chooses by the numbers of a table.
 //!
-//! The rule is the library's own, [`thesis::choose`]; here is only what it is asked.
+//! The rule is the library's own, [`thesis_rule::choose`]; here is only what it is asked.
 
 use hourglass_clock::choice::machine::Cpuid;
 use hourglass_clock::choice::thesis_rule::{self, ReadCostMoments};
 use hourglass_documents::paper::Decision;
-use hourglass_sys::clock::ClockId;
 
+use super::super::Paper;
 use super::super::costs::ReadCosts;
-use super::reads::{LocalReads, ReadMethod, ReadResult, ReadTable};
+use super::super::printed::Table;
+use super::reads::{LocalReads, printed_ns, sources};
 
-/// The thesis' OS timer, since section 2.3.2.
-pub(super) const OS: ReadMethod = ReadMethod::Clock(ClockId::Monotonic);
+/// What the VIA says of itself: a family whose TSC has a constant rate.
+const VIA: Cpuid = Cpuid { vendor: *b"CentaurHauls", family: 0x06, model: 0x0f, ..NOBODY };
+
+/// What the Athlon says of itself: `rdtscp`, and no invariant TSC.
+const ATHLON: Cpuid =
+    Cpuid { vendor: *b"AuthenticAMD", family: 0x0f, model: 0x6b, rdtscp: true, ..NOBODY };
+
+const NOBODY: Cpuid = Cpuid {
+    vendor: [0; 12],
+    family: 0,
+    model: 0,
+    rdtscp: false,
+    invariant_tsc: false,
+    tsc_adjust: false,
+    frequency15: None,
+    frequency16: None,
+    hypervisor: None,
+};
+
+/// What the rule decides by a table of chapter 3: by its numbers, by those of Table 2.3 where that has the same
+/// processor, and by those found here.
+pub(super) fn decisions(here: &LocalReads) -> Vec<Decision> {
+    let thesis = "the thesis' numbers";
+    let mut decisions = match here.table.id.as_str() {
+        "3.1" => by_thesis(here.table, thesis, &VIA),
+        "3.2" => by_thesis(here.table, thesis, &ATHLON),
+        _ => return Vec::new(),
+    };
+    if here.table.id == "3.2" {
+        let other = Paper::named("highpertimer").and_then(|paper| paper.table("2.3"));
+        decisions.extend(
+            other.into_iter().flat_map(|table| by_thesis(table, "those of its Table 2.3", &ATHLON)),
+        );
+    }
+    decisions.extend(by_measurement(here));
+    decisions
+}
 
 fn decision(
     given: &str,
@@ -27,39 +63,27 @@ fn decision(
     }
 }
 
-/// The numbers that a table of the thesis prints for a source.
-fn printed(table: &ReadTable, read: ReadMethod) -> Option<ReadCostMoments> {
-    let unit_ns = table.unit.ns();
-    let subject = table.subjects.iter().find(|subject| subject.read == read)?;
-    Some(ReadCostMoments {
-        mean_ns: subject.mean * unit_ns,
-        stddev_ns: subject.deviation * unit_ns,
-    })
-}
-
 /// By the numbers printed in a table, `given` in words, for a processor that says this of itself;
 /// where its TSC is stable, also as if it were not.
-pub(super) fn by_thesis(table: &ReadTable, given: &str, processor: &Cpuid) -> Vec<Decision> {
-    let Some(os) = printed(table, OS) else { return Vec::new() };
-    let hpet = printed(table, ReadMethod::Hpet);
-    with_and_without_tsc(thesis_rule::tsc_is_stable(processor), given, hpet, os)
+fn by_thesis(table: &Table, given: &str, processor: &Cpuid) -> Vec<Decision> {
+    let printed = |name: &str| {
+        let line = sources(table).find(|line| line.name == name)?;
+        Some(ReadCostMoments { mean_ns: printed_ns(line, 0)?, stddev_ns: printed_ns(line, 1)? })
+    };
+    let Some(os) = printed("OS") else { return Vec::new() };
+    with_and_without_tsc(thesis_rule::tsc_is_stable(processor), given, printed("HPET"), os)
 }
 
 /// By the numbers found here; where this TSC is stable, also as if it were not. Where there is an
-/// HPET to choose, also by the deviations up to the 99th percentile.
-pub(super) fn by_measurement(here: &LocalReads) -> Vec<Decision> {
-    let unfiltered = |costs: &ReadCosts| ReadCostMoments {
-        mean_ns: costs.mean_ns,
-        stddev_ns: costs.deviation_ns,
-    };
-    let calm = |costs: &ReadCosts| ReadCostMoments {
-        mean_ns: costs.mean_ns,
-        stddev_ns: costs.calm_deviation_ns,
-    };
-    let Some(os) = here.costs(OS) else { return Vec::new() };
-    let stable = here.cpuid.is_some_and(thesis_rule::tsc_is_stable)
-        && here.costs(ReadMethod::Rdtscp).is_some();
-    let hpet = wide_hpet(here);
+/// HPET to choose, also by the deviations up to the 99th percentile. The thesis refuses an HPET of less than 64 bits.
+fn by_measurement(here: &LocalReads) -> Vec<Decision> {
+    let moments =
+        |costs: &ReadCosts, stddev_ns| ReadCostMoments { mean_ns: costs.mean_ns, stddev_ns };
+    let unfiltered = |costs: &ReadCosts| moments(costs, costs.deviation_ns);
+    let calm = |costs: &ReadCosts| moments(costs, costs.calm_deviation_ns);
+    let Some((os, _)) = here.source("OS") else { return Vec::new() };
+    let stable = here.cpuid.is_some_and(thesis_rule::tsc_is_stable) && here.source("TSC").is_some();
+    let hpet = here.source("HPET").filter(|(_, bits)| *bits == 64).map(|(costs, _)| costs);
     let measured = "the numbers measured here";
     let mut decisions =
         with_and_without_tsc(stable, measured, hpet.map(unfiltered), unfiltered(os));
@@ -68,15 +92,6 @@ pub(super) fn by_measurement(here: &LocalReads) -> Vec<Decision> {
         decisions.push(decision(given, false, Some(calm(hpet)), calm(os)));
     }
     decisions
-}
-
-/// The costs of the HPET, if its counter has 64 bits: the thesis refuses narrower ones.
-fn wide_hpet<'a>(here: &'a LocalReads) -> Option<&'a ReadCosts> {
-    let subjects = here.table.subjects.iter().zip(here.found);
-    subjects.into_iter().find_map(|(subject, found)| match found {
-        ReadResult::Costs { costs, bits: 64 } if subject.read == ReadMethod::Hpet => Some(costs),
-        _ => None,
-    })
 }
 
 fn with_and_without_tsc(
@@ -94,23 +109,22 @@ fn with_and_without_tsc(
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ATHLON, VIA, table_2_3, table_3_1, table_3_2};
     use super::*;
-
-    fn chosen(decisions: &[Decision]) -> Vec<&str> {
-        decisions.iter().map(|decision| decision.chosen.as_str()).collect()
-    }
 
     /// Section 3.1: the VIA takes its TSC, the Athlon its HPET; by either of its two tables.
     #[test]
     fn the_thesis_processors_choose_what_the_thesis_says() {
-        let via = by_thesis(&table_3_1::TABLE, "thesis", &VIA);
-        assert_eq!(chosen(&via), ["tsc", "monotonic"]);
-        assert!(via[1].because.contains("81.4 % apart"), "{via:?}");
-        let athlon = by_thesis(&table_3_2::TABLE, "thesis", &ATHLON);
-        assert_eq!(chosen(&athlon), ["hpet"]);
-        assert!(athlon[0].because.contains("2.1 % apart"), "{athlon:?}");
-        assert_eq!(chosen(&by_thesis(&table_2_3::TABLE, "thesis", &ATHLON)), ["hpet"]);
+        let paper = Paper::named("highpertimer").unwrap();
+        for (id, processor, expected, because) in [
+            ("3.1", &VIA, ["tsc", "monotonic"].as_slice(), "81.4 % apart"),
+            ("3.2", &ATHLON, &["hpet"], "2.1 % apart"),
+            ("2.3", &ATHLON, &["hpet"], " % apart"),
+        ] {
+            let decisions = by_thesis(paper.table(id).unwrap(), "thesis", processor);
+            let chosen: Vec<&str> = decisions.iter().map(|by| by.chosen.as_str()).collect();
+            assert_eq!(chosen, expected, "{id}");
+            assert!(decisions.last().unwrap().because.contains(because), "{id}: {decisions:?}");
+        }
     }
 
     /// Listing 3.2: among close means an equal deviation leaves the OS clock.

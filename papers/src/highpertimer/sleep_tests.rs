@@ -3,14 +3,15 @@
 use hourglass_documents::paper::{Curves, MeasurementKind, PaperFigure, PaperTable};
 use hourglass_timer::sleep::HzProbe;
 
-use super::super::MeasuredTable;
-use super::sleep_rows::SweepTable;
-use super::sleeps::sweep::{LENGTHS, Sweep};
+use super::super::Table;
+use super::super::printed::MeasuredTable;
+use super::sleep_figures::{counted_time, one_after_the_other};
+use super::sleep_tables::SweepTable;
+use super::sleeps::sweep::LENGTHS;
 use super::sleeps::tests::{Simulated, simulated};
-use super::{
-    table_5_1, table_5_2, table_5_3, table_5_4, table_5_5, table_5_6, table_5_7, table_5_8,
-    table_5_9,
-};
+use super::table_5_3::Table53Data;
+use super::table_5_7::Table57Data;
+use super::tests::table;
 
 /// A kernel that counts CPU time in whole milliseconds.
 fn probe() -> HzProbe {
@@ -19,38 +20,29 @@ fn probe() -> HzProbe {
     probe
 }
 
-fn slept(sweep: &Sweep) -> SweepTable<'_> {
-    SweepTable {
-        sweep,
-        probe: probe(),
-        conditions: "a simulated machine".into(),
-        how: MeasurementKind::Simulated,
-    }
-}
-
 fn all() -> Vec<MeasuredTable> {
-    let sweep = simulated(1_000);
-    let slept = slept(&sweep);
+    let (sweep, conditions) = (simulated(1_000), "a simulated machine".to_owned());
+    let (probe, how) = (probe(), MeasurementKind::Simulated);
+    let slept = SweepTable { sweep: &sweep, probe, conditions: conditions.clone(), how };
     let mut machine = Simulated::new(1_000);
-    let figure = table_5_5::figure(&mut machine, 120, || false).unwrap();
-    let inline = table_5_7::Table57Data::measured(&mut machine, probe(), 3, || false).unwrap();
-    let hz = table_5_3::Table53Data {
-        counted: vec![14_500_000; 20],
-        probe: HzProbe::with(|| 14_500_000),
-        tick_hz: Some(250),
-        conditions: "a simulated machine".into(),
+    let mut measured = |table: &Table| match table.id.as_str() {
+        "5.2" => slept.assembled(table, Some(PaperFigure::Curves(counted_time(|busy| busy)))),
+        "5.3" => {
+            let (counted, probe) = (vec![14_500_000; 20], HzProbe::with(|| 14_500_000));
+            let conditions = conditions.clone();
+            Table53Data { counted, probe, tick_hz: Some(250), conditions }.assembled(table, how)
+        }
+        "5.5" => {
+            let figure = one_after_the_other(table, &mut machine, 120, || false).unwrap();
+            slept.assembled(table, Some(figure))
+        }
+        "5.7" => {
+            let found = Table57Data::measured(&mut machine, probe, 3, || false).unwrap();
+            found.assembled(table, how, &conditions)
+        }
+        _ => slept.assembled(table, slept.figure(table)),
     };
-    vec![
-        table_5_1::assembled(&slept),
-        table_5_2::assembled(&slept, |busy| busy),
-        hz.assembled(MeasurementKind::Simulated),
-        table_5_4::assembled(&slept),
-        table_5_5::assembled(&slept, figure),
-        table_5_6::assembled(&slept),
-        inline.assembled(MeasurementKind::Simulated, "a simulated machine"),
-        table_5_8::assembled(&slept),
-        table_5_9::assembled(&slept),
-    ]
+    (1..=9).map(|number| measured(table(&format!("5.{number}")))).collect()
 }
 
 fn row(table: &PaperTable, name: &str) -> (Option<f64>, f64) {
@@ -124,21 +116,28 @@ fn the_thesis_mixture_costs_what_the_thesis_says() {
 /// The numbers of the thesis against what its text says of them.
 #[test]
 fn the_transcription_agrees_with_the_text() {
+    let column = |id: &str, name: &str| {
+        let lines = &table(id).lines;
+        let paper = &lines.iter().find(|line| line.name == name).unwrap().paper;
+        assert_eq!(paper.len(), LENGTHS.len(), "{id} {name}");
+        paper.clone()
+    };
+    let mean = |numbers: &[f64]| numbers.iter().sum::<f64>() / numbers.len() as f64;
     // Section 5.1: "aligned and in average are equal to 53 microseconds".
-    let shortest = &table_5_1::PRINTED_US[13..];
-    let mean = shortest.iter().sum::<f64>() / shortest.len() as f64;
-    assert!((mean - 53.4).abs() < 0.1, "{mean}");
+    let shortest = mean(&column("5.1", "system: median")[13..]);
+    assert!((shortest - 53.4).abs() < 0.1, "{shortest}");
     // Section 5.2: below 1/HZ "approximately equal to 50 nanoseconds".
-    let short = &table_5_2::PRINTED_NS[10..];
-    let mean = short.iter().sum::<f64>() / short.len() as f64;
-    assert!((45.0..58.0).contains(&mean), "{mean}");
+    let short = mean(&column("5.2", "busy-wait: median")[10..]);
+    assert!((45.0..58.0).contains(&short), "{short}");
     // Table 5.4: below 1/HZ "varies from 50 until 100 nanoseconds".
-    let runs = table_5_4::PRINTED_NS[11..].iter().flatten();
-    assert!(runs.clone().all(|ns| (38.0..=128.0).contains(ns)));
+    for run in ["run 1: median", "run 2: median"] {
+        assert!(column("5.4", run)[11..].iter().all(|ns| (38.0..=128.0).contains(ns)));
+    }
     // Table 5.6: T4 - T1 is the sum of the parts, within a tic or two and its five exceptions.
-    let sums = table_5_6::PRINTED_NS
-        .iter()
-        .filter(|[all, inside, entry, exit]| (all - inside - entry - exit).abs() <= 15.0);
+    let [all, inside, entry, exit] = ["T4 - T1", "T3 - T2", "T2 - T1", "T4 - T3"]
+        .map(|part| column("5.6", &format!("{part}: here")));
+    let sums = (0..LENGTHS.len())
+        .filter(|at| (all[*at] - inside[*at] - entry[*at] - exit[*at]).abs() <= 15.0);
     assert!(sums.count() >= 15);
     // Halved from line to line, down to 1 us.
     for pair in LENGTHS.windows(2) {
@@ -183,6 +182,6 @@ fn the_figures_of_chapter_5() {
 #[test]
 fn a_stop_ends_the_measurements() {
     let mut machine = Simulated::new(1_000);
-    assert!(table_5_5::figure(&mut machine, 120, || true).is_none());
-    assert!(table_5_7::Table57Data::measured(&mut machine, probe(), 3, || true).is_none());
+    assert!(one_after_the_other(table("5.5"), &mut machine, 120, || true).is_none());
+    assert!(Table57Data::measured(&mut machine, probe(), 3, || true).is_none());
 }

@@ -1,47 +1,35 @@
 //! Table 5.3 and Figure 5.4: the thesis' probe for HZ.
 
 use hourglass_documents::paper::{
-    AxisScale, Curve, CurveOrigin, CurvePoint, Curves, Decision, Edge, EdgeUnit, MeasurementKind,
-    PaperFigure, PaperRow, PaperTable,
+    AxisScale, Curve, CurveOrigin, Curves, Decision, EdgeUnit, MeasurementKind, PaperFigure,
 };
 use hourglass_timer::sleep::HzProbe;
 
-use super::super::bench::MeasurementSize;
+use super::super::bench::MeasurementHost;
 use super::super::costs::PinnedThread;
-use super::super::{MeasuredTable, TableDef};
-use super::sleep_rows::UNRELIABLE;
+use super::super::drawing::{curve, curves, edge};
+use super::super::printed::{MeasuredTable, Table, TableContents, Values};
+use super::super::rows::{NumberResult, row};
 use super::sleeps::hz::{BUSY_NS, RATES, TickKernel, counted_here, most_frequent};
 use super::sleeps::{local_sleeper, probe};
 
-pub(super) const TABLE: TableDef = TableDef {
-    id: "5.3",
-    title: "CPU time counted for 14.5 ms of busy waiting: the probe for HZ",
-    measure: |bench| {
-        let tries = match bench.effort {
-            MeasurementSize::Quick => 25,
-            MeasurementSize::Full => 400,
-        };
-        let _pinned = PinnedThread::to_last_cpu();
-        let mut counted = Vec::with_capacity(tries);
-        for _ in 0..tries {
-            if (bench.stopped)() {
-                return None;
-            }
-            counted.push(counted_here(BUSY_NS));
-        }
-        let conditions = local_sleeper::conditions(bench);
-        let found =
-            Table53Data { counted, probe: probe(bench), tick_hz: bench.tick_hz, conditions };
-        Some(found.assembled(MeasurementKind::Measured))
-    },
-};
-
-/// CPU time for each HZ, ms.
-pub(super) const PRINTED_MS: [(u32, f64); 4] =
-    [(100, 10.0), (250, 16.0), (300, 13.3), (1_000, 14.0)];
-
 /// Tries of a simulated kernel.
 const SIMULATED_TRIES: usize = 400;
+
+pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<MeasuredTable> {
+    let tries = bench.at_most(400, 25);
+    let _pinned = PinnedThread::to_last_cpu();
+    let mut counted = Vec::with_capacity(tries);
+    for _ in 0..tries {
+        if (bench.stopped)() {
+            return None;
+        }
+        counted.push(counted_here(BUSY_NS));
+    }
+    let conditions = local_sleeper::conditions(bench);
+    let found = Table53Data { counted, probe: probe(bench), tick_hz: bench.tick_hz, conditions };
+    Some(found.assembled(table, MeasurementKind::Measured))
+}
 
 /// What was found on a machine.
 pub(super) struct Table53Data {
@@ -55,155 +43,92 @@ pub(super) struct Table53Data {
 
 impl Table53Data {
     /// The table and its figure.
-    pub(super) fn assembled(&self, how: MeasurementKind) -> MeasuredTable {
-        let mut rows: Vec<PaperRow> = PRINTED_MS.into_iter().map(simulated_row).collect();
-        rows.extend(self.own_rows(how));
-        let table = PaperTable {
-            id: TABLE.id.into(),
-            title: TABLE.title.into(),
-            paper_machine: "several platforms, which the thesis does not name, with HZ 100, 250, \
-                            300 and 1000"
-                .into(),
-            method: format!(
-                "{} tries of 14.5 ms by getrusage; {}; simulated kernels: {SIMULATED_TRIES} tries \
-                 each, a whole tick counted for each tick that finds the thread busy",
-                self.counted.len(),
-                self.conditions
-            ),
-            rows,
-            decisions: self.decisions(),
-            difference: self.explain(),
-            notes: notes(),
-            figure: None,
+    pub(super) fn assembled(&self, table: &Table, how: MeasurementKind) -> MeasuredTable {
+        let found = |ns: Option<u64>, tries: usize| -> NumberResult {
+            ns.map(|ns| (ns as f64, tries as u64)).ok_or_else(|| "there was no try".into())
         };
-        MeasuredTable { table, figure: Some(PaperFigure::Curves(self.figure())) }
+        let mut rows = Vec::new();
+        for (line, hz) in table.lines.iter().zip(RATES) {
+            let usual = most_frequent(&tries(hz, SIMULATED_TRIES)).map(|(ns, _)| ns);
+            let found = found(usual, SIMULATED_TRIES);
+            rows.push(row(&*line.name, "ms", line.printed(0), MeasurementKind::Simulated, found));
+        }
+        let usual = most_frequent(&self.counted).map(|(ns, _)| ns);
+        let (least, greatest) = (self.counted.iter().min(), self.counted.iter().max());
+        for (what, ns) in
+            [("most frequent", usual), ("least", least.copied()), ("greatest", greatest.copied())]
+        {
+            let found = found(ns, self.counted.len());
+            rows.push(row(format!("this kernel, {what}"), "ms", None, how, found));
+        }
+        table.assembled(TableContents {
+            rows,
+            values: self.values(usual.map_or(0.0, |ns| ns as f64 / 1e6)),
+            decisions: self.decisions(),
+            figure: Some(PaperFigure::Curves(self.figure())),
+            notes: Vec::new(),
+        })
     }
 
-    fn own_rows(&self, how: MeasurementKind) -> Vec<PaperRow> {
-        let usual = most_frequent(&self.counted);
-        let mut sorted = self.counted.clone();
-        sorted.sort_unstable();
-        let ends = sorted.first().zip(sorted.last());
-        let tries = sorted.len() as u64;
-        let row = |name: &str, ns: Option<u64>| PaperRow {
-            measured: ns.map(|ns| ns as f64 / 1e6),
-            how,
-            ..empty(name.into(), None, tries)
-        };
-        vec![
-            row("this kernel, most frequent", usual.map(|(ns, _)| ns)),
-            row("this kernel, least", ends.map(|(least, _)| *least)),
-            row("this kernel, greatest", ends.map(|(_, greatest)| *greatest)),
-        ]
+    fn values(&self, usual: f64) -> Values {
+        let hz = self.tick_hz;
+        Values::default()
+            .with("tries", self.counted.len())
+            .with("simulated tries", SIMULATED_TRIES)
+            .with("conditions", self.conditions.as_str())
+            .with("usual", format!("{usual:.1} ms"))
+            .with_if("precise", (usual - 14.5).abs() < 0.3)
+            .with_if("short", usual < 14.2 && self.probe.found.is_none())
+            .with_some("HZ", hz.map(u64::from))
+            .with_if("found", hz.is_some() && hz == self.probe.found)
+            .with_if("taken", hz == Some(self.probe.hz))
     }
 
     fn decisions(&self) -> Vec<Decision> {
         let tries = self.probe.counted_ns.map(|ns| format!("{:.1}", ns as f64 / 1e6)).join(", ");
+        let decision = |given: String, probe: &HzProbe, because| Decision {
+            given,
+            chosen: format!("HZ {}", probe.hz),
+            because,
+        };
         let because = match self.probe.found {
             Some(_) => format!("{} of 5 tries ({tries} ms) stand in its row", self.probe.votes),
             None => format!("no try ({tries} ms) stands in a row, and then 250 is taken"),
         };
-        let mut decisions = vec![Decision {
-            given: "what this kernel counts".into(),
-            chosen: format!("HZ {}", self.probe.hz),
-            because,
-        }];
-        for hz in RATES {
+        let own = decision("what this kernel counts".into(), &self.probe, because);
+        let simulated = RATES.into_iter().map(|hz| {
             let mut kernel = TickKernel::new(hz);
             let probe = HzProbe::with(|| kernel.counted(BUSY_NS));
-            decisions.push(Decision {
-                given: format!("a simulated kernel with HZ {hz}"),
-                chosen: format!("HZ {}", probe.hz),
-                because: format!("{} of 5 tries stand in its row", probe.votes),
-            });
-        }
-        decisions
-    }
-
-    fn explain(&self) -> String {
-        let usual = most_frequent(&self.counted).map_or(0.0, |(ns, _)| ns as f64 / 1e6);
-        let built = match self.tick_hz {
-            Some(hz) if Some(hz) == self.probe.found => format!("It has HZ {hz}, as found."),
-            Some(hz) => format!(
-                "It has HZ {hz}, which the probe {}.",
-                if hz == self.probe.hz { "takes without having found it" } else { "does not find" }
-            ),
-            None => "It does not tell its HZ.".into(),
-        };
-        format!(
-            "The probe rests on kernels that count a thread's CPU time in whole ticks, as simulated \
-             here. This one counts {usual:.1} ms for 14.5 ms{}. {built}",
-            match usual {
-                usual if (usual - 14.5).abs() < 0.3 => ", precisely, which stands in no row",
-                usual if usual < 14.2 && self.probe.found.is_none() => {
-                    ": others had the CPU for a part of most tries, which no row foresees"
-                }
-                _ => "",
-            }
-        )
+            let because = format!("{} of 5 tries stand in its row", probe.votes);
+            decision(format!("a simulated kernel with HZ {hz}"), &probe, because)
+        });
+        std::iter::once(own).chain(simulated).collect()
     }
 
     fn figure(&self) -> Curves {
         const SHOWN: usize = 40;
-        let points = |values: &mut dyn Iterator<Item = u64>| {
-            let numbered = values.take(SHOWN).enumerate();
-            let place =
-                |(n, ns): (usize, u64)| CurvePoint { across: n as f64 + 1.0, up: ns as f64 };
-            numbered.map(place).collect::<Vec<CurvePoint>>()
+        let single = |name: String, origin, colour, counted: &[u64]| {
+            let points = (1..).zip(counted.iter().take(SHOWN));
+            let points = points.map(|(number, ns): (u32, _)| (f64::from(number), *ns as f64));
+            Curve { joined: false, ..curve(name, origin, colour, points) }
         };
-        let own = points(&mut self.counted.iter().copied());
-        let curve =
-            |name, origin, colour, points| Curve { name, origin, colour, joined: false, points };
-        let mut curves = vec![curve("this kernel".into(), CurveOrigin::Here, 0, own)];
-        for (at, hz) in RATES.into_iter().enumerate() {
-            let mut kernel = TickKernel::new(hz);
-            let points = points(&mut std::iter::repeat_with(|| kernel.counted(BUSY_NS)));
+        let mut all = vec![single("this kernel".into(), CurveOrigin::Here, 0, &self.counted)];
+        for (colour, hz) in (1..).zip(RATES) {
             let name = format!("counting in ticks, HZ {hz} (simulated)");
-            curves.push(curve(name, CurveOrigin::Simulated, at as u32 + 1, points));
+            all.push(single(name, CurveOrigin::Simulated, colour, &tries(hz, SHOWN)));
         }
-        let edge = |text: &str, unit| Edge { text: text.into(), unit, scale: AxisScale::Linear };
-        Curves {
-            id: "5.4".into(),
-            title: "CPU time counted for 14.5 ms of busy waiting, try by try".into(),
-            across: edge("number of the try", EdgeUnit::Number),
-            up: edge("CPU time counted by getrusage", EdgeUnit::Time),
-            curves,
-            note: "The thesis' own figure is a picture without numbers.".into(),
-        }
+        let edges = [
+            ("number of the try", EdgeUnit::Number),
+            ("CPU time counted by getrusage", EdgeUnit::Time),
+        ]
+        .map(|(text, unit)| edge(text, unit, AxisScale::Linear));
+        let title = "CPU time counted for 14.5 ms of busy waiting, try by try";
+        curves(("5.4", title), edges, all, "The thesis' own figure is a picture without numbers.")
     }
 }
 
-fn empty(name: String, paper: Option<f64>, tries: u64) -> PaperRow {
-    PaperRow {
-        name,
-        paper,
-        measured: None,
-        unit: "ms".into(),
-        how: MeasurementKind::Simulated,
-        count: Some(tries),
-        missing: None,
-        cell: None,
-    }
-}
-
-fn simulated_row((hz, printed): (u32, f64)) -> PaperRow {
+/// What a kernel that counts in ticks counts, ns.
+fn tries(hz: u32, count: usize) -> Vec<u64> {
     let mut kernel = TickKernel::new(hz);
-    let counted: Vec<u64> = (0..SIMULATED_TRIES).map(|_| kernel.counted(BUSY_NS)).collect();
-    PaperRow {
-        measured: most_frequent(&counted).map(|(ns, _)| ns as f64 / 1e6),
-        ..empty(format!("HZ {hz}"), Some(printed), SIMULATED_TRIES as u64)
-    }
-}
-
-fn notes() -> Vec<String> {
-    [
-        UNRELIABLE,
-        "With HZ 1000 the 14.5 ms lie in the middle between two ticks: 14 and 15 ms are as probable, \
-         while the thesis calls 15 unlikely.",
-        "With HZ 300 the other value is 16.7 ms (five ticks); the thesis writes 16 ms, which is that \
-         of HZ 250 as well.",
-        "HZ as such says nothing about how late a sleep ends on kernels with high-resolution timers.",
-    ]
-    .map(str::to_owned)
-    .to_vec()
+    (0..count).map(|_| kernel.counted(BUSY_NS)).collect()
 }

@@ -2,44 +2,33 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_documents::paper::{
-    AxisScale, Curve, CurveOrigin, CurvePoint, Curves, Edge, EdgeUnit, PaperFigure, PaperRow,
-};
-use hourglass_measure::experiment::Finished;
+use hourglass_documents::paper::{AxisScale, Curve, CurveOrigin, EdgeUnit, PaperFigure};
 use hourglass_time::Span;
 use hourglass_trace::inferences::{CostEstimate, Switch, SwitchKind, switch_cost, switches};
 
-use super::super::MeasuredTable;
 use super::super::bench::MeasurementHost;
-use super::runs::{self, MS, cost_rows, inferred, inferred_row};
-
-pub(super) const ID: &str = "figure-4";
-pub(super) const TITLE: &str = "Direct cost of context switches";
+use super::super::drawing::{curve, curves, edge};
+use super::super::printed::{MeasuredTable, Table, TableContents};
+use super::runs::{self, cost_rows, inferred, inferred_row};
 
 const FULL: Span = Span::from_secs(60);
 const QUICK: Span = Span::from_secs(2);
 
 const THREADS: usize = 10;
 
-/// The paper: "on the order of 10 µs" for a preemption (section 5.2), and the gaps of its three lines of
-/// output for a yield (section 5.1).
-const PREEMPTION_US: f64 = 10.0;
-const YIELD_US: f64 = 2.188;
-
 /// Columns of the histogram in a decade.
 const COLUMNS: f64 = 20.0;
 
-/// The two runs of the section.
-const RUNS: [(&str, &str, SwitchKind, f64); 2] = [
-    ("preemption", "CPU", SwitchKind::Involuntary, PREEMPTION_US),
-    ("yield", "CPU_YIELD 0.9ms", SwitchKind::Voluntary, YIELD_US),
-];
+/// The two runs of the section, in the order of the table's first lines.
+const RUNS: [(&str, SwitchKind); 2] =
+    [("CPU", SwitchKind::Involuntary), ("CPU_YIELD 0.9ms", SwitchKind::Voluntary)];
 
-pub(super) fn measure(bench: &MeasurementHost) -> Option<MeasuredTable> {
-    let duration = runs::duration(bench, FULL, QUICK);
+pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<MeasuredTable> {
+    let duration = bench.at_most(FULL, QUICK);
     let cpu = runs::measured_cpu();
-    let (mut rows, mut curves, mut notes) = (Vec::new(), Vec::new(), Vec::new());
-    for (at, (name, workload, kind, paper)) in (0u32..).zip(RUNS) {
+    let (mut rows, mut drawn, mut notes) = (Vec::new(), Vec::new(), Vec::new());
+    for (at, (line, (workload, kind))) in (0u32..).zip(table.lines.iter().zip(RUNS)) {
+        let name = &line.name;
         let threads = runs::thread(workload, "NORMAL", "NATIVE", cpu)
             .and_then(|thread| runs::run(vec![thread; THREADS], duration, &|| 0));
         match threads {
@@ -47,45 +36,41 @@ pub(super) fn measure(bench: &MeasurementHost) -> Option<MeasuredTable> {
                 let (finished, _) = ran?;
                 let found = switches(finished.intervals());
                 let cost = switch_cost(&found, kind);
-                rows.extend(cost_rows(name, paper, cost.as_ref()));
+                rows.extend(cost_rows(line, cost.as_ref()));
                 if kind == SwitchKind::Involuntary {
-                    rows.extend(rate_rows(&finished));
+                    // Beside those of both groups of systems in the paper.
+                    for line in table.lines.iter().skip(RUNS.len()) {
+                        let what = line.name.split(' ').next().unwrap_or_default();
+                        let statistic = if what == "switches" { "rate" } else { "median" };
+                        let inference = inferred(&finished, what, None, statistic);
+                        let paper = line.printed(0);
+                        rows.push(inferred_row(&line.name, &line.unit, paper, inference));
+                    }
                 }
                 notes.extend(cost.as_ref().map(|cost| note(name, cost)));
                 notes.extend(runs::others(&finished).map(|others| format!("{name}: {others}")));
-                curves.push(histogram(name, at, kind, &found));
+                drawn.push(histogram(name, at, kind, &found));
             }
             Err(why) => {
                 notes.push(why);
-                rows.extend(cost_rows(name, paper, None));
+                rows.extend(cost_rows(line, None));
             }
         }
     }
-    let method = format!(
-        "ten threads on CPU {cpu} for {duration} each: -w CPU, where every switch is a preemption, and \
-         -w CPU_YIELD 0.9ms; costs are the gaps between two threads, without those much longer than \
-         the shortest"
-    );
-    let difference =
-        "The paper's preemptions hold its clock interrupt, and so do these; in a virtual \
-                      machine also what the hypervisor needs to bring it."
-            .to_owned();
-    let table = runs::table((ID, TITLE), method, rows, difference, notes);
-    Some(MeasuredTable { table, figure: Some(PaperFigure::Curves(figure(curves))) })
-}
-
-/// Switches and quanta beside those of both groups of systems in the paper.
-fn rate_rows(finished: &Finished) -> Vec<PaperRow> {
-    let rate = inferred(finished, "switches", None, "rate");
-    let quantum = inferred(finished, "quantum", None, "median");
-    let rate_row = |name: &str, paper| inferred_row(name, Some(paper), ("1/s", 1.0), rate);
-    let quantum_row = |name: &str, paper| inferred_row(name, Some(paper), ("ms", MS), quantum);
-    vec![
-        rate_row("switches a second (there Linux 2.4.17)", 18.0),
-        rate_row("switches a second (there TimeSys, Windows, FreeBSD)", 50.0),
-        quantum_row("quantum (there Linux 2.4.17)", 60.0),
-        quantum_row("quantum (there TimeSys, Windows, FreeBSD)", 20.0),
-    ]
+    let edges = [
+        edge("length of the gap", EdgeUnit::Time, AxisScale::Logarithmic),
+        edge("switches", EdgeUnit::Number, AxisScale::Linear),
+    ];
+    let note =
+        "Each point counts the gaps of a twentieth of a decade; those set aside are among them.";
+    let figure = curves(("4", "Lengths of context switches"), edges, drawn, note);
+    Some(table.assembled(TableContents {
+        rows,
+        values: runs::values(cpu, duration),
+        notes,
+        figure: Some(PaperFigure::Curves(figure)),
+        ..TableContents::default()
+    }))
 }
 
 fn note(name: &str, cost: &CostEstimate) -> String {
@@ -110,35 +95,14 @@ fn histogram(name: &str, colour: u32, kind: SwitchKind, found: &[Switch]) -> Cur
         let column = ((switch.gap_ns as f64).log10() * COLUMNS).floor() as i64;
         *counts.entry(column).or_default() += 1;
     }
-    let place = |(column, count): (i64, u64)| CurvePoint {
-        across: 10f64.powf((column as f64 + 0.5) / COLUMNS),
-        up: count as f64,
+    let place = |column: i64| {
+        let count = counts.get(&column).copied().unwrap_or(0);
+        (10f64.powf((column as f64 + 0.5) / COLUMNS), count as f64)
     };
     // Columns without a gap lie on the ground, as far as there are others.
     let (first, last) = (counts.keys().next(), counts.keys().next_back());
     let columns = first.zip(last).map(|(first, last)| *first..=*last);
-    let all = columns.into_iter().flatten();
-    Curve {
-        name: name.to_owned(),
-        origin: CurveOrigin::Here,
-        colour,
-        joined: true,
-        points: all.map(|at| place((at, counts.get(&at).copied().unwrap_or(0)))).collect(),
-    }
-}
-
-fn figure(curves: Vec<Curve>) -> Curves {
-    let edge = |text: &str, unit, scale| Edge { text: text.into(), unit, scale };
-    Curves {
-        id: "4".into(),
-        title: "Lengths of context switches".into(),
-        across: edge("length of the gap", EdgeUnit::Time, AxisScale::Logarithmic),
-        up: edge("switches", EdgeUnit::Number, AxisScale::Linear),
-        curves,
-        note:
-            "Each point counts the gaps of a twentieth of a decade; those set aside are among them."
-                .into(),
-    }
+    curve(name, CurveOrigin::Here, colour, columns.into_iter().flatten().map(place))
 }
 
 #[cfg(test)]

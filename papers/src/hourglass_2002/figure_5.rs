@@ -5,16 +5,10 @@ use hourglass_documents::paper::{PaperFigure, PaperRow};
 use hourglass_measure::cache_cost::{self, CacheCost};
 use hourglass_time::Span;
 
-use super::super::MeasuredTable;
 use super::super::bench::{MeasurementHost, MeasurementSize};
-use super::runs::{self, US, row};
-
-pub(super) const ID: &str = "figure-5";
-pub(super) const TITLE: &str = "Working set and performance lost to a context switch";
-
-/// The size of which the paper estimates the penalty: 100 KB at 300 MB/s.
-const ESTIMATED: u64 = 100 << 10;
-const ESTIMATE_US: f64 = 333.0;
+use super::super::printed::{MeasuredTable, Table, TableContents, Values};
+use super::super::rows::{NumberResult, measured};
+use super::runs::US;
 
 const THREADS: u32 = 10;
 
@@ -31,55 +25,49 @@ fn wanted(effort: MeasurementSize) -> CacheCost {
     CacheCost { sizes, trials, duration, threads: THREADS, cpu: None }
 }
 
-pub(super) fn measure(bench: &MeasurementHost) -> Option<MeasuredTable> {
+pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<MeasuredTable> {
     let wanted = wanted(bench.effort);
-    let method = format!(
-        "{} trials of each size, each a run of one thread and one of ten on the same CPU for {}, one \
-         right after the other; C = ((W1 - W10)/W1)(T/N10)",
-        wanted.trials, wanted.duration
-    );
+    let values = Values::default()
+        .with("trials", u64::from(wanted.trials))
+        .with("duration", wanted.duration.to_string());
     let document = match cache_cost::measure(&wanted, |_| ()) {
         Ok(found) if found.signal.is_some() => return None,
         Ok(found) => found.document,
         Err(failure) => {
             let why = failure.to_string();
-            let rows = wanted.sizes.iter().map(|bytes| penalty_row(*bytes, None, &why)).collect();
-            let table = runs::table((ID, TITLE), method, rows, String::new(), Vec::new());
-            return Some(MeasuredTable { table, figure: None });
+            let rows =
+                wanted.sizes.iter().map(|bytes| row(table, *bytes, "penalty", Err(why.clone())));
+            let rows = rows.collect();
+            return Some(table.with_rows(rows, values));
         }
     };
-    let notes = notes(&document);
-    let table = runs::table((ID, TITLE), method, rows(&document), difference(&document), notes);
-    let figure = cache_cost::curves(&document);
-    Some(MeasuredTable { table, figure: Some(PaperFigure::Curves(figure)) })
+    Some(table.assembled(TableContents {
+        rows: rows(table, &document),
+        values: texts(&document, values),
+        notes: document.warnings.iter().map(|warning| format!("{}.", warning.text)).collect(),
+        figure: Some(PaperFigure::Curves(cache_cost::curves(&document))),
+        ..TableContents::default()
+    }))
 }
 
-fn penalty_row(bytes: u64, found: Option<(f64, u64)>, why: &str) -> PaperRow {
-    let paper = (bytes == ESTIMATED).then_some(ESTIMATE_US);
-    row(&format!("{} KiB: penalty", bytes >> 10), paper, ("us", US), found, why)
+fn row(table: &Table, bytes: u64, what: &str, found: NumberResult) -> PaperRow {
+    let name = format!("{} KiB: {what}", bytes >> 10);
+    let paper = table.printed(&name, 0);
+    measured(name, "us", paper, found)
 }
 
-fn rows(document: &CacheCostDocument) -> Vec<PaperRow> {
-    const WHY: &str = "no trial had a switch";
-    let mut rows = Vec::new();
-    for size in &document.sizes {
-        let trials = u64::from(size.trials);
-        rows.push(penalty_row(size.bytes, size.penalty_ns.map(|ns| (ns, trials)), WHY));
-    }
-    for size in &document.sizes {
-        let name = format!("{} KiB: refill", size.bytes >> 10);
-        rows.push(row(
-            &name,
-            None,
-            ("us", US),
-            size.refill_ns.map(|ns| (ns, u64::from(size.trials))),
-            WHY,
-        ));
-    }
-    rows
+fn rows(table: &Table, document: &CacheCostDocument) -> Vec<PaperRow> {
+    let found = |size: &SizeCost, ns: Option<f64>| {
+        ns.map(|ns| (ns, u64::from(size.trials))).ok_or_else(|| "no trial had a switch".to_owned())
+    };
+    let sizes = &document.sizes;
+    let penalty = |size: &SizeCost| row(table, size.bytes, "penalty", found(size, size.penalty_ns));
+    let refill = |size: &SizeCost| row(table, size.bytes, "refill", found(size, size.refill_ns));
+    sizes.iter().map(penalty).chain(sizes.iter().map(refill)).collect()
 }
 
-fn notes(document: &CacheCostDocument) -> Vec<String> {
+/// Intervals, and whether the largest working set costs more than the smallest, as in the paper.
+fn texts(document: &CacheCostDocument, values: Values) -> Values {
     let interval = |size: &SizeCost| {
         let half = |lo: Option<f64>, hi: Option<f64>| Some((hi? - lo?) / 2.0 / US);
         let penalty = half(size.ci_lo_ns, size.ci_hi_ns)?;
@@ -87,40 +75,25 @@ fn notes(document: &CacheCostDocument) -> Vec<String> {
         Some(format!("{} KiB {penalty:.1} and {refill:.1}", size.bytes >> 10))
     };
     let halves: Vec<String> = document.sizes.iter().filter_map(interval).collect();
-    let mut notes = vec![
-        "The paper gives a picture, and in the text an estimate for 100 KB: its memory reads 300 MB/s."
-            .to_owned(),
-        "Refill is the same by work in the time that threads received: neither the kernel's part of a \
-         switch nor what other programs took is in it."
-            .to_owned(),
-        format!("95 % intervals, ± us, of penalty and refill: {}.", halves.join(", ")),
-    ];
-    notes.extend(document.warnings.iter().map(|warning| format!("{}.", warning.text)));
-    notes
-}
-
-/// Whether the largest working set costs more than the smallest, as in the paper.
-fn difference(document: &CacheCostDocument) -> String {
+    let values = values.with_if("ran", true).with("intervals", halves.join(", "));
     let refill = |size: &SizeCost| Some((size.bytes, size.refill_ns?, size.refill_ci_lo_ns?));
     let ends = document.sizes.first().zip(document.sizes.last());
     let Some((small, large)) = ends.and_then(|(a, b)| refill(a).zip(refill(b))) else {
-        return "Too few trials were complete to say anything.".to_owned();
+        return values;
     };
-    let grows = if large.2 > small.1 { "more" } else { "not measurably more" };
-    format!(
-        "In the paper the penalty grows with the working set up to the size of its cache (256 KB). Here \
-         {} KiB cost {grows} than {} KiB: {:.0} us against {:.0} to refill.",
-        large.0 >> 10,
-        small.0 >> 10,
-        large.1 / US,
-        small.1 / US,
-    )
+    values
+        .with("grows", if large.2 > small.1 { "more" } else { "not measurably more" })
+        .with("large", large.0 >> 10)
+        .with("small", small.0 >> 10)
+        .with("large us", format!("{:.0}", large.1 / US))
+        .with("small us", format!("{:.0}", small.1 / US))
 }
 
 #[cfg(test)]
 mod tests {
     use hourglass_documents::cache_cost::CACHE_COST_SCHEMA;
 
+    use super::super::tests::table;
     use super::*;
 
     fn size(kib: u64, refill_ns: f64) -> SizeCost {
@@ -157,10 +130,12 @@ mod tests {
             warnings: Vec::new(),
             interrupted: false,
         };
-        let rows = rows(&document);
+        let (rows, values) =
+            (rows(table("figure-5"), &document), texts(&document, Values::default()));
         assert_eq!((rows[1].paper, rows[1].measured), (Some(333.0), Some(350.0)));
         assert_eq!((rows[3].paper, rows[3].measured), (None, Some(3.0)));
-        assert!(difference(&document).contains("4096 KiB cost more than 4 KiB: 900 us against 3"));
-        assert!(notes(&document)[2].contains("100 KiB 10.0 and 5.0"));
+        let text = table("figure-5").with_rows(Vec::new(), values).table;
+        assert!(text.difference.contains("4096 KiB cost more than 4 KiB: 900 us against 3"));
+        assert!(text.notes[2].contains("100 KiB 10.0 and 5.0"));
     }
 }

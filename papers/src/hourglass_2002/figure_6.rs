@@ -4,29 +4,25 @@ use hourglass_documents::paper::{PaperFigure, PaperRow};
 use hourglass_time::Span;
 use hourglass_trace::Interval;
 
-use super::super::MeasuredTable;
 use super::super::bench::MeasurementHost;
-use super::runs::{self, US, inferred, inferred_row, row};
-use super::table_1::way;
+use super::super::printed::{MeasuredTable, Table, TableContents};
+use super::super::rows::measured;
+use super::runs::{self, inferred, inferred_row};
+use super::table_1::no_namespace;
 use super::table_2::TASK;
 use crate::load::NetworkLoad;
-
-pub(super) const ID: &str = "figure-6";
-pub(super) const TITLE: &str = "Receive processing and a periodic real-time thread";
 
 /// The segment is as long as the paper's; the run around it lets the stream find its speed.
 const SEGMENT_NS: i64 = 25_000_000;
 const FULL: Span = Span::from_secs(5);
 const QUICK: Span = Span::from_secs(1);
 
-pub(super) fn measure(bench: &MeasurementHost) -> Option<MeasuredTable> {
-    let duration = runs::duration(bench, FULL, QUICK);
+pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<MeasuredTable> {
+    let duration = bench.at_most(FULL, QUICK);
     let cpu = runs::measured_cpu();
-    let method = format!(
-        "hourglass -d {duration} -n 1 -t 0 -p RTHIGH -w {TASK} -i HR on CPU {cpu} while a TCP stream at \
-         full speed is received there; 25 ms from the middle are drawn"
-    );
     let load = NetworkLoad::onto(cpu);
+    let way = load.as_ref().ok().and_then(|load| no_namespace(load.path()));
+    let values = runs::values(cpu, duration).with_some("no namespace", way);
     let ran = load.as_ref().map_err(Clone::clone).and_then(|load| {
         let thread = runs::thread(TASK, "RTHIGH", "HR", cpu)?;
         runs::run(vec![thread], duration, &|| load.received_bytes())
@@ -34,49 +30,30 @@ pub(super) fn measure(bench: &MeasurementHost) -> Option<MeasuredTable> {
     let (finished, _) = match ran {
         Ok(ran) => ran?,
         Err(why) => {
-            let rows = vec![row("interruptions in a segment", None, ("gaps", 1.0), None, &why)];
-            let table = runs::table((ID, TITLE), method, rows, String::new(), Vec::new());
-            return Some(MeasuredTable { table, figure: None });
+            let rows = vec![measured("interruptions in a segment", "gaps", None, Err(why))];
+            return Some(table.with_rows(rows, values));
         }
     };
     let from = duration.nanos() / 2;
     let range = (from, from + SEGMENT_NS);
-    let cut: Vec<u64> = lost(finished.intervals(), range);
+    let mut rows = segment_rows(&lost(finished.intervals(), range));
+    for (name, unit, inference, statistic) in [
+        ("an interruption, median, whole run", "us", "interrupt_cost", "median"),
+        ("interruptions a second, whole run", "1/s", "interrupts", "rate"),
+        ("lost to them of all time, whole run", "%", "interrupts", "share"),
+    ] {
+        let inference = inferred(&finished, inference, Some(0), statistic);
+        rows.push(inferred_row(name, unit, None, inference));
+    }
+    let title = "a periodic real-time thread during receive processing";
     let labels = vec![(0, TASK.to_owned())];
-    let figure = runs::segment(
-        "6",
-        "a periodic real-time thread during receive processing",
-        range,
-        labels,
-        finished.intervals(),
-    );
-    let mut rows = segment_rows(&cut);
-    let all = |name, statistic| inferred(&finished, name, Some(0), statistic);
-    rows.push(inferred_row(
-        "an interruption, median, whole run",
-        None,
-        ("us", US),
-        all("interrupt_cost", "median"),
-    ));
-    rows.push(inferred_row(
-        "interruptions a second, whole run",
-        None,
-        ("1/s", 1.0),
-        all("interrupts", "rate"),
-    ));
-    rows.push(inferred_row(
-        "lost to them of all time, whole run",
-        None,
-        ("%", 0.01),
-        all("interrupts", "share"),
-    ));
-    let difference = "The paper shows pictures of three kernels: in plain Linux interrupts and \
-                      bottom halves cut the execution everywhere, in TimeSys nearly nowhere. What \
-                      this kernel does is in the picture and the numbers."
-        .to_owned();
-    let notes = load.iter().filter_map(|load| way(load.path())).collect();
-    let table = runs::table((ID, TITLE), method, rows, difference, notes);
-    Some(MeasuredTable { table, figure: Some(PaperFigure::Trace(figure)) })
+    let figure = runs::segment("6", title, range, labels, finished.intervals());
+    Some(table.assembled(TableContents {
+        rows,
+        values: values.with_if("ran", true),
+        figure: Some(PaperFigure::Trace(figure)),
+        ..TableContents::default()
+    }))
 }
 
 /// Lengths of the gaps within periods that lie in a segment, ns.
@@ -98,9 +75,14 @@ fn segment_rows(cut: &[u64]) -> Vec<PaperRow> {
     let sum: u64 = cut.iter().sum();
     let longest = cut.iter().max().map(|longest| (*longest as f64, count));
     vec![
-        row("interruptions in the segment", None, ("gaps", 1.0), Some((count as f64, count)), ""),
-        row("lost to them in the segment", None, ("us", US), Some((sum as f64, count)), ""),
-        row("longest in the segment", None, ("us", US), longest, "there is none"),
+        measured("interruptions in the segment", "gaps", None, Ok((count as f64, count))),
+        measured("lost to them in the segment", "us", None, Ok((sum as f64, count))),
+        measured(
+            "longest in the segment",
+            "us",
+            None,
+            longest.ok_or_else(|| "there is none".into()),
+        ),
     ]
 }
 

@@ -15,21 +15,27 @@ mod section_5_6;
 mod table_1;
 mod table_2;
 
-use super::{Paper, TableDef};
+use super::printed::Measure;
 
-/// The paper.
-pub(super) const PAPER: Paper = Paper {
-    name: "hourglass-2002",
-    title: "Inferring Scheduling Behavior with Hourglass",
-    source: "J. Regehr, USENIX Annual Technical Conference, FREENIX track, 2002",
-    tables: &[
-        TableDef { id: figure_3::ID, title: figure_3::TITLE, measure: figure_3::measure },
-        TableDef { id: figure_4::ID, title: figure_4::TITLE, measure: figure_4::measure },
-        TableDef { id: figure_5::ID, title: figure_5::TITLE, measure: figure_5::measure },
-        TableDef { id: table_1::ID, title: table_1::TITLE, measure: table_1::measure },
-        TableDef { id: table_2::ID, title: table_2::TITLE, measure: table_2::measure },
-        TableDef { id: figure_6::ID, title: figure_6::TITLE, measure: figure_6::measure },
-        TableDef { id: section_5_5::ID, title: section_5_5::TITLE, measure: section_5_5::measure },
-        TableDef { id: section_5_6::ID, title: section_5_6::TITLE, measure: section_5_6::measure },
-    ],
-};
+/// What measures the table of that number.
+pub(super) fn measure(id: &str) -> Option<Measure> {
+    Some(match id {
+        "figure-3" => figure_3::measure,
+        "figure-4" => figure_4::measure,
+        "figure-5" => figure_5::measure,
+        "figure-6" => figure_6::measure,
+        "1" => table_1::measure,
+        "2" => table_2::measure,
+        "5.5" => section_5_5::measure,
+        "5.6" => section_5_6::measure,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    /// The paper's table of that number.
+    pub(super) fn table(id: &str) -> &'static crate::Table {
+        crate::Paper::named("hourglass-2002").unwrap().table(id).unwrap()
+    }
+}

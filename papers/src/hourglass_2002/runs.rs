@@ -8,16 +8,16 @@ use std::time::Instant;
 use hourglass_documents::CpuSet;
 use hourglass_documents::document::Warning;
 use hourglass_documents::inference::Inference;
-use hourglass_documents::paper::{MeasurementKind, PaperRow, PaperTable, TraceFigure, TracePiece};
+use hourglass_documents::paper::{PaperRow, TraceFigure, TracePiece};
 use hourglass_measure::experiment::{self, ExperimentObserver, Finished, RunFailure, RunOptions};
-use hourglass_sys::thread::affinity;
 use hourglass_time::Span;
 use hourglass_trace::Interval;
 use hourglass_trace::inferences::CostEstimate;
 use hourglass_workload::{RunSpec, ThreadSpec, models, wake};
 
-use super::super::bench::{MeasurementHost, MeasurementSize};
-use super::super::rows::{beside, found, lacking};
+use super::super::costs::measuring_cpu;
+use super::super::printed::{Line, Values};
+use super::super::rows::{NumberResult, measured};
 
 /// Records of a run, and of each second of it: enough for something that interrupts every 30 µs.
 const RECORDS: u64 = 100_000;
@@ -26,27 +26,17 @@ const RECORDS_PER_SECOND: u64 = 33_000;
 /// Others may take this share of the CPU without a word.
 const OTHERS: f64 = 0.03;
 
-/// Nanoseconds in a microsecond, and in a millisecond.
+/// Nanoseconds in a microsecond.
 pub(super) const US: f64 = 1e3;
-pub(super) const MS: f64 = 1e6;
 
-/// How long a run takes: as in the paper, or what suffices to see its point.
-pub(super) fn duration(bench: &MeasurementHost, full: Span, quick: Span) -> Span {
-    at_most(bench, full, quick)
-}
-
-/// What a whole measurement may take, or a quick one: a time, or a number of runs.
-pub(super) fn at_most<T>(bench: &MeasurementHost, full: T, quick: T) -> T {
-    match bench.effort {
-        MeasurementSize::Quick => quick,
-        MeasurementSize::Full => full,
-    }
-}
-
-/// The CPU that the paper's runs have here; its machine had one. The last, since interrupts of devices
-/// go to the first.
+/// The CPU that the paper's runs have here; its machine had one.
 pub(super) fn measured_cpu() -> u32 {
-    affinity().ok().and_then(|cpus| cpus.last().copied()).unwrap_or(0)
+    measuring_cpu().unwrap_or(0)
+}
+
+/// Where and for how long runs go on, for the texts.
+pub(super) fn values(cpu: u32, duration: Span) -> Values {
+    Values::default().with("cpu", u64::from(cpu)).with("duration", duration.to_string())
 }
 
 /// A thread as the paper's options write it: `-w`, `-p`, `-i`.
@@ -142,7 +132,8 @@ impl ExperimentObserver for CounterWindow<'_> {
     }
 }
 
-fn why(failure: &RunFailure) -> String {
+/// Why there was no run, and what would mend that.
+pub(super) fn why(failure: &RunFailure) -> String {
     match failure {
         RunFailure::Refused(refusals) => refusals.first().map_or_else(
             || failure.to_string(),
@@ -175,70 +166,105 @@ pub(super) fn others(finished: &Finished) -> Option<String> {
     })
 }
 
-/// A row of a number that was inferred, converted from the unit of the inference.
-pub(super) fn row(
-    name: &str,
-    paper: Option<f64>,
-    (unit, length): (&str, f64),
-    number: Option<(f64, u64)>,
-    why_not: &str,
-) -> PaperRow {
-    beside(
-        paper,
-        match number {
-            Some((value, count)) => {
-                found(name.to_owned(), value / length, unit, MeasurementKind::Measured, count)
-            }
-            None => lacking(name.to_owned(), unit, MeasurementKind::Measured, why_not),
-        },
-    )
-}
-
-/// The same of an inference.
+/// A row of an inference.
 pub(super) fn inferred_row(
     name: &str,
+    unit: &str,
     paper: Option<f64>,
-    unit: (&str, f64),
     inference: Option<&Inference>,
 ) -> PaperRow {
-    let number = inference.map(|inference| (inference.value, inference.count));
-    row(name, paper, unit, number, "the trace does not say")
+    let scale = if unit == "%" { 100.0 } else { 1.0 };
+    let found = inference.map(|inference| (inference.value * scale, inference.count));
+    measured(name, unit, paper, found.ok_or_else(|| "the trace does not say".to_owned()))
 }
 
-/// Rows of a cost, in microseconds: fastest, mode, median, and which share was set aside.
-pub(super) fn cost_rows(
-    name: &str,
-    paper_median_us: f64,
-    cost: Option<&CostEstimate>,
-) -> Vec<PaperRow> {
+/// Rows of a cost: fastest, mode, median, which the paper has, and which share was set aside.
+pub(super) fn cost_rows(line: &Line, cost: Option<&CostEstimate>) -> Vec<PaperRow> {
     let none = "no such switch was seen";
     let atypical =
         "too few gaps are near the shortest: most held the turn of another program; end others";
-    let us = ("us", US);
-    let of = |value: fn(&CostEstimate) -> f64| cost.map(|cost| (value(cost), cost.count));
-    let typical = |value: fn(&CostEstimate) -> f64| {
-        cost.filter(|cost| cost.representative).map(|cost| (value(cost), cost.count))
-    };
+    let typical = cost.filter(|cost| cost.representative);
     let why = if cost.is_some() { atypical } else { none };
-    let aside = |cost: &CostEstimate| cost.set_aside as f64 / (cost.count + cost.set_aside) as f64;
-    vec![
-        row(&format!("{name}: fastest"), None, us, of(|c| c.fastest_ns as f64), none),
-        row(&format!("{name}: mode"), None, us, typical(|c| c.mode_ns as f64), why),
-        row(
-            &format!("{name}: median"),
-            Some(paper_median_us),
-            us,
-            typical(|c| c.median.value),
-            why,
-        ),
-        row(
-            &format!("{name}: set aside"),
-            None,
-            ("%", 0.01),
-            cost.map(|cost| (aside(cost), cost.count + cost.set_aside)),
-            none,
-        ),
+    let number =
+        |of: Option<&CostEstimate>, value: fn(&CostEstimate) -> f64, why: &str| -> NumberResult {
+            of.map(|cost| (value(cost), cost.count)).ok_or_else(|| why.to_owned())
+        };
+    let aside = cost.map(|cost| {
+        let all = cost.count + cost.set_aside;
+        (cost.set_aside as f64 * 100.0 / all as f64, all)
+    });
+    let median = number(typical, |cost| cost.median.value, why);
+    [
+        ("fastest", "us", None, number(cost, |cost| cost.fastest_ns as f64, none)),
+        ("mode", "us", None, number(typical, |cost| cost.mode_ns as f64, why)),
+        ("median", "us", line.printed(0), median),
+        ("set aside", "%", None, aside.ok_or_else(|| none.to_owned())),
     ]
+    .into_iter()
+    .map(|(what, unit, paper, found)| {
+        measured(format!("{}: {what}", line.name), unit, paper, found)
+    })
+    .collect()
+}
+
+/// Missed of those missed or hit, in per cent, to a tenth, as the paper counts.
+pub(super) fn share(missed: u64, hit: u64) -> Option<f64> {
+    let all = missed + hit;
+    (all > 0).then(|| (missed as f64 * 1_000.0 / all as f64).round() / 10.0)
+}
+
+/// The same of a line that has periods missed and hit of each task, one after the other.
+pub(super) fn paper_share(line: &Line, task: usize) -> Option<f64> {
+    share(line.printed(2 * task)? as u64, line.printed(2 * task + 1)? as u64)
+}
+
+/// Whether the paper gives no period of any task as missed.
+pub(super) fn paper_meets_all(line: &Line) -> bool {
+    [0, 2].iter().all(|column| line.printed(*column).is_none_or(|missed| missed == 0.0))
+}
+
+/// Runs of a case, of which the best counts: what a hypervisor or interrupts take from the CPU comes in bursts and
+/// is no property of a remedy; what a remedy misses by itself, it misses in each run.
+#[derive(Debug)]
+pub(super) struct Rounds<T> {
+    /// The one with the fewest periods missed or lost.
+    pub(super) best: T,
+    /// What was missed or lost in each.
+    late: Vec<u64>,
+}
+
+impl<T> Rounds<T> {
+    /// Runs until nothing is late, at most so often. `None` if a signal ended one.
+    pub(super) fn run<E>(
+        most: usize,
+        late: fn(&T) -> u64,
+        mut once: impl FnMut() -> Result<Option<T>, E>,
+    ) -> Result<Option<Rounds<T>>, E> {
+        let Some(best) = once()? else { return Ok(None) };
+        let mut rounds = Rounds { late: vec![late(&best)], best };
+        while rounds.late.len() < most && late(&rounds.best) > 0 {
+            let Some(next) = once()? else { return Ok(None) };
+            rounds.late.push(late(&next));
+            if late(&next) < late(&rounds.best) {
+                rounds.best = next;
+            }
+        }
+        Ok(Some(rounds))
+    }
+
+    /// Says that there was more than one.
+    pub(super) fn note(&self, case: &str) -> Option<String> {
+        let [before @ .., last] = &self.late[..] else { return None };
+        let before: Vec<String> = before.iter().map(u64::to_string).collect();
+        (!before.is_empty()).then(|| {
+            format!(
+                "{case}: the best of {} runs, in which {} and {last} periods were missed or lost; a run \
+                 is repeated because what others than these threads take from the CPU comes in bursts.",
+                self.late.len(),
+                before.join(", ")
+            )
+        })
+    }
 }
 
 /// A segment of a run's trace.
@@ -269,31 +295,11 @@ pub(super) fn segment(
     }
 }
 
-/// A table of this paper.
-pub(super) fn table(
-    (id, title): (&str, &str),
-    method: String,
-    rows: Vec<PaperRow>,
-    difference: String,
-    notes: Vec<String>,
-) -> PaperTable {
-    PaperTable {
-        id: id.into(),
-        title: title.into(),
-        paper_machine: "Pentium III of 850 MHz, Linux 2.4.17 unless something else is said".into(),
-        method,
-        rows,
-        decisions: Vec::new(),
-        difference,
-        notes,
-        figure: None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use hourglass_trace::IntervalStart;
 
+    use super::super::tests::table;
     use super::*;
 
     /// The paper's options are read as on its command line, and threads stay on their CPU.
@@ -327,10 +333,44 @@ mod tests {
     #[test]
     fn costs_become_rows() {
         let cost = CostEstimate::of([vec![2_000; 30], vec![90_000; 10]].concat()).unwrap();
-        let rows = cost_rows("yield", 2.19, Some(&cost));
+        let line = Line { name: "yield".into(), unit: "us".into(), paper: vec![2.19] };
+        let rows = cost_rows(&line, Some(&cost));
         let measured: Vec<_> = rows.iter().map(|row| row.measured.unwrap()).collect();
         assert_eq!(measured, [2.0, 2.0, 2.0, 25.0]);
         assert_eq!((rows[2].paper, rows[3].count), (Some(2.19), Some(40)));
-        assert!(cost_rows("yield", 2.19, None).iter().all(|row| row.missing.is_some()));
+        assert!(cost_rows(&line, None).iter().all(|row| row.missing.is_some()));
+    }
+
+    /// Section 5.5: a remedy is run until it misses nothing, at most so often; the best run counts, and all are named.
+    #[test]
+    fn the_best_run_of_a_remedy_counts_and_all_are_named() {
+        let rounds = |most, late: &[u64]| {
+            let mut late = late.iter().copied();
+            Rounds::run(most, |late| *late, || Ok::<_, ()>(late.next())).unwrap()
+        };
+        let note = |rounds: &Rounds<u64>| rounds.note("17/33");
+        let three = rounds(3, &[5, 2, 7, 0]).unwrap();
+        assert_eq!(three.best, 2, "three and no more");
+        assert!(note(&three).is_some_and(|note| note.contains("5, 2 and 7 periods")));
+        let once = rounds(1, &[5, 2]).unwrap();
+        assert_eq!((once.best, note(&once)), (5, None), "one run needs no word");
+        assert_eq!(rounds(3, &[0, 1]).unwrap().late, [0]);
+        assert!(rounds(3, &[5]).is_none(), "a signal leaves nothing");
+    }
+
+    /// Sections 5.5 and 5.6: 142 missed and 143 hit; 985 and 12, 106 and 197; then none.
+    #[test]
+    fn shares_are_the_papers() {
+        assert_eq!((share(142, 143), share(0, 1001), share(0, 0)), (Some(49.8), Some(0.0), None));
+        let shares = |id| -> Vec<_> {
+            let lines = table(id).lines.iter().filter(|line| line.unit == "%");
+            lines
+                .map(|line| (paper_meets_all(line), [0, 1].map(|task| paper_share(line, task))))
+                .collect()
+        };
+        let none = (true, [Some(0.0), Some(0.0)]);
+        assert_eq!(shares("5.5"), [(false, [Some(0.0), Some(49.8)]), none, none]);
+        let unknown = (true, [None, None]);
+        assert_eq!(shares("5.6"), [(false, [Some(98.8), Some(35.0)]), none, unknown, unknown]);
     }
 }

@@ -7,15 +7,12 @@ use hourglass_documents::paper::{MeasurementKind, PaperRow};
 use hourglass_time::Span;
 use hourglass_trace::inferences::{MissedShare, missed};
 
-use super::super::MeasuredTable;
 use super::super::bench::MeasurementHost;
-use super::super::rows::without_figure;
-use super::runs::{self, SideCounts, row};
-use super::table_1::way;
+use super::super::printed::{MeasuredTable, Table, TableContents, Values};
+use super::super::rows::{NumberResult, row};
+use super::runs::{self, SideCounts};
+use super::table_1::no_namespace;
 use crate::load::{NetworkLoad, Path};
-
-pub(super) const ID: &str = "2";
-pub(super) const TITLE: &str = "Deadlines of a real-time thread during receive processing";
 
 const FULL: Span = Span::from_secs(20);
 const QUICK: Span = Span::from_secs(2);
@@ -27,41 +24,18 @@ const LOOK: Duration = Duration::from_millis(50);
 pub(super) const TASK: &str = "PERIODIC 4ms 5ms";
 const LONGER: &str = "PERIODIC 8ms 10ms";
 
-/// A line of the table.
-struct Line {
+/// What is measured of the table, one after the other.
+struct Control {
     name: &'static str,
     workload: Option<&'static str>,
     loaded: bool,
-    /// Missed deadlines in per cent and throughput in Mbps; plain Linux where there are several.
-    paper: (Option<f64>, Option<f64>),
 }
 
-/// In the order in which they are measured.
-const LINES: [Line; 4] = [
-    Line {
-        name: "control 1, 4/5 ms alone",
-        workload: Some(TASK),
-        loaded: false,
-        paper: (Some(0.0), None),
-    },
-    Line {
-        name: "control 2, stream alone",
-        workload: None,
-        loaded: true,
-        paper: (None, Some(94.0)),
-    },
-    Line {
-        name: "4/5 ms and stream",
-        workload: Some(TASK),
-        loaded: true,
-        paper: (Some(33.0), Some(68.0)),
-    },
-    Line {
-        name: "8/10 ms and stream",
-        workload: Some(LONGER),
-        loaded: true,
-        paper: (Some(0.0), Some(52.0)),
-    },
+const CONTROLS: [Control; 4] = [
+    Control { name: "control 1, 4/5 ms alone", workload: Some(TASK), loaded: false },
+    Control { name: "control 2, stream alone", workload: None, loaded: true },
+    Control { name: "4/5 ms and stream", workload: Some(TASK), loaded: true },
+    Control { name: "8/10 ms and stream", workload: Some(LONGER), loaded: true },
 ];
 
 /// What was found of a line.
@@ -73,33 +47,24 @@ struct LineResult {
     why: String,
 }
 
-pub(super) fn measure(bench: &MeasurementHost) -> Option<MeasuredTable> {
-    let duration = runs::duration(bench, FULL, QUICK);
+pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<MeasuredTable> {
+    let duration = bench.at_most(FULL, QUICK);
     let cpu = runs::measured_cpu();
-    let (mut rows, mut notes) = (Vec::new(), notes());
     let mut found = Vec::new();
-    for line in &LINES {
-        let one = measure_line(line, cpu, duration, bench.stopped)?;
-        rows.extend(line_rows(line, &one));
-        found.push(one);
+    for control in &CONTROLS {
+        found.push(measure_line(control, cpu, duration, bench.stopped)?);
     }
-    let mut ways: Vec<String> =
-        found.iter().filter_map(|one| one.path.as_ref().and_then(way)).collect();
-    ways.dedup();
-    notes.extend(ways);
-    notes.extend(LINES.iter().zip(&found).filter_map(|(line, one)| interval(line, one)));
-    let method = format!(
-        "hourglass -d {duration} -n 1 -t 0 -p RTHIGH -w PERIODIC 4ms 5ms -i HR on CPU {cpu}, alone, \
-         beside a TCP stream at full speed that is received there over a pair of virtual Ethernet \
-         devices, and with 8 ms of 10; missed are shares of the periods that were hit, missed or lost"
-    );
-    let difference = difference(&found);
-    Some(without_figure(runs::table((ID, TITLE), method, rows, difference, notes)))
+    Some(table.assembled(TableContents {
+        rows: CONTROLS.iter().zip(&found).flat_map(|(of, one)| line_rows(table, of, one)).collect(),
+        values: texts(&found, runs::values(cpu, duration)),
+        notes: CONTROLS.iter().zip(&found).filter_map(|(of, one)| interval(of, one)).collect(),
+        ..TableContents::default()
+    }))
 }
 
 /// `None` if a signal ended it.
 fn measure_line(
-    line: &Line,
+    line: &Control,
     cpu: u32,
     duration: Span,
     stopped: fn() -> bool,
@@ -154,28 +119,26 @@ fn megabits(beside: SideCounts) -> Option<f64> {
     (beside.seconds > 0.0).then(|| beside.counted as f64 * 8.0 / 1e6 / beside.seconds)
 }
 
-fn line_rows(line: &Line, found: &LineResult) -> Vec<PaperRow> {
+fn line_rows(table: &Table, line: &Control, found: &LineResult) -> Vec<PaperRow> {
     let why = if found.why.is_empty() { "no period came to its end" } else { &found.why };
+    let by_loopback = matches!(found.path, Some(Path::Loopback(_)));
+    let stream = if by_loopback { MeasurementKind::Emulated } else { MeasurementKind::Measured };
+    let missed = found.missed.map(|(share, all)| (share.late.value * 100.0, all));
+    let megabits = found.megabits.map(|megabits| (megabits, 1));
     let mut rows = Vec::new();
-    if line.workload.is_some() {
-        let number = found.missed.map(|(share, all)| (share.late.value * 100.0, all));
-        let name = format!("{}: missed", line.name);
-        rows.push(row(&name, line.paper.0, ("%", 1.0), number, why));
-    }
-    if line.loaded {
-        let number = found.megabits.map(|megabits| (megabits, 1));
-        let name = format!("{}: throughput", line.name);
-        let row = row(&name, line.paper.1, ("Mbps", 1.0), number, why);
-        let by_loopback = matches!(found.path, Some(Path::Loopback(_)));
-        rows.push(PaperRow {
-            how: if by_loopback { MeasurementKind::Emulated } else { row.how },
-            ..row
-        });
+    for (shown, what, unit, how, number) in [
+        (line.workload.is_some(), "missed", "%", MeasurementKind::Measured, missed),
+        (line.loaded, "throughput", "Mbps", stream, megabits),
+    ] {
+        let name = format!("{}: {what}", line.name);
+        let (paper, found): (_, NumberResult) =
+            (table.printed(&name, 0), number.ok_or_else(|| why.to_owned()));
+        rows.extend(shown.then(|| row(name, unit, paper, how, found)));
     }
     rows
 }
 
-fn interval(line: &Line, found: &LineResult) -> Option<String> {
+fn interval(line: &Control, found: &LineResult) -> Option<String> {
     let (share, all) = found.missed?;
     let percent = |share: f64| format!("{:.2}", share * 100.0);
     let late = share.late;
@@ -188,43 +151,30 @@ fn interval(line: &Line, found: &LineResult) -> Option<String> {
     ))
 }
 
-fn notes() -> Vec<String> {
-    [
-        "The paper's other kernels under the stream: 2.4.17 RML misses 0.4 % at 66 Mbps, 2.4.7 TimeSys \
-         0.0 % at 59 Mbps. With 8/10 ms plain Linux meets essentially all.",
-        "The paper's stream is limited by Ethernet of 100 Mbps; this one by the processor, so that \
-         receive processing takes all that it can get.",
-    ]
-    .map(String::from)
-    .into()
-}
-
 /// Whether receive processing makes the task miss, and what the task takes from the stream.
-fn difference(found: &[LineResult]) -> String {
-    let [alone, stream, both, _] = found else { return String::new() };
+fn texts(found: &[LineResult], values: Values) -> Values {
+    let way = found.iter().find_map(|one| no_namespace(one.path.as_ref()?));
+    let values = values.with_some("no namespace", way);
+    let [alone, stream, both, _] = found else { return values };
     let late = |found: &LineResult| found.missed.map(|(share, _)| share.late);
-    let Some((before, with)) = late(alone).zip(late(both)) else {
-        return "The task or the stream was refused, so that nothing can be compared.".to_owned();
-    };
-    let verdict = if with.lo > before.hi {
-        "Here too, receive processing makes the task miss deadlines"
-    } else {
-        "Unlike in the paper, receive processing does not measurably make the task miss deadlines here"
-    };
+    let Some((before, with)) = late(alone).zip(late(both)) else { return values };
     let kept = both.megabits.zip(stream.megabits).map(|(with, alone)| with / alone * 100.0);
-    let kept = kept.map_or(String::new(), |kept| {
-        format!("; {kept:.0} % of the throughput is left beside it, in the paper 72 %")
-    });
-    format!(
-        "{verdict}: {:.1} % against {:.1} % alone{kept}.",
-        with.value * 100.0,
-        before.value * 100.0
-    )
+    values
+        .with_if("worse", with.lo > before.hi)
+        .with("with", format!("{:.1}", with.value * 100.0))
+        .with("before", format!("{:.1}", before.value * 100.0))
+        .with_some("kept", kept.map(|kept| format!("{kept:.0}")))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::table;
     use super::*;
+
+    fn difference(found: &[LineResult]) -> String {
+        let values = texts(found, Values::default());
+        table("2").with_rows(Vec::new(), values).table.difference
+    }
 
     fn found(hit: u64, missed_ones: u64, megabits: f64) -> LineResult {
         LineResult {
@@ -244,8 +194,8 @@ mod tests {
             found(2_680, 1_320, 68.0),
             found(2_000, 0, 52.0),
         ];
-        for (line, found) in LINES.iter().zip(&papers) {
-            for row in line_rows(line, found) {
+        for (line, found) in CONTROLS.iter().zip(&papers) {
+            for row in line_rows(table("2"), line, found) {
                 assert_eq!(row.measured, row.paper, "{}", row.name);
                 assert_eq!(row.how, MeasurementKind::Measured);
             }
@@ -259,7 +209,7 @@ mod tests {
         let same = [found(400, 1, 0.0), found(1, 0, 94.0), found(400, 1, 90.0), found(9, 0, 9.0)];
         assert!(difference(&same).starts_with("Unlike in the paper"));
         let refused = LineResult { why: "no privilege".to_owned(), ..LineResult::default() };
-        let rows = line_rows(&LINES[2], &refused);
+        let rows = line_rows(table("2"), &CONTROLS[2], &refused);
         assert!(rows.iter().all(|row| row.missing.as_deref() == Some("no privilege")));
         assert_eq!(megabits(SideCounts { counted: 1, seconds: 0.0 }), None);
     }

@@ -5,19 +5,15 @@
 
 use std::time::Instant as Watch;
 
-use hourglass_documents::paper::{Figure, MeasurementKind, PaperRow, PaperTable, Point, Series};
+use hourglass_documents::paper::{MeasurementKind, PaperFigure, PaperRow, Series};
 use hourglass_time::{Instant, Span};
 
-use super::super::MeasuredTable;
-use super::super::bench::{MeasurementHost, MeasurementSize};
+use super::super::bench::MeasurementHost;
 use super::super::downsample::Downsampler;
-use super::super::rows::{found, with_figure};
-use super::super::sentences::{sentence, time, times};
-use super::NO_MACHINE;
+use super::super::drawing::measurements;
+use super::super::printed::{MeasuredTable, Table, TableContents, Value, Values};
+use super::super::rows::row;
 use super::contender::{BUDGET, Kind, Numbers};
-
-pub(super) const ID: &str = "4.1";
-pub(super) const TITLE: &str = "Cascades: the dearest single tick or poll";
 
 /// The tick of "the early 2.6 kernels".
 const TICK: Span = Span::MILLISECOND;
@@ -145,89 +141,53 @@ fn turns(
     Some(found)
 }
 
-pub(super) fn measure(bench: &MeasurementHost) -> Option<MeasuredTable> {
-    let (sizes, rounds) = match bench.effort {
-        MeasurementSize::Quick => (QUICK, ROUNDS - 2),
-        MeasurementSize::Full => (FULL, ROUNDS),
-    };
-    measure_sizes(sizes, rounds, bench.stopped)
+pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<MeasuredTable> {
+    let (sizes, rounds) = bench.at_most((FULL, ROUNDS), (QUICK, ROUNDS - 2));
+    measure_sizes(table, sizes, rounds, bench.stopped)
 }
 
 pub(super) fn measure_sizes(
+    table: &Table,
     sizes: &[u64],
     rounds: usize,
     stopped: fn() -> bool,
 ) -> Option<MeasuredTable> {
-    let mut rows = Vec::new();
-    let mut difference = String::new();
-    let mut figure = drawn(0, &[]);
+    let mut measured = TableContents::default();
     for &timers in sizes {
         let all = turns(timers, 0, rounds, stopped)?;
         for (kind, run) in &all {
-            rows.extend(rows_of(*kind, run, timers));
+            measured.rows.extend(rows_of(*kind, run, timers));
         }
-        let some = run(Kind::Cascading, timers, CANCELLED, stopped)?;
+        let few = run(Kind::Cascading, timers, CANCELLED, stopped)?;
         let name = format!("{}, {CANCELLED} % removed: moved at once", short(timers));
-        rows.push(found(
-            name,
-            some.moved_at_once as f64,
-            "timers",
-            MeasurementKind::Simulated,
-            timers,
-        ));
-        difference = explain(timers, &all, &some);
-        figure = drawn(timers, &all);
+        let found = Ok((few.moved_at_once as f64, timers));
+        measured.rows.push(row(name, "timers", None, MeasurementKind::Simulated, found));
+        // The texts and the figure are of the most timers.
+        measured.values = values(timers, &all, &few).with("rounds", rounds);
+        measured.figure = Some(drawn(table, timers, &all));
     }
-    let table = PaperTable {
-        id: ID.into(),
-        title: TITLE.into(),
-        paper_machine: NO_MACHINE.into(),
-        method: format!(
-            "timers due within 60 s, uniformly, all armed at time zero on the simulated clock; every \
-             structure is looked at every millisecond (the wheels' tick and granule) until all \
-             have fired, the cascading wheel without a limit, the others for at most {BUDGET} \
-             timers a poll; counts are exact; times are those of single looks, each the least of \
-             {rounds} rounds in which the structures took turns"
-        ),
-        rows,
-        decisions: Vec::new(),
-        difference,
-        notes: vec![
-            "The paper says that a single step of cascading moves many timers, with excellent \
-             average and unacceptable worst case performance; it has no numbers for it."
-                .into(),
-            "The first number of a row is that of the timers armed at the beginning. A time includes \
-             two reads of the clock."
-                .into(),
-            "The search is for the next expiry (section 9: \"the code has to walk through a large \
-             number of hash buckets\"), with all timers armed."
-                .into(),
-        ],
-        figure: None,
-    };
-    Some(with_figure(table, figure))
+    Some(table.assembled(measured))
 }
 
 fn rows_of(kind: Kind, run: &CascadeRun, timers: u64) -> Vec<PaperRow> {
-    let name = |what: &str| format!("{} {}: {what}", short(timers), kind.name());
+    let of = |what: &str, unit: &str, how, number: f64, count: u64| {
+        let name = format!("{} {}: {what}", short(timers), kind.name());
+        row(name, unit, None, how, Ok((number, count)))
+    };
+    let counted = |what, unit, number: u64, count| {
+        of(what, unit, MeasurementKind::Simulated, number as f64, count)
+    };
+    let timed = |what, unit, ns, count| of(what, unit, MeasurementKind::Measured, ns, count);
     let looks = run.polls_ns.len() as u64;
-    let counted = |what: &str, number: u64, unit: &str, count: u64| {
-        found(name(what), number as f64, unit, MeasurementKind::Simulated, count)
-    };
-    let timed = |what: &str, number: f64, unit: &str, count: u64| {
-        found(name(what), number, unit, MeasurementKind::Measured, count)
-    };
     let mut rows = Vec::new();
     if kind == Kind::Cascading {
-        rows.push(counted("moved at once", run.moved_at_once, "timers", looks));
-        rows.push(counted("moved in all", run.moved, "timers", looks));
+        rows.push(counted("moved at once", "timers", run.moved_at_once, looks));
+        rows.push(counted("moved in all", "timers", run.moved, looks));
     }
-    rows.push(timed("dearest look", run.worst_ns() / 1e3, "us", looks));
-    rows.push(timed("mean look", run.mean_ns(), "ns", looks));
-    if let Some(looked_at) = run.looked_at {
-        rows.push(counted("searched", looked_at, "entries", 1));
-    }
-    rows.push(timed("search", run.search_ns as f64 / 1e3, "us", 1));
+    rows.push(timed("dearest look", "us", run.worst_ns(), looks));
+    rows.push(timed("mean look", "ns", run.mean_ns(), looks));
+    rows.extend(run.looked_at.map(|count| counted("searched", "entries", count, 1)));
+    rows.push(timed("search", "us", run.search_ns as f64, 1));
     rows
 }
 
@@ -241,50 +201,37 @@ fn short(timers: u64) -> String {
 }
 
 /// Every look at every structure.
-fn drawn(timers: u64, all: &[(Kind, CascadeRun)]) -> Figure {
+fn drawn(table: &Table, timers: u64, all: &[(Kind, CascadeRun)]) -> PaperFigure {
     let mut thinning = 1;
     let mut series = Vec::new();
     for (kind, run) in all {
         let mut thinned = Downsampler::default();
         run.polls_ns.iter().for_each(|ns| thinned.push(*ns));
         thinning = thinning.max(thinned.stretch());
-        let point = |(number, ns): (u64, u64)| Point { number, ns: ns as f64 };
         series.push(Series {
             name: kind.name().into(),
             paper_mean_ns: None,
             mean_ns: Some(run.mean_ns()),
-            points: thinned.points().into_iter().map(point).collect(),
+            points: thinned.drawn(1.0),
         });
     }
-    Figure {
-        id: ID.into(),
-        title: format!("Looks at structures of {timers} timers"),
-        quantity: "cost".into(),
-        counted: "look".into(),
-        count: all.iter().map(|(_, run)| run.polls_ns.len() as u64).max().unwrap_or(0),
-        thinning,
-        series,
-    }
+    let count = all.iter().map(|(_, run)| run.polls_ns.len() as u64).max().unwrap_or(0);
+    let title = format!("Looks at structures of {timers} timers");
+    measurements((&table.id, &title), ("cost", "look", count), thinning, series)
 }
 
-fn explain(timers: u64, all: &[(Kind, CascadeRun)], some: &CascadeRun) -> String {
+fn values(timers: u64, all: &[(Kind, CascadeRun)], few: &CascadeRun) -> Values {
     let run = |kind: Kind| all.iter().find(|(of, _)| *of == kind).map(|(_, run)| run);
-    let (Some(cascading), Some(wheel), Some(heap)) =
-        (run(Kind::Cascading), run(Kind::Timeouts), run(Kind::Heap))
-    else {
-        return "Nothing could be compared.".into();
-    };
-    sentence(&format!(
-        "of {timers} timers the cascading wheel moves {} in one tick, which takes {} where its mean \
-         tick takes {}; the dearest poll of the wheel that never cascades takes {} ({} that), of \
-         the heap {}; with {CANCELLED} of 100 timers removed in time it moves {} at once, and is \
-         the excellent solution that the paper calls it for those",
-        cascading.moved_at_once,
-        time(cascading.worst_ns()),
-        time(cascading.mean_ns()),
-        time(wheel.worst_ns()),
-        times(wheel.worst_ns(), cascading.worst_ns()),
-        time(heap.worst_ns()),
-        some.moved_at_once,
-    ))
+    let worst = |kind: Kind| run(kind).map(|run| Value::Time(run.worst_ns()));
+    let cascading = run(Kind::Cascading);
+    Values::default()
+        .with("budget", BUDGET)
+        .with("timers", timers)
+        .with("cancelled", CANCELLED)
+        .with_some("moved", cascading.map(|run| run.moved_at_once))
+        .with("moved of few", few.moved_at_once)
+        .with_some("cascading", worst(Kind::Cascading))
+        .with_some("mean", cascading.map(|run| Value::Time(run.mean_ns())))
+        .with_some("wheel", worst(Kind::Timeouts))
+        .with_some("heap", worst(Kind::Heap))
 }

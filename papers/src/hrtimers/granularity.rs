@@ -5,20 +5,15 @@
 
 use std::time::Instant as Watch;
 
-use hourglass_documents::paper::{MeasurementKind, PaperRow, PaperTable};
+use hourglass_documents::paper::{MeasurementKind, PaperRow};
 use hourglass_time::{Instant, Sim, Span};
 use hourglass_timer::queue::Handle;
+use hourglass_trace::statistics::quantile_of;
 
-use super::super::MeasuredTable;
-use super::super::bench::{MeasurementHost, MeasurementSize};
-use super::super::rows::{found, without_figure};
-use super::super::sentences::sentence;
-use super::super::wakeups::quantile;
-use super::NO_MACHINE;
+use super::super::bench::MeasurementHost;
+use super::super::printed::{MeasuredTable, Table, Values};
+use super::super::rows::row;
 use super::contender::{Kind, Numbers, TimerStructure};
-
-pub(super) const ID: &str = "4.3";
-pub(super) const TITLE: &str = "Coarser granularity: timers moved, and accuracy";
 
 /// Ticks, ms: those of Linux that the paper names (early 2.6; HZ 250; 2.4), and one far coarser.
 const TICKS_MS: [i64; 4] = [1, 4, 10, 100];
@@ -60,8 +55,13 @@ pub(super) struct GranularityRun {
 }
 
 impl GranularityRun {
-    fn late_mean_ms(&self) -> f64 {
-        self.late_sum_ns as f64 / self.fired.max(1) as f64 / 1e6
+    fn late_mean_ns(&self) -> f64 {
+        self.late_sum_ns as f64 / self.fired.max(1) as f64
+    }
+
+    /// Something of all timeouts, for each.
+    fn each(&self, of: u64) -> f64 {
+        of as f64 / self.armed.max(1) as f64
     }
 }
 
@@ -140,18 +140,15 @@ fn poll(structure: &mut dyn TimerStructure, now: Instant<Sim>, run: &mut Granula
     run.late_sum_ns += late.1;
 }
 
-pub(super) fn measure(bench: &MeasurementHost) -> Option<MeasuredTable> {
-    let length_ms = match bench.effort {
-        MeasurementSize::Quick => QUICK_MS,
-        MeasurementSize::Full => FULL_MS,
-    };
-    measure_length(length_ms, ROUNDS, bench.stopped)
+pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<MeasuredTable> {
+    measure_length(table, bench.at_most(FULL_MS, QUICK_MS), ROUNDS, bench.stopped)
 }
 
 /// A tick, a structure, and what came of it.
 type GranularityResult = (i64, Kind, GranularityRun);
 
 pub(super) fn measure_length(
+    table: &Table,
     length_ms: u64,
     rounds: usize,
     stopped: fn() -> bool,
@@ -173,88 +170,50 @@ pub(super) fn measure_length(
     }
     for ((_, _, run), times) in runs.iter_mut().zip(&mut spent) {
         times.sort_unstable();
-        run.spent_ns = quantile(times, 50);
+        run.spent_ns = quantile_of(times, 0.5).unwrap_or(0);
     }
-    let table = PaperTable {
-        id: ID.into(),
-        title: TITLE.into(),
-        paper_machine: NO_MACHINE.into(),
-        method: method(length_ms, rounds, &runs),
-        rows: runs.iter().flat_map(rows_of).collect(),
-        decisions: Vec::new(),
-        difference: explain(&runs),
-        notes: vec![
-            "\"While this is an interesting possibility, it is currently a speculation that must be \
-             tested\" (section 4.3): here it is."
-                .into(),
-            "The granule of the wheel of timeouts is the power of two nanoseconds below the tick."
-                .into(),
-        ],
-        figure: None,
-    };
-    Some(without_figure(table))
-}
-
-fn method(length_ms: u64, rounds: usize, runs: &[GranularityResult]) -> String {
-    let Some((_, _, first)) = runs.first() else { return "nothing".into() };
-    format!(
-        "{} timeouts, {RATE} armed in each of {length_ms} ms on the simulated clock, with delays of \
-         128 ms to 131 s; what they wait for comes after 1 ms to 4 s (both with every doubling as \
-         likely), so that {:.1} % are removed before they expire; the wheels are looked at every \
-         millisecond; counts are exact; times are medians of {rounds} rounds in turns",
-        first.armed,
-        first.removed as f64 / first.armed.max(1) as f64 * 100.0,
-    )
+    let rows = runs.iter().flat_map(rows_of).collect();
+    let values = values(length_ms, rounds, &runs)?;
+    Some(table.with_rows(rows, values))
 }
 
 fn rows_of((tick_ms, kind, run): &GranularityResult) -> Vec<PaperRow> {
-    let name = |what: &str| format!("{tick_ms} ms, {}: {what}", kind.name());
-    let row = |what: &str, number: f64, unit: &str, how: MeasurementKind, count: u64| {
-        found(name(what), number, unit, how, count)
+    let (counted, timed) = (MeasurementKind::Simulated, MeasurementKind::Measured);
+    let row = |what: &str, unit: &str, how, number: f64, count: u64| {
+        let name = format!("{tick_ms} ms, {}: {what}", kind.name());
+        row(name, unit, None, how, Ok((number, count)))
     };
-    let per_thousand = run.moved as f64 * 1e3 / run.armed.max(1) as f64;
     let mut rows = Vec::new();
     if *kind == Kind::Cascading {
-        let at_once = run.moved_at_once as f64;
-        rows.push(row(
-            "moved of 1000",
-            per_thousand,
-            "timers",
-            MeasurementKind::Simulated,
-            run.armed,
-        ));
-        rows.push(row("moved at once", at_once, "timers", MeasurementKind::Simulated, run.armed));
+        let moved = run.each(run.moved) * 1e3;
+        rows.push(row("moved of 1000", "timers", counted, moved, run.armed));
+        rows.push(row("moved at once", "timers", counted, run.moved_at_once as f64, run.armed));
     }
-    let late_most_ms = run.late_most_ns as f64 / 1e6;
-    rows.push(row("late, mean", run.late_mean_ms(), "ms", MeasurementKind::Simulated, run.fired));
-    rows.push(row("late, most", late_most_ms, "ms", MeasurementKind::Simulated, run.fired));
-    let each_ns = run.spent_ns as f64 / run.armed.max(1) as f64;
-    rows.push(row("time of each", each_ns, "ns", MeasurementKind::Measured, run.armed));
+    rows.push(row("late, mean", "ms", counted, run.late_mean_ns(), run.fired));
+    rows.push(row("late, most", "ms", counted, run.late_most_ns as f64, run.fired));
+    rows.push(row("time of each", "ns", timed, run.each(run.spent_ns), run.armed));
     rows
 }
 
-fn explain(runs: &[GranularityResult]) -> String {
+/// What the texts say: of the cascading wheel with the finest and the coarsest tick, and of the other.
+fn values(length_ms: u64, rounds: usize, runs: &[GranularityResult]) -> Option<Values> {
     let of = |kind: Kind| runs.iter().filter(move |(_, of, _)| *of == kind);
-    let (Some(fine), Some(coarse), Some(wheel)) =
-        (of(Kind::Cascading).next(), of(Kind::Cascading).next_back(), of(Kind::Timeouts).next())
-    else {
-        return "Nothing could be compared.".into();
-    };
-    let part = |run: &GranularityRun| run.moved as f64 * 1e3 / run.armed.max(1) as f64;
-    let each = |run: &GranularityRun| run.spent_ns as f64 / run.armed.max(1) as f64;
-    sentence(&format!(
-        "with ticks of {} ms instead of {} ms the cascading wheel moves {:.1} timers of 1000 instead \
-         of {:.1}, costs {:.0} ns a timeout instead of {:.0}, and is late by up to {:.0} ms; the wheel that never cascades moves none at any granularity, costs {:.0} ns, and is \
-         late by a part of the delay instead, {:.1} ms on average with granules of {} ms",
-        coarse.0,
-        fine.0,
-        part(&coarse.2),
-        part(&fine.2),
-        each(&coarse.2),
-        each(&fine.2),
-        coarse.2.late_most_ns as f64 / 1e6,
-        each(&wheel.2),
-        wheel.2.late_mean_ms(),
-        wheel.0,
-    ))
+    let (fine, coarse) = (of(Kind::Cascading).next()?, of(Kind::Cascading).next_back()?);
+    let wheel = of(Kind::Timeouts).next()?;
+    let removed = fine.2.each(fine.2.removed) * 100.0;
+    let mut values = Values::default()
+        .with("armed", fine.2.armed)
+        .with("rate", RATE)
+        .with("length", length_ms)
+        .with("removed", format!("{removed:.1}"))
+        .with("rounds", rounds)
+        .with("coarse late", format!("{:.0}", coarse.2.late_most_ns as f64 / 1e6))
+        .with("wheel late", format!("{:.1}", wheel.2.late_mean_ns() / 1e6));
+    for (name, (tick_ms, _, run)) in [("fine", fine), ("coarse", coarse), ("wheel", wheel)] {
+        values = values
+            .with(name, tick_ms.to_string())
+            .with(&format!("{name} moved"), format!("{:.1}", run.each(run.moved) * 1e3))
+            .with(&format!("{name} time"), format!("{:.0}", run.each(run.spent_ns)));
+    }
+    Some(values)
 }

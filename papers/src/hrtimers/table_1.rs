@@ -1,27 +1,14 @@
 //! Table 1: the ranges of the cascading timer wheel's arrays, found out from the wheel kept for
 //! comparison by arming timers in it.
 
-use hourglass_documents::paper::{MeasurementKind, PaperTable};
+use hourglass_documents::paper::MeasurementKind;
 use hourglass_time::{Instant, Sim, Span};
 use hourglass_timer::queue::Handle;
 use hourglass_timer::queue::reference::CascadingWheel;
 
-use super::super::MeasuredTable;
 use super::super::bench::MeasurementHost;
-use super::super::rows::{beside, found, lacking, without_figure};
-use super::NO_MACHINE;
-
-pub(super) const ID: &str = "1";
-pub(super) const TITLE: &str = "Cascading Timer Wheel array ranges";
-
-/// Start, end and granularity of the arrays, in ticks, as the paper prints them.
-pub(super) const PRINTED: [[u64; 3]; 5] = [
-    [1, 256, 1],
-    [257, 16_384, 256],
-    [16_385, 1_048_576, 16_384],
-    [1_048_577, 67_108_864, 1_048_576],
-    [67_108_865, 4_294_967_295, 67_108_864],
-];
+use super::super::printed::{MeasuredTable, Table, Values};
+use super::super::rows::row;
 
 /// The tick: all of Table 1 fits on the simulated clock with it.
 const TICK: Span = Span::MILLISECOND;
@@ -77,61 +64,30 @@ impl Probe {
     }
 }
 
-pub(super) fn measure(_: &MeasurementHost) -> Option<MeasuredTable> {
-    let ranges = ranges();
-    let rows = PRINTED.iter().enumerate().flat_map(|(array, printed)| {
-        let range = ranges.get(array).copied();
-        ["start", "end", "granularity"].into_iter().enumerate().map(move |(column, what)| {
-            let name = format!("array {}, {what}", array + 1);
-            let row = match range {
-                Some(range) => {
-                    found(name, range[column] as f64, "ticks", MeasurementKind::Simulated, 1)
-                }
-                None => lacking(
-                    name,
-                    "ticks",
-                    MeasurementKind::Simulated,
-                    "no timer got into this array",
-                ),
-            };
-            beside(Some(printed[column] as f64), row)
-        })
-    });
-    let table = PaperTable {
-        id: ID.into(),
-        title: TITLE.into(),
-        paper_machine: NO_MACHINE.into(),
-        method: "one timer, armed ever farther ahead in an empty wheel, which says in which array \
-                 and which entry it lies; on the simulated clock"
-            .into(),
-        rows: rows.collect(),
-        decisions: Vec::new(),
-        difference: difference(&ranges),
-        notes: vec![
-            "The text says that an entry of the second array represents n1 * n2 ticks, and one of \
-             the third n1 * n2 * n3; by the table they represent n1 and n1 * n2."
-                .into(),
-        ],
-        figure: None,
-    };
-    Some(without_figure(table))
+pub(super) fn measure(table: &Table, _: &MeasurementHost) -> Option<MeasuredTable> {
+    let ranges = ranges(table.lines.len());
+    let mut rows = Vec::new();
+    for (array, line) in table.lines.iter().enumerate() {
+        for (column, what) in ["start", "end", "granularity"].into_iter().enumerate() {
+            let range = ranges.get(array).ok_or("no timer got into this array");
+            let found = range.map(|range| (range[column] as f64, 1)).map_err(str::to_owned);
+            let (name, paper) = (format!("{}, {what}", line.name), line.printed(column));
+            rows.push(row(name, &line.unit, paper, MeasurementKind::Simulated, found));
+        }
+    }
+    let same = rows.iter().all(|row| row.measured == row.paper);
+    let values = Values::default().with_if("same", same);
+    Some(table.with_rows(rows, values))
 }
 
-/// What was found of the arrays, from the first on.
-pub(super) fn ranges() -> Vec<[u64; 3]> {
+/// What was found of that many arrays, from the first on.
+fn ranges(arrays: usize) -> Vec<[u64; 3]> {
     let Some(mut probe) = Probe::new() else { return Vec::new() };
     let mut ranges: Vec<[u64; 3]> = Vec::new();
-    for array in 1..=PRINTED.len() as u32 {
+    for array in (1..).take(arrays) {
         let start = ranges.last().map_or(1, |before| before[1] + 1);
         let Some(range) = probe.range(array, start) else { break };
         ranges.push(range);
     }
     ranges
-}
-
-fn difference(ranges: &[[u64; 3]]) -> String {
-    match ranges == PRINTED {
-        true => "The reference wheel has the arrays of the paper: nothing differs.".into(),
-        false => "The reference wheel has other arrays than the paper.".into(),
-    }
 }

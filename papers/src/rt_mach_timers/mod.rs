@@ -14,26 +14,16 @@ mod table_3;
 mod tests;
 mod timer_kinds;
 
-use super::{Paper, TableDef};
+use super::printed::Measure;
 
-/// The paper.
-pub(super) const PAPER: Paper = Paper {
-    name: "rt-mach-timers",
-    title: "Real-Time Mach Timers: Exporting Time to the User",
-    source: "S. Savage and H. Tokuda, USENIX Mach Symposium, 1993",
-    tables: &[
-        TableDef { id: table_1::ID, title: table_1::TITLE, measure: table_1::measure },
-        TableDef { id: table_2::ID, title: table_2::TITLE, measure: table_2::measure },
-        TableDef { id: table_3::ID, title: table_3::TITLE, measure: table_3::measure },
-        TableDef {
-            id: pending_cost::ID,
-            title: pending_cost::TITLE,
-            measure: pending_cost::measure,
-        },
-        TableDef { id: queue_cost::ID, title: queue_cost::TITLE, measure: queue_cost::measure },
-    ],
-};
-
-/// The machine of section 5.
-const MACHINE: &str = "Gateway 2000, 486DX2 of 66 MHz, Real-Time Mach MK78, caches warm, highest \
-                       thread priority; averages of 1000 repetitions";
+/// What measures the table of that number.
+pub(super) fn measure(id: &str) -> Option<Measure> {
+    Some(match id {
+        "1" => table_1::measure,
+        "2" => table_2::measure,
+        "3" => table_3::measure,
+        "5.1" => pending_cost::measure,
+        "5.4" => queue_cost::measure,
+        _ => return None,
+    })
+}

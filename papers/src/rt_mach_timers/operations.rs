@@ -30,6 +30,7 @@ pub(super) enum Operation {
 }
 
 impl Operation {
+    /// In the order of the paper's table.
     pub(super) const ALL: [Operation; 5] = [
         Operation::ArmOnce,
         Operation::ArmPeriodic,
@@ -43,7 +44,7 @@ impl Operation {
 pub(super) type OperationTimes = Result<Vec<(Operation, Batches)>, String>;
 
 pub(super) struct OperationTable {
-    /// In the order of [`Subject::ALL`].
+    /// In the order of [`TimerKind::ALL`].
     pub(super) subjects: Vec<(TimerKind, OperationTimes)>,
     /// Asking the kernel for the thread's number.
     pub(super) thread_self: Batches,

@@ -1,12 +1,9 @@
-//! Section 5.1: what arming costs behind timers that are pending: "the cost increases linearly by a
-//! factor of 600ns per timer. [...] These numbers could be improved using tree-based or timing wheel
-//! algorithms".
+//! Section 5.1: what arming costs behind timers that are pending.
 
 use std::io;
 
 use hourglass_documents::paper::{
-    AxisScale, Curve, CurveOrigin, CurvePoint, Curves, Edge, EdgeUnit, MeasurementKind,
-    PaperFigure, PaperRow, PaperTable,
+    AxisScale, Curve, CurveOrigin, Curves, EdgeUnit, PaperFigure, PaperRow,
 };
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::posix_timer::{PosixTimer, realtime_signals};
@@ -15,23 +12,12 @@ use hourglass_time::{Instant, Sim, Span};
 use hourglass_timer::queue::reference::SortedList;
 use hourglass_timer::queue::{Handle, Heap, PriorityStructure, Queue, QueueError, RedBlackTree};
 
-use super::super::MeasuredTable;
 use super::super::batches::Batches;
 use super::super::bench::MeasurementHost;
 use super::super::costs::PinnedThread;
-use super::super::rows::{beside, found, lacking};
-use super::super::sentences::{sentence, time, times};
-use super::MACHINE;
-
-pub(super) const ID: &str = "5.1";
-pub(super) const TITLE: &str = "Cost of arming behind pending timers";
-
-/// The paper's nanoseconds for each pending timer, and those of arming with none.
-pub(super) const EACH_NS: f64 = 600.0;
-const ARM_NS: f64 = 33_000.0;
-
-/// The unit of the first.
-const EACH: &str = "ns/timer";
+use super::super::drawing::{curve, curves, edge};
+use super::super::printed::{MeasuredTable, Table, TableContents, Value, Values};
+use super::super::rows::measured;
 
 /// Timers of one batch, all armed behind those pending.
 const BATCH: usize = 16;
@@ -198,11 +184,15 @@ fn behind(
     Some(Ok(batches))
 }
 
-pub(super) fn measure(bench: &MeasurementHost) -> Option<MeasuredTable> {
-    measure_rounds(ROUNDS, bench.stopped)
+pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<MeasuredTable> {
+    measure_rounds(table, ROUNDS, bench.stopped)
 }
 
-pub(super) fn measure_rounds(rounds: u64, stopped: fn() -> bool) -> Option<MeasuredTable> {
+pub(super) fn measure_rounds(
+    table: &Table,
+    rounds: u64,
+    stopped: fn() -> bool,
+) -> Option<MeasuredTable> {
     let _pinned = PinnedThread::to_last_cpu();
     let mut all: Vec<(Structure, Vec<PendingCost>)> = Vec::new();
     for structure in Structure::ALL {
@@ -212,28 +202,26 @@ pub(super) fn measure_rounds(rounds: u64, stopped: fn() -> bool) -> Option<Measu
         }
         all.push((structure, found));
     }
-    let table = PaperTable {
-        id: ID.into(),
-        title: TITLE.into(),
-        paper_machine: MACHINE.into(),
-        method: format!(
-            "{rounds} batches of {BATCH} timers, each armed behind all that are pending, and \
-             cancelled again; medians of the batches; under SCHED_OTHER, no load of our own; the \
-             cost of each pending timer is that behind the most, less that behind none, divided by \
-             their number"
-        ),
-        rows: all.iter().flat_map(|(structure, found)| rows_of(*structure, found)).collect(),
-        decisions: Vec::new(),
-        difference: explain(&all),
-        notes: vec![
-            "The list is the slow twin that the library's queues are tested against: a vector, in \
-             order, walked from its head. It ends where filling it takes seconds."
-                .into(),
-            "The paper's 600 ns are walked on top of the 33 us of Table 1.".into(),
-        ],
-        figure: None,
-    };
-    Some(MeasuredTable { table, figure: Some(PaperFigure::Curves(curves(&all))) })
+    let paper = |column| table.lines.first().and_then(|line| line.printed(column));
+    let (each_ns, arm_ns) = (paper(0), paper(1).unwrap_or_default());
+    let rows = all.iter().flat_map(|(structure, found)| rows_of(*structure, found, each_ns));
+    let mut values = Values::default()
+        .with("rounds", rounds)
+        .with("batch", BATCH)
+        .with_some("paper each", each_ns.map(Value::Time));
+    for (structure, name) in [(Structure::List, "list"), (Structure::Heap, "heap")] {
+        let (_, found) = all.iter().find(|(of, _)| *of == structure)?;
+        let costs = costs(found);
+        let last = costs.last().copied();
+        values = values
+            .with_some(&format!("{name} each"), slope(&costs).map(Value::Time))
+            .with_some(&format!("{name} pending"), last.map(|(pending, _)| pending))
+            .with_some(&format!("{name} cost"), last.map(|(_, ns)| Value::Time(ns)));
+    }
+    let figure =
+        Some(PaperFigure::Curves(figure(table, &all, arm_ns, each_ns.unwrap_or_default())));
+    let rows = rows.collect();
+    Some(table.assembled(TableContents { rows, values, figure, ..TableContents::default() }))
 }
 
 /// ns of one arming, where it was measured.
@@ -251,87 +239,37 @@ pub(super) fn slope(costs: &[(usize, f64)]) -> Option<f64> {
     Some((each * 1e3).round() / 1e3 + 0.0)
 }
 
-fn rows_of(structure: Structure, all: &[PendingCost]) -> Vec<PaperRow> {
-    let mut rows: Vec<PaperRow> = all
-        .iter()
-        .map(|(pending, batches)| {
-            let name = format!("{}: arm behind {pending}", structure.name());
-            let measured = batches.as_ref().map(|batches| (batches.median_ns(), batches));
-            match measured {
-                Ok((Some(ns), of)) => {
-                    found(name, ns, "ns", MeasurementKind::Measured, of.operations())
-                }
-                Ok((None, _)) => {
-                    lacking(name, "ns", MeasurementKind::Measured, "there was no batch")
-                }
-                Err(why) => lacking(name, "ns", MeasurementKind::Measured, why),
-            }
-        })
-        .collect();
-    let name = format!("{}: for each pending", structure.name());
-    let each = match slope(&costs(all)) {
-        Some(ns) => found(name, ns, EACH, MeasurementKind::Measured, 1),
-        None => lacking(
-            name,
-            EACH,
-            MeasurementKind::Measured,
-            "arming behind timers could not be measured",
-        ),
-    };
-    rows.push(beside(Some(EACH_NS), each));
-    rows
-}
-
-fn explain(all: &[(Structure, Vec<PendingCost>)]) -> String {
-    let of = |wanted: Structure| {
-        let (_, found) = all.iter().find(|(structure, _)| *structure == wanted)?;
-        let costs = costs(found);
-        Some((slope(&costs)?, *costs.last()?))
-    };
-    let (Some(list), Some(heap)) = (of(Structure::List), of(Structure::Heap)) else {
-        return "Nothing could be compared.".into();
-    };
-    sentence(&format!(
-        "the list takes {} for each pending timer, {} the paper's; behind {} timers it takes {}, the \
-         heap behind {} {}: the algorithms that the paper says could improve its numbers do",
-        time(list.0),
-        times(list.0, EACH_NS),
-        list.1.0,
-        time(list.1.1),
-        heap.1.0,
-        time(heap.1.1),
-    ))
-}
-
-fn curves(all: &[(Structure, Vec<PendingCost>)]) -> Curves {
-    // Nothing pending has no place on a logarithmic edge.
-    let place = |(pending, ns): (usize, f64)| CurvePoint { across: pending as f64, up: ns };
-    let mut curves: Vec<Curve> = all
-        .iter()
-        .enumerate()
-        .map(|(at, (structure, found))| Curve {
-            name: structure.name().into(),
-            origin: CurveOrigin::Here,
-            colour: at as u32,
-            joined: true,
-            points: costs(found).into_iter().filter(|(n, _)| *n > 0).map(place).collect(),
-        })
-        .collect();
-    let there = [10, 100, 1_000, 10_000].map(|n| place((n, ARM_NS + EACH_NS * n as f64)));
-    curves.push(Curve {
-        name: "33 us and 600 ns each".into(),
-        origin: CurveOrigin::Paper,
-        colour: 0,
-        joined: true,
-        points: there.into(),
+fn rows_of(structure: Structure, all: &[PendingCost], each_ns: Option<f64>) -> Vec<PaperRow> {
+    let name = structure.name();
+    let behind = all.iter().map(|(pending, batches)| {
+        let found = batches.as_ref().map_err(Clone::clone).and_then(Batches::found);
+        measured(format!("{name}: arm behind {pending}"), "ns", None, found)
     });
-    let edge = |text: &str, unit| Edge { text: text.into(), unit, scale: AxisScale::Logarithmic };
-    Curves {
-        id: ID.into(),
-        title: TITLE.into(),
-        across: edge("timers pending before it", EdgeUnit::Number),
-        up: edge("cost of arming a timer", EdgeUnit::Time),
-        curves,
-        note: "Medians.".into(),
+    let why = "arming behind timers could not be measured";
+    let found = slope(&costs(all)).map(|ns| (ns, 1)).ok_or_else(|| why.to_owned());
+    let each = measured(format!("{name}: for each pending"), "ns/timer", each_ns, found);
+    behind.chain([each]).collect()
+}
+
+fn figure(
+    table: &Table,
+    all: &[(Structure, Vec<PendingCost>)],
+    arm_ns: f64,
+    each_ns: f64,
+) -> Curves {
+    let mut drawn: Vec<Curve> = Vec::new();
+    for (colour, (structure, found)) in (0..).zip(all) {
+        // Nothing pending has no place on a logarithmic edge.
+        let points = costs(found).into_iter().filter(|(pending, _)| *pending > 0);
+        let points = points.map(|(pending, ns)| (pending as f64, ns));
+        drawn.push(curve(structure.name(), CurveOrigin::Here, colour, points));
     }
+    let there = [10.0, 100.0, 1_000.0, 10_000.0].map(|n| (n, arm_ns + each_ns * n));
+    drawn.push(curve("33 us and 600 ns each", CurveOrigin::Paper, 0, there));
+    let edges = [
+        ("timers pending before it", EdgeUnit::Number),
+        ("cost of arming a timer", EdgeUnit::Time),
+    ]
+    .map(|(text, unit)| edge(text, unit, AxisScale::Logarithmic));
+    curves((&table.id, &table.title), edges, drawn, "Medians.")
 }

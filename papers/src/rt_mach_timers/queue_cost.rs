@@ -2,25 +2,16 @@
 
 use std::hint::black_box;
 
-use hourglass_documents::paper::{MeasurementKind, PaperTable};
+use hourglass_documents::paper::MeasurementKind;
 use hourglass_time::{Instant, Sim, Span};
 use hourglass_timer::queue::reference::SortedList;
 use hourglass_timer::queue::{Heap, PriorityStructure, Queue, QueueError, RedBlackTree};
 
-use super::super::MeasuredTable;
 use super::super::batches::Batches;
-use super::super::bench::{MeasurementHost, MeasurementSize};
+use super::super::bench::MeasurementHost;
 use super::super::costs::PinnedThread;
-use super::super::rows::{beside, found, lacking, without_figure};
-use super::super::sentences::{sentence, time, times};
-use super::MACHINE;
-
-pub(super) const ID: &str = "5.4";
-pub(super) const TITLE: &str = "Cost of the queue at an interrupt";
-
-/// "Clock device queue processing costs 1 usec at interrupt level", and "timer reset costs are
-/// 1 usec" (section 5.1).
-pub(super) const QUEUE_US: f64 = 1.0;
+use super::super::printed::{MeasuredTable, Table, Values};
+use super::super::rows::row;
 
 /// Interrupts of one batch.
 const BATCH: i64 = 256;
@@ -109,15 +100,13 @@ fn subject<B: PriorityStructure + 'static>(name: &str, timers: i64) -> Subject {
     }
 }
 
-pub(super) fn measure(bench: &MeasurementHost) -> Option<MeasuredTable> {
-    let (rounds, many) = match bench.effort {
-        MeasurementSize::Quick => (QUICK, QUICK_MANY),
-        MeasurementSize::Full => (FULL, FULL_MANY),
-    };
-    measure_rounds(rounds, many, bench.stopped)
+pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<MeasuredTable> {
+    let (rounds, many) = bench.at_most((FULL, FULL_MANY), (QUICK, QUICK_MANY));
+    measure_rounds(table, rounds, many, bench.stopped)
 }
 
 pub(super) fn measure_rounds(
+    table: &Table,
     rounds: u64,
     many: i64,
     stopped: fn() -> bool,
@@ -141,58 +130,24 @@ pub(super) fn measure_rounds(
             }
         }
     }
+    let paper = table.printed("each", 0);
     let mut rows = Vec::new();
     for subject in &subjects {
         for (what, batches) in [("nothing due", &subject.idle), ("one due", &subject.due)] {
-            let name = format!("{}: {what}", subject.name);
-            let row = match (&subject.queue, batches.median_ns()) {
-                (Err(why), _) => lacking(name, "us", MeasurementKind::Simulated, &why.to_string()),
-                (_, None) => lacking(name, "us", MeasurementKind::Simulated, "there was no batch"),
-                (_, Some(ns)) => {
-                    found(name, ns / 1e3, "us", MeasurementKind::Measured, batches.operations())
-                }
+            let (how, found) = match &subject.queue {
+                Ok(_) => (MeasurementKind::Measured, batches.found()),
+                Err(why) => (MeasurementKind::Simulated, Err(why.to_string())),
             };
-            rows.push(beside(Some(QUEUE_US), row));
+            rows.push(row(format!("{}: {what}", subject.name), "us", paper, how, found));
         }
     }
-    Some(without_figure(PaperTable {
-        id: ID.into(),
-        title: TITLE.into(),
-        paper_machine: MACHINE.into(),
-        method: format!(
-            "{rounds} batches of {BATCH} looks at queues of periodic timers, in turns; medians; the \
-             interrupts are calls in simulated time, their cost is this machine's; under SCHED_OTHER, \
-             no load of our own"
-        ),
-        rows,
-        decisions: Vec::new(),
-        difference: explain(&subjects),
-        notes: vec![
-            "With one due it is fired and armed again one period after its expiry, as the paper's \
-             periodic timers are, at 1 us each (section 5.1)."
-                .into(),
-            "The paper's regular clock_interrupt() costs 9 us before the queue; of this kernel's \
-             user space cannot know."
-                .into(),
-        ],
-        figure: None,
-    }))
-}
-
-/// The paper's resolutions: the scheduling clock's, and the 1 ms that it names in section 2.2.
-const RATES: [(&str, f64); 2] = [("10 ms", 1e7), ("1 ms", 1e6)];
-
-fn explain(subjects: &[Subject]) -> String {
-    let Some(ns) = subjects.get(2).and_then(|heap| heap.due.median_ns()) else {
-        return "Nothing could be measured here.".into();
-    };
-    let share = |(name, tick_ns): (&str, f64)| {
-        format!("{:.5} % of a CPU with ticks of {name}", ns / tick_ns * 100.0)
-    };
-    sentence(&format!(
-        "firing a timer of the heap and arming it again takes {}, {} the paper's: {}",
-        time(ns),
-        times(ns, QUEUE_US * 1e3),
-        RATES.map(share).join(", "),
-    ))
+    let heap_ns = subjects.get(2).and_then(|heap| heap.due.median_ns());
+    let share = |tick_ns: f64| heap_ns.map(|ns| format!("{:.5}", ns / tick_ns * 100.0));
+    // The paper's resolutions: the scheduling clock's, and the 1 ms that it names in section 2.2.
+    let values = Values::default()
+        .with("rounds", rounds)
+        .with("batch", BATCH.unsigned_abs())
+        .with_some("share of 10 ms", share(1e7))
+        .with_some("share of 1 ms", share(1e6));
+    Some(table.with_rows(rows, values))
 }

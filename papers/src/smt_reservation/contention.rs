@@ -24,14 +24,6 @@ impl CoRunner {
     /// All, as Figure 7 has them.
     pub(super) const ALL: [CoRunner; 3] = [CoRunner::Integer, CoRunner::Float, CoRunner::Compile];
 
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            CoRunner::Integer => "integer product",
-            CoRunner::Float => "floating-point product",
-            CoRunner::Compile => "compilation",
-        }
-    }
-
     /// Rate of the real-time process and of this, in hundredths, while one runs beside the other.
     pub(super) const fn percent(self) -> u64 {
         match self {
@@ -43,15 +35,6 @@ impl CoRunner {
 
     /// Rate of each of two of these beside the other, in hundredths: they want the same units.
     pub(super) const AMONG_THEMSELVES: u64 = 60;
-
-    /// What the paper found: throughput with monitored slack relative to disabled SMT, section 5.2.2.
-    pub(super) const fn paper_gain(self) -> f64 {
-        match self {
-            CoRunner::Integer => 1.84,
-            CoRunner::Float => 1.23,
-            CoRunner::Compile => 1.20,
-        }
-    }
 }
 
 /// `percent` hundredths.

@@ -142,11 +142,8 @@ fn all_simulated(
     jobs: &ProcessJobs,
     subject: Scenario,
 ) -> Vec<(SmtMethod, Result<ProcessOutcome, String>)> {
-    let work = jobs.simulated();
-    let simulated = |way: &SmtMethod| {
-        let method = way.simulated()?;
-        Some((*way, simulate(&work, subject.beside(), method)))
-    };
+    let simulated =
+        |way: &SmtMethod| Some((*way, simulate(jobs, subject.beside(), way.simulated()?)));
     subject.ways().iter().filter_map(simulated).collect()
 }
 

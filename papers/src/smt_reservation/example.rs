@@ -3,9 +3,7 @@
 //! 6 ms of single-thread time are reserved until 10 ms. In the first 4 ms the real-time process makes
 //! half of its speed, in the 2 ms after these none, beside two other processes in turn.
 
-use hourglass_documents::paper::{
-    MeasurementKind, PaperFigure, PaperRow, PaperTable, TraceFigure, TracePiece,
-};
+use hourglass_documents::paper::{MeasurementKind, PaperFigure, TraceFigure, TracePiece};
 use hourglass_sim::slack::{Decision, ProgressRate, SlackReservation};
 use hourglass_sim::smt::{self, Monitoring, SmtOutcome, SmtPolicy};
 use hourglass_sim::{
@@ -13,14 +11,9 @@ use hourglass_sim::{
 };
 use hourglass_tasks::Fraction;
 
-use super::super::MeasuredTable;
 use super::super::bench::MeasurementHost;
-use super::super::rows::{beside, found, lacking};
-
-pub(super) const MONITOR_ID: &str = "figure-4";
-pub(super) const MONITOR_TITLE: &str = "Sample case of scheduling with slack time monitoring";
-pub(super) const DISABLE_ID: &str = "figure-5";
-pub(super) const DISABLE_TITLE: &str = "Sample case of scheduling with SMT disabled";
+use super::super::printed::{MeasuredTable, Table, TableContents, Values};
+use super::super::rows::row;
 
 const MS: u64 = 1_000_000;
 const DEADLINE: u64 = 10 * MS;
@@ -140,80 +133,51 @@ fn slack_samples() -> Vec<(u64, i128)> {
     }
 }
 
-fn ms(ns: u64) -> f64 {
-    ns as f64 / MS as f64
-}
-
-fn row(name: &str, paper: f64, ns: Option<u64>) -> PaperRow {
-    let row = match ns {
-        Some(ns) => found(name.to_owned(), ms(ns), "ms", MeasurementKind::Simulated, 1),
-        None => {
-            lacking(name.to_owned(), "ms", MeasurementKind::Simulated, "it did not come to that")
-        }
+/// Figure 4, with monitoring, or Figure 5, with SMT disabled.
+pub(super) fn measure(table: &Table, _: &MeasurementHost) -> Option<MeasuredTable> {
+    let monitored = table.id == "figure-4";
+    let (number, title, policy) = if monitored {
+        let exact = Monitoring { margin: 0, ..Monitoring::default() };
+        ("4", "slack time monitoring, simulated", SmtPolicy::Monitor(exact))
+    } else {
+        ("5", "SMT disabled, simulated", SmtPolicy::Disable)
     };
-    beside(Some(paper), row)
-}
-
-/// Figure 4.
-pub(super) fn monitor(_: &MeasurementHost) -> Option<MeasuredTable> {
-    let exact = Monitoring { margin: 0, ..Monitoring::default() };
-    let simulated = simulate(SmtPolicy::Monitor(exact));
-    let mut rows = Vec::new();
-    for (at, (time, slack)) in slack_samples().into_iter().enumerate() {
-        let when = format!("look {}: at", at + 1);
-        let paper = [(0.0, 4.0), (4.0, 2.0), (6.0, 0.0)];
-        let (paper_time, paper_slack) = paper.get(at).copied().unwrap_or((0.0, 0.0));
-        rows.push(row(&when, paper_time, Some(time)));
-        let slack = u64::try_from(slack).ok();
-        rows.push(row(&format!("look {}: slack", at + 1), paper_slack, slack));
-    }
-    let (figure, difference) = match simulated {
-        Ok((outcome, log)) => {
-            rows.push(row("co-scheduled process preempted at", 6.0, log.stopped()));
-            rows.push(row("real-time process done at", 10.0, log.done));
-            rows.push(row("best effort has got", 6.0, Some(log.others())));
-            let looks = outcome.watched.wakeups;
-            let text = format!(
-                "None: the simulator, which knows the process' progress only by running it, looks by a \
-                 timer {looks} times and stops at the same time."
-            );
-            (Some(PaperFigure::Trace(log.figure("4", "slack time monitoring, simulated"))), text)
-        }
-        Err(why) => (None, format!("The simulation failed: {why}.")),
-    };
-    Some(MeasuredTable { table: table(MONITOR_ID, MONITOR_TITLE, rows, difference), figure })
-}
-
-/// Figure 5.
-pub(super) fn disable(_: &MeasurementHost) -> Option<MeasuredTable> {
-    let mut rows = Vec::new();
-    let (figure, difference) = match simulate(SmtPolicy::Disable) {
-        Ok((_, log)) => {
-            rows.push(row("real-time process done at", 6.0, log.done));
-            rows.push(row("best effort has got", 8.0, Some(log.others())));
-            let drawing = PaperFigure::Trace(log.figure("5", "SMT disabled, simulated"));
-            (Some(drawing), "None.".to_owned())
-        }
-        Err(why) => (None, format!("The simulation failed: {why}.")),
-    };
-    Some(MeasuredTable { table: table(DISABLE_ID, DISABLE_TITLE, rows, difference), figure })
-}
-
-fn table(id: &str, title: &str, rows: Vec<PaperRow>, difference: String) -> PaperTable {
-    PaperTable {
-        id: id.into(),
-        title: title.into(),
-        paper_machine: "none: an example".into(),
-        method: "looks and slack by equations 1 and 2; the rest on a simulated core of two hardware \
-                 threads, where the process has half of its speed beside others until 4 ms and none \
-                 of it after that"
-            .into(),
-        rows,
-        decisions: Vec::new(),
-        difference,
-        notes: Vec::new(),
-        figure: None,
-    }
+    let looks = if monitored { slack_samples() } else { Vec::new() };
+    let simulated = simulate(policy);
+    let log = simulated.as_ref().ok().map(|(_, log)| log);
+    let rows = table.lines.iter().map(|line| {
+        let look = line.name.strip_prefix("look ").and_then(|look| look.split_once(": "));
+        let ns = match (look, line.name.as_str()) {
+            (Some((number, what)), _) => {
+                let at = number
+                    .parse::<usize>()
+                    .ok()
+                    .and_then(|number| looks.get(number.checked_sub(1)?));
+                at.and_then(
+                    |(at, slack)| {
+                        if what == "at" { Some(*at) } else { u64::try_from(*slack).ok() }
+                    },
+                )
+            }
+            (_, "co-scheduled process preempted at") => log.and_then(Log::stopped),
+            (_, "real-time process done at") => log.and_then(|log| log.done),
+            _ => log.map(Log::others),
+        };
+        let found = ns.map(|ns| (ns as f64, 1)).ok_or_else(|| "it did not come to that".to_owned());
+        let paper = line.printed(0);
+        row(&*line.name, &line.unit, paper, MeasurementKind::Simulated, found)
+    });
+    let outcome = simulated.as_ref().ok().map(|(outcome, _)| outcome);
+    Some(
+        table.assembled(TableContents {
+            rows: rows.collect(),
+            values: Values::default()
+                .with_some("looks", outcome.map(|outcome| outcome.watched.wakeups))
+                .with_some("why", simulated.as_ref().err().map(String::as_str)),
+            figure: log.map(|log| PaperFigure::Trace(log.figure(number, title))),
+            ..TableContents::default()
+        }),
+    )
 }
 
 #[cfg(test)]

@@ -3,19 +3,19 @@
 //! Owns: what of an outcome becomes a row, what a point. Must not: run anything.
 
 use hourglass_documents::paper::{
-    AxisScale, Curve, CurveOrigin, CurvePoint, Curves, Edge, EdgeUnit, MeasurementKind,
-    PaperFigure, PaperRow, PaperTable,
+    AxisScale, BarSeries, Bars, CurveOrigin, Curves, EdgeUnit, MeasurementKind, PaperRow,
 };
 
-use super::super::rows::{beside, found, lacking};
+use super::super::drawing::{curve, curves, edge};
+use super::super::printed::{Line, Table};
+use super::super::rows::row;
 use super::evaluation::{Scenario, SubjectRuns};
 use super::late_jobs;
 use super::outcome::ProcessOutcome;
 use super::smt_methods::SmtMethod;
 use super::test_host::SmtTestHost;
 
-/// Nanoseconds in a millisecond.
-const MS: f64 = 1e6;
+const MONITORS: [SmtMethod; 3] = [SmtMethod::Word, SmtMethod::Instructions, SmtMethod::CpuTime];
 
 /// How numbers of a machine are found, also of one that cannot be had: without co-runners there is nothing to
 /// emulate.
@@ -36,51 +36,54 @@ pub(super) fn miss_rows(
     let mut rows = Vec::new();
     for way in ways {
         let Some(here) = runs.here(*way) else { continue };
-        let name = way.name();
         let promised = (*way != SmtMethod::Ignore).then_some(0.0);
-        let missed = |how, outcome: &ProcessOutcome| {
-            let percent = outcome.missed_percent();
-            let name = format!("{name}: periods missed");
-            beside(promised, found(name, percent, "%", how, outcome.periods))
-        };
-        let latest = |how, outcome: &ProcessOutcome| {
-            let jobs = outcome.done.len() as u64;
-            let row = |what: &str, ns: u64| {
-                found(format!("{name}: {what} completion"), ns as f64 / MS, "ms", how, jobs)
-            };
-            let median = outcome.median_ns().map(|ns| row("median", ns));
-            median.into_iter().chain(outcome.latest_ns().map(|ns| row("latest", ns)))
-        };
         match here {
             Ok(outcome) => {
-                rows.push(missed(how, outcome));
-                rows.extend(latest(how, outcome));
-                rows.extend(apart_rows(name, outcome, how));
+                rows.extend(completion_rows(way.name(), promised, outcome, how));
+                rows.extend(apart_rows(way.name(), outcome, how));
             }
             Err(why) => {
-                let row = lacking(format!("{name}: periods missed"), "%", how, why);
-                rows.push(beside(promised, row));
+                let name = format!("{}: periods missed", way.name());
+                rows.push(row(name, "%", promised, how, Err(why.clone())));
             }
         }
         if let Some(outcome) = runs.simulated(*way) {
-            rows.push(missed(MeasurementKind::Simulated, outcome));
-            rows.extend(latest(MeasurementKind::Simulated, outcome));
+            let how = MeasurementKind::Simulated;
+            rows.extend(completion_rows(way.name(), promised, outcome, how));
         }
+    }
+    rows
+}
+
+fn completion_rows(
+    name: &str,
+    promised: Option<f64>,
+    outcome: &ProcessOutcome,
+    how: MeasurementKind,
+) -> Vec<PaperRow> {
+    let missed = Ok((outcome.missed_percent(), outcome.periods));
+    let mut rows = vec![row(format!("{name}: periods missed"), "%", promised, how, missed)];
+    for (what, ns) in [("median", outcome.median_ns()), ("latest", outcome.latest_ns())] {
+        let found = ns.map(|ns| (ns as f64, outcome.done.len() as u64));
+        let name = format!("{name}: {what} completion");
+        rows.extend(found.map(|found| row(name, "ms", None, how, Ok(found))));
     }
     rows
 }
 
 /// Periods that are listed apart, if there are any.
 fn apart_rows(name: &str, outcome: &ProcessOutcome, how: MeasurementKind) -> Vec<PaperRow> {
-    let row = |(what, count): (&str, u64)| {
-        let percent = count.min(outcome.periods) as f64 * 100.0 / outcome.periods.max(1) as f64;
-        (count > 0).then(|| found(format!("{name}: {what}"), percent, "%", how, outcome.periods))
-    };
     let apart = [
         ("late by a job that needed more than reserved, or than it reported", outcome.overran()),
         ("late only by gaps below the kernel", outcome.excused()),
     ];
-    apart.into_iter().filter_map(row).collect()
+    let periods = outcome.periods;
+    let some = apart.into_iter().filter(|(_, count)| *count > 0);
+    some.map(|(what, count)| {
+        let percent = count.min(periods) as f64 * 100.0 / periods.max(1) as f64;
+        row(format!("{name}: {what}"), "%", None, how, Ok((percent, periods)))
+    })
+    .collect()
 }
 
 /// What the monitor did and cost, for the ways that have one.
@@ -93,17 +96,17 @@ pub(super) fn monitor_rows(
     for way in ways.iter().filter(|way| way.monitors()) {
         let Some(Ok(outcome)) = runs.here(*way) else { continue };
         let jobs = outcome.done.len().max(1) as u64;
-        let name = way.name();
-        let of_job = |what: &str, count: u64| {
-            found(format!("{name}: {what}"), count as f64 / jobs as f64, "per job", how, jobs)
-        };
-        rows.push(of_job("looks", outcome.checks));
-        rows.push(of_job("stops", outcome.stops));
-        let late = outcome.latest_look_ns as f64 / MS;
-        rows.push(found(format!("{name}: latest look"), late, "ms late", how, outcome.checks));
         let time = outcome.periods as f64 * outcome.deadline_ns as f64;
         let share = outcome.monitor_ns as f64 * 100.0 / time.max(1.0);
-        rows.push(found(format!("{name}: the monitor's CPU use"), share, "%", how, jobs));
+        let late_ms = outcome.latest_look_ns as f64 / 1e6;
+        for (what, unit, number, count) in [
+            ("looks", "per job", outcome.checks as f64 / jobs as f64, jobs),
+            ("stops", "per job", outcome.stops as f64 / jobs as f64, jobs),
+            ("latest look", "ms late", late_ms, outcome.checks),
+            ("the monitor's CPU use", "%", share, jobs),
+        ] {
+            rows.push(row(format!("{}: {what}", way.name()), unit, None, how, Ok((number, count))));
+        }
     }
     rows
 }
@@ -120,125 +123,88 @@ pub(super) fn gains(runs: &SubjectRuns, way: SmtMethod) -> [Option<f64>; 2] {
     [here, simulated.and_then(|(own, disable)| gain(disable, own))]
 }
 
-/// Rows of these gains; the paper's number belongs to both.
-pub(super) fn gain_rows(
-    name: &str,
-    paper: Option<f64>,
-    runs: &SubjectRuns,
-    way: SmtMethod,
-    how: MeasurementKind,
-) -> Vec<PaperRow> {
-    let [here, simulated] = gains(runs, way);
-    let name = format!("{name}; {}", way.name());
-    let why = match runs.here(way) {
-        Some(Err(why)) => why.as_str(),
-        _ => "the others got nothing to compare with",
-    };
-    let count = |outcome: Option<&ProcessOutcome>| outcome.map_or(0, |outcome| outcome.periods);
-    let row = match (here, runs.here(way)) {
-        (Some(gain), Some(Ok(outcome))) => {
-            found(name.clone(), gain, "times", how, count(Some(outcome)))
+/// Rows of the gains beside a co-runner; the paper's number belongs to both, measured and simulated.
+pub(super) fn gain_rows(line: &Line, runs: &SubjectRuns, how: MeasurementKind) -> Vec<PaperRow> {
+    let mut rows = Vec::new();
+    for way in MONITORS {
+        let paper = line.printed(0).filter(|_| way != SmtMethod::CpuTime);
+        let [here, simulated] = gains(runs, way);
+        let name = format!("{}; {}", line.name, way.name());
+        let found = match (here, runs.here(way)) {
+            (Some(gain), Some(Ok(outcome))) => Ok((gain, outcome.periods)),
+            (_, Some(Err(why))) => Err(why.clone()),
+            _ => Err("the others got nothing to compare with".to_owned()),
+        };
+        rows.push(row(name.clone(), &line.unit, paper, how, found));
+        if let Some(gain) = simulated {
+            let periods = runs.simulated(way).map_or(0, |outcome| outcome.periods);
+            let how = MeasurementKind::Simulated;
+            rows.push(row(name, &line.unit, paper, how, Ok((gain, periods))));
         }
-        _ => lacking(name.clone(), "times", how, why),
-    };
-    let mut rows = vec![beside(paper, row)];
-    if let Some(gain) = simulated {
-        let row =
-            found(name, gain, "times", MeasurementKind::Simulated, count(runs.simulated(way)));
-        rows.push(beside(paper, row));
     }
     rows
 }
 
+/// The number of a figure whose table is called after it.
+fn number(table: &Table) -> &str {
+    table.id.trim_start_matches("figure-")
+}
+
 /// Completion times by period, marks for those above the deadline, and the deadline.
 pub(super) fn completions(
-    (id, title): (&str, &str),
-    counted: &str,
+    table: &Table,
+    subject: Scenario,
     runs: &SubjectRuns,
     ways: &[SmtMethod],
-    note: String,
-) -> PaperFigure {
-    let mut curves = Vec::new();
+    note: &str,
+) -> Curves {
+    let mut drawn = Vec::new();
     let mut last = 1.0f64;
     let mut deadline = None;
     for way in ways {
         let Some(Ok(outcome)) = runs.here(*way) else { continue };
         last = last.max(outcome.periods as f64);
         deadline = Some(outcome.deadline_ns as f64);
-        curves.push(Curve {
-            name: way.name().to_owned(),
-            origin: CurveOrigin::Here,
-            colour: way.colour(),
-            joined: true,
-            points: outcome.done.iter().map(late_jobs::place).collect(),
-        });
+        let points = outcome.done.iter().map(late_jobs::place);
+        drawn.push(curve(way.name(), CurveOrigin::Here, way.colour(), points));
     }
-    curves.extend(late_jobs::curves(runs, ways));
-    if let Some(up) = deadline {
-        let ends = [1.0, last].map(|across| CurvePoint { across, up });
-        curves.push(Curve {
-            name: "deadline".into(),
-            origin: CurveOrigin::Paper,
-            colour: 11,
-            joined: true,
-            points: ends.into(),
-        });
-    }
-    let edge = |text: &str, unit| Edge { text: text.to_owned(), unit, scale: AxisScale::Linear };
-    PaperFigure::Curves(Curves {
-        id: id.to_owned(),
-        title: title.to_owned(),
-        across: edge(counted, EdgeUnit::Number),
-        up: edge("completion time", EdgeUnit::Time),
-        curves,
-        note,
-    })
+    drawn.extend(late_jobs::curves(runs, ways));
+    drawn.extend(deadline.map(|up| {
+        curve("deadline", CurveOrigin::Paper, 11, [1.0, last].map(|across| (across, up)))
+    }));
+    let counted = if matches!(subject, Scenario::Product(_)) { "period" } else { "frame" };
+    let edges = [(counted, EdgeUnit::Number), ("completion time", EdgeUnit::Time)]
+        .map(|(text, unit)| edge(text, unit, AxisScale::Linear));
+    curves((number(table), &table.title), edges, drawn, note)
 }
 
-const MACHINE: &str =
-    "Xeon workstation with Hyper-Threading, Linux 2.4.21 with the paper's scheduler";
-
-/// How a figure was found, in a sentence.
-fn method(subject: Scenario, rig: &Result<SmtTestHost, String>, jobs: usize) -> String {
-    let what = match subject {
-        Scenario::Product(_) => {
-            "products of 200x200 matrices, as many as take 50 ms here alone (one took 50 ms in 2006), \
-             every 70 ms, 55 ms reserved"
-        }
-        Scenario::VideoAlone | Scenario::Video => {
-            "a job in the phases of a video encoder (motion estimation and cosine transformation tell \
-             progress, the rest does not), 13 to 23.5 ms by frame, every 33.3 ms, 25 ms reserved"
-        }
+/// Throughput of the others, in the paper, here and simulated.
+pub(super) fn bars(
+    table: &Table,
+    how: MeasurementKind,
+    subjects: &[(&Line, &SubjectRuns)],
+) -> Bars {
+    let found = if how == MeasurementKind::Emulated { "emulated" } else { "measured" };
+    let series = |name: String, origin, colour, of: &dyn Fn(&Line, &SubjectRuns) -> Option<f64>| {
+        let values = subjects.iter().map(|(line, runs)| of(line, runs)).collect();
+        BarSeries { name, origin, colour, values }
     };
-    let place = match rig {
-        Ok(rig) if subject == Scenario::VideoAlone => {
-            format!("on CPU {}, without co-runners", rig.cpu)
+    let paper = "monitor, in the paper".to_owned();
+    let mut all = vec![series(paper, CurveOrigin::Paper, 11, &|line, _| line.printed(0))];
+    for way in MONITORS {
+        for (at, origin, found) in
+            [(0, CurveOrigin::Here, found), (1, CurveOrigin::Simulated, "simulated")]
+        {
+            let name = format!("{}, {found}", way.name());
+            all.push(series(name, origin, way.colour(), &|_, runs| gains(runs, way)[at]));
         }
-        Ok(rig) => rig.words(),
-        Err(why) => format!("not run here: {why}"),
-    };
-    format!(
-        "{what}; {jobs} jobs of each policy, in turns; {place}; simulated on a core of two threads"
-    )
-}
-
-/// A table of the evaluation.
-pub(super) fn table(
-    (id, title): (&str, &str),
-    (subject, rig, jobs): (Scenario, &Result<SmtTestHost, String>, usize),
-    rows: Vec<PaperRow>,
-    difference: String,
-    notes: Vec<String>,
-) -> PaperTable {
-    PaperTable {
-        id: id.into(),
-        title: title.into(),
-        paper_machine: MACHINE.into(),
-        method: method(subject, rig, jobs),
-        rows,
-        decisions: Vec::new(),
-        difference,
-        notes,
-        figure: None,
+    }
+    all.retain(|series| series.values.iter().any(Option::is_some));
+    Bars {
+        id: number(table).to_owned(),
+        title: table.title.clone(),
+        up: "throughput, times that with SMT disabled".to_owned(),
+        groups: subjects.iter().map(|(line, _)| line.name.clone()).collect(),
+        series: all,
     }
 }

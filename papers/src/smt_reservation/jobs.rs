@@ -4,8 +4,6 @@
 
 use std::ops::Range;
 
-use super::simulated::SimulatedProcess as Simulated;
-
 const MS: u64 = 1_000_000;
 const US: u64 = 1_000;
 
@@ -22,17 +20,12 @@ pub(super) enum WorkKind {
 }
 
 impl WorkKind {
-    /// All, in the order of [`Kind::place`].
     pub(super) const ALL: [WorkKind; 4] =
         [WorkKind::Product, WorkKind::Motion, WorkKind::Cosines, WorkKind::Words];
 
+    /// Its place among all.
     pub(super) const fn place(self) -> usize {
-        match self {
-            WorkKind::Product => 0,
-            WorkKind::Motion => 1,
-            WorkKind::Cosines => 2,
-            WorkKind::Words => 3,
-        }
+        self as usize
     }
 }
 
@@ -124,15 +117,6 @@ impl ProcessJobs {
     /// What a job needs, ns of a CPU that is not shared.
     pub(super) fn lengths(&self) -> impl Iterator<Item = u64> {
         self.jobs.iter().map(|job| job.iter().map(|p| p.ns).sum())
-    }
-
-    /// The same for the simulator.
-    pub(super) fn simulated(&self) -> Simulated {
-        Simulated {
-            period_ns: self.period_ns,
-            reserve_ns: self.reserve_ns,
-            jobs_ns: self.lengths().collect(),
-        }
     }
 }
 

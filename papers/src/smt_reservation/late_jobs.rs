@@ -1,17 +1,14 @@
 //! Points above the deadline: what they are, in the figure and in words.
 //!
 //! Owns: sorting them by their reason, their curves, the sentence that counts them. Must not: decide why a job was
-//! late ([`Outcome`] does).
+//! late ([`ProcessOutcome`] does).
 
-use hourglass_documents::paper::{Curve, CurveOrigin, CurvePoint};
+use hourglass_documents::paper::{Curve, CurveOrigin};
 
+use super::super::drawing::curve;
 use super::evaluation::SubjectRuns;
 use super::outcome::{FinishedJob, LateReason, ProcessOutcome};
 use super::smt_methods::SmtMethod;
-
-/// What promises nothing has none, since all of its points may be late.
-const PROMISING: [SmtMethod; 4] =
-    [SmtMethod::Disable, SmtMethod::Word, SmtMethod::Instructions, SmtMethod::CpuTime];
 
 /// Colours that no way has.
 const COLOURS: [(LateReason, u32); 3] =
@@ -27,70 +24,47 @@ const fn name(late: LateReason) -> &'static str {
 }
 
 /// Where a completion is drawn.
-pub(super) fn place(done: &FinishedJob) -> CurvePoint {
-    CurvePoint { across: (done.period + 1) as f64, up: done.response_ns as f64 }
+pub(super) fn place(done: &FinishedJob) -> (f64, f64) {
+    ((done.period + 1) as f64, done.response_ns as f64)
 }
 
-/// The outcomes of the ways that promise something.
+/// The outcomes of the ways that promise something: what promises nothing has no points to explain, since all of
+/// them may be late.
 fn promised<'a>(
     runs: &'a SubjectRuns,
     ways: &'a [SmtMethod],
 ) -> impl Iterator<Item = (SmtMethod, &'a ProcessOutcome)> {
-    let some = ways.iter().filter(|way| PROMISING.contains(way));
+    let some = ways.iter().filter(|way| **way != SmtMethod::Ignore);
     some.filter_map(|way| Some((*way, runs.here(*way)?.as_ref().ok()?)))
 }
 
 /// Marks for the late completions of those ways: a curve for each reason that there is.
 pub(super) fn curves(runs: &SubjectRuns, ways: &[SmtMethod]) -> Vec<Curve> {
-    let curve = |(late, colour): (LateReason, u32)| {
-        let points = |(_, outcome): (SmtMethod, &ProcessOutcome)| -> Vec<CurvePoint> {
-            outcome.late_so(late).map(place).collect()
-        };
-        let mut points: Vec<CurvePoint> = promised(runs, ways).flat_map(points).collect();
-        points.sort_by(|a, b| a.across.total_cmp(&b.across));
-        let name = name(late).to_owned();
-        (!points.is_empty()).then_some(Curve {
-            name,
-            origin: CurveOrigin::Here,
-            colour,
-            joined: false,
-            points,
-        })
+    let marks = |(late, colour): (LateReason, u32)| {
+        let done = promised(runs, ways).flat_map(|(_, outcome)| outcome.late_so(late));
+        let mut points: Vec<(f64, f64)> = done.map(place).collect();
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let marks = curve(name(late), CurveOrigin::Here, colour, points);
+        (!marks.points.is_empty()).then_some(Curve { joined: false, ..marks })
     };
-    COLOURS.into_iter().filter_map(curve).collect()
+    COLOURS.into_iter().filter_map(marks).collect()
 }
 
 /// The late completions that are not among the missed, counted; empty if no such completion exists.
 pub(super) fn excused_words(runs: &SubjectRuns, ways: &[SmtMethod]) -> String {
-    let of = |late: LateReason| -> Vec<(SmtMethod, usize)> {
-        let counts =
-            promised(runs, ways).map(|(way, outcome)| (way, outcome.late_so(late).count()));
-        counts.filter(|(_, count)| *count > 0).collect()
-    };
-    let sentence = |late: LateReason, why: &str| {
-        let counts = of(late);
+    let counted = |(late, why): (LateReason, &str)| {
+        let counts = promised(runs, ways).map(|(way, of)| (way, of.late_so(late).count()));
+        let counts: Vec<_> = counts.filter(|(_, count)| *count > 0).collect();
         let all: usize = counts.iter().map(|(_, count)| count).sum();
         let each: Vec<String> =
             counts.iter().map(|(way, count)| format!("{} {count}", way.name())).collect();
         (all > 0).then(|| format!("{all} {why} ({})", each.join("; ")))
     };
-    let parts: Vec<String> = [
-        sentence(
-            LateReason::Overran,
-            "of jobs that needed more than reserved, or than they reported",
-        ),
-        sentence(LateReason::Host, "late only by gaps below the kernel"),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    if parts.is_empty() {
-        return String::new();
-    }
-    format!(
-        " Other points above the deadline, which no policy promises to keep below it, are marked by their reason: {}.",
-        parts.join(", ")
-    )
+    let reasons = [
+        (LateReason::Overran, "of jobs that needed more than reserved, or than they reported"),
+        (LateReason::Host, "late only by gaps below the kernel"),
+    ];
+    reasons.into_iter().filter_map(counted).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -2,48 +2,12 @@
 //!
 //! Owns: the paper's workloads as systems of the simulator. Must not: know an equation.
 
-use hourglass_sim::smt::{self, Monitoring, ProgressModel, SmtPolicy};
+use hourglass_sim::smt::{self, SmtPolicy};
 use hourglass_sim::{CostModel, Event, OverrunPolicy, SimSettings, Sink, Slice, System, Thread};
 
 use super::contention::{CoRunner, hundredths};
+use super::jobs::ProcessJobs;
 use super::outcome::{FinishedJob, ProcessOutcome};
-
-/// A periodic real-time process with a reservation.
-#[derive(Clone, Debug)]
-pub(super) struct SimulatedProcess {
-    /// The period, which is the deadline, ns.
-    pub(super) period_ns: u64,
-    /// What is reserved of each, ns of a CPU that is not shared.
-    pub(super) reserve_ns: u64,
-    /// What the jobs need, one after the other, ns of a CPU that is not shared.
-    pub(super) jobs_ns: Vec<u64>,
-}
-
-/// How others are treated while the real-time process runs, and how its progress is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SimMethod {
-    /// The scheduler does not know of hardware threads.
-    Ignore,
-    /// Others stand.
-    Disable,
-    /// Slack is monitored; the process reports its progress, in this number of steps.
-    Reported(u32),
-    /// Slack is monitored; the processor counts instructions.
-    Counted,
-}
-
-impl SimMethod {
-    fn policy(self) -> SmtPolicy {
-        let monitoring =
-            |progress| SmtPolicy::Monitor(Monitoring { progress, ..Monitoring::default() });
-        match self {
-            SimMethod::Ignore => SmtPolicy::Ignore,
-            SimMethod::Disable => SmtPolicy::Disable,
-            SimMethod::Reported(steps) => monitoring(ProgressModel::Reported(steps)),
-            SimMethod::Counted => monitoring(ProgressModel::Counted),
-        }
-    }
-}
 
 /// Collects completion times.
 struct Completions(Vec<FinishedJob>);
@@ -69,16 +33,16 @@ impl Sink for Completions {
 /// # Errors
 /// One line: what the simulator does not take.
 pub(super) fn simulate(
-    work: &SimulatedProcess,
+    work: &ProcessJobs,
     beside: Option<CoRunner>,
-    method: SimMethod,
+    policy: SmtPolicy,
 ) -> Result<ProcessOutcome, String> {
     let system = system(work, beside);
-    let periods = work.jobs_ns.len() as u64;
+    let periods = work.jobs.len() as u64;
     let mut completions = Completions(Vec::new());
     let settings = SimSettings::until(periods * work.period_ns);
-    let found = smt::run(&system, method.policy(), settings, &mut completions)
-        .map_err(|error| error.to_string())?;
+    let found =
+        smt::run(&system, policy, settings, &mut completions).map_err(|error| error.to_string())?;
     Ok(ProcessOutcome {
         deadline_ns: work.period_ns,
         reserve_ns: None,
@@ -93,11 +57,11 @@ pub(super) fn simulate(
     })
 }
 
-fn system(work: &SimulatedProcess, beside: Option<CoRunner>) -> System {
+fn system(work: &ProcessJobs, beside: Option<CoRunner>) -> System {
     let mut system = System::new(2);
     system.cores = vec![vec![0, 1]];
     // What is reserved is the most that any job of the list needs: one that never comes.
-    let mut costs = work.jobs_ns.clone();
+    let mut costs: Vec<u64> = work.lengths().collect();
     costs.push(work.reserve_ns);
     let mut process = Thread::periodic(work.reserve_ns, work.period_ns).on(&[0]);
     process.cost = CostModel::Listed(costs);
@@ -116,26 +80,29 @@ fn system(work: &SimulatedProcess, beside: Option<CoRunner>) -> System {
 
 #[cfg(test)]
 mod tests {
+    use super::super::jobs::product;
+    use super::super::smt_methods::SmtMethod;
     use super::*;
 
     const MS: u64 = 1_000_000;
 
-    /// Section 5.2: jobs of 50 ms, 55 of 70 ms reserved.
-    fn product() -> SimulatedProcess {
-        SimulatedProcess { period_ns: 70 * MS, reserve_ns: 55 * MS, jobs_ns: vec![50 * MS; 100] }
+    /// What the simulator is asked for a way.
+    fn policy(way: SmtMethod) -> SmtPolicy {
+        way.simulated().unwrap()
     }
 
     /// The rates are those with which the simulated gain is that of Figure 9.
     #[test]
     fn rates_give_the_papers_gains() {
-        for kind in CoRunner::ALL {
+        let paper = crate::Paper::named("smt-reservation").unwrap();
+        for (line, kind) in paper.table("figure-9").unwrap().lines.iter().zip(CoRunner::ALL) {
             let best = |method| {
-                let found = simulate(&product(), Some(kind), method).unwrap();
+                let found = simulate(&product(100), Some(kind), policy(method)).unwrap();
                 assert_eq!(found.missed(), 0, "{method:?}");
                 found.best_effort()
             };
-            let gain = best(SimMethod::Reported(256)) / best(SimMethod::Disable);
-            assert!((gain / kind.paper_gain() - 1.0).abs() < 0.03, "{kind:?}: {gain}");
+            let gain = best(SmtMethod::Word) / best(SmtMethod::Disable);
+            assert!((gain / line.paper[0] - 1.0).abs() < 0.03, "{kind:?}: {gain}");
         }
     }
 
@@ -143,10 +110,10 @@ mod tests {
     #[test]
     fn who_ignores_contention_misses() {
         for kind in CoRunner::ALL {
-            let found = simulate(&product(), Some(kind), SimMethod::Ignore).unwrap();
+            let found = simulate(&product(100), Some(kind), policy(SmtMethod::Ignore)).unwrap();
             assert!(found.missed() >= 49, "{kind:?}: {}", found.missed());
         }
-        let alone = simulate(&product(), None, SimMethod::Ignore).unwrap();
+        let alone = simulate(&product(100), None, policy(SmtMethod::Ignore)).unwrap();
         assert_eq!((alone.missed(), alone.latest_ns()), (0, Some(50 * MS)));
     }
 }

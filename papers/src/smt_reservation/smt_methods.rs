@@ -1,6 +1,6 @@
 //! How others are treated beside the real-time process (section 4.2).
 
-use super::simulated::SimMethod;
+use hourglass_sim::smt::{Monitoring, ProgressModel, SmtPolicy};
 
 /// A policy, and where progress is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,13 +32,16 @@ impl SmtMethod {
         matches!(self, SmtMethod::Word | SmtMethod::Instructions | SmtMethod::CpuTime)
     }
 
-    /// The same in the simulator, which has no clock for processor time that counts in part.
-    pub(super) const fn simulated(self) -> Option<SimMethod> {
+    /// The same in the simulator, which has no clock for processor time that counts in part. Progress is reported in
+    /// 256 steps.
+    pub(super) fn simulated(self) -> Option<SmtPolicy> {
+        let monitoring =
+            |progress| SmtPolicy::Monitor(Monitoring { progress, ..Monitoring::default() });
         match self {
-            SmtMethod::Ignore => Some(SimMethod::Ignore),
-            SmtMethod::Disable => Some(SimMethod::Disable),
-            SmtMethod::Word => Some(SimMethod::Reported(256)),
-            SmtMethod::Instructions => Some(SimMethod::Counted),
+            SmtMethod::Ignore => Some(SmtPolicy::Ignore),
+            SmtMethod::Disable => Some(SmtPolicy::Disable),
+            SmtMethod::Word => Some(monitoring(ProgressModel::Reported(256))),
+            SmtMethod::Instructions => Some(monitoring(ProgressModel::Counted)),
             SmtMethod::CpuTime => None,
         }
     }

@@ -3,12 +3,8 @@
 //! Owns: finding hardware threads of one core or two CPUs that stand for them, measuring the steps of
 //! each computation and the stoppers. Must not: run a trial.
 
-use std::path::Path;
-
 use hourglass_documents::CpuSet;
 use hourglass_documents::paper::MeasurementKind;
-use hourglass_machine::advice::{RefusedOperation, why_refused};
-use hourglass_machine::facts::HostReader;
 use hourglass_reserve::guardian::Guardian;
 use hourglass_reserve::smt::stopper::latency::{StopTrialSetup, choose};
 use hourglass_reserve::smt::stopper::{StopLatency, Stopper, StopperKind, StopperRequest, open};
@@ -16,6 +12,7 @@ use hourglass_reserve::smt::topology::{SharingLevel, Topology};
 use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::thread;
 
+use super::super::wakeups::why_not_real_time;
 use super::contention::CoRunner;
 use super::jobs::WorkKind;
 use super::trial::WATCHED_PERCENT;
@@ -161,12 +158,8 @@ fn places() -> Result<(u32, u32, bool), String> {
 /// # Errors
 /// Why not, and what would grant it.
 pub(super) fn take_place(cpu: u32) -> Result<(), String> {
-    if let Err(error) = sched::set(Attributes::Fifo(REAL_TIME)) {
-        let host = HostReader::new(Path::new("/")).read();
-        let refused = RefusedOperation::RealTime { priority: REAL_TIME };
-        let (reason, remedy) = why_refused(refused, error.raw_os_error().unwrap_or(0), &host);
-        return Err(format!("{reason}; {remedy}"));
-    }
+    sched::set(Attributes::Fifo(REAL_TIME))
+        .map_err(|error| why_not_real_time(&error, REAL_TIME))?;
     thread::set_affinity([cpu]).map_err(|error| format!("CPU {cpu}: {error}"))
 }
 

@@ -1,5 +1,6 @@
 //! The scheduling class of the thread that is woken.
 
+use std::io;
 use std::path::Path;
 
 use hourglass_machine::advice::{RefusedOperation, why_refused};
@@ -31,12 +32,16 @@ impl ThreadClass {
             Err(error) => {
                 // The slack it has is as good as any where this is refused.
                 let _ = thread::set_timer_slack(1);
-                let host = HostReader::new(Path::new("/")).read();
-                let refused = RefusedOperation::RealTime { priority: PRIORITY };
-                let errno = error.raw_os_error().unwrap_or(0);
-                let (reason, remedy) = why_refused(refused, errno, &host);
-                ThreadClass::Other { why: format!("{reason}; {remedy}") }
+                ThreadClass::Other { why: why_not_real_time(&error, PRIORITY) }
             }
+        }
+    }
+
+    /// Why it is not FIFO, if it is not.
+    pub(in super::super) fn refused(&self) -> Option<&str> {
+        match self {
+            ThreadClass::Fifo => None,
+            ThreadClass::Other { why } => Some(why),
         }
     }
 
@@ -48,4 +53,12 @@ impl ThreadClass {
             }
         }
     }
+}
+
+/// Why a thread may not have a real-time priority, and what would grant it.
+pub(in super::super) fn why_not_real_time(error: &io::Error, priority: u8) -> String {
+    let host = HostReader::new(Path::new("/")).read();
+    let refused = RefusedOperation::RealTime { priority };
+    let (reason, remedy) = why_refused(refused, error.raw_os_error().unwrap_or(0), &host);
+    format!("{reason}; {remedy}")
 }

@@ -1,8 +1,11 @@
 //! What is kept of wake-ups, and what it says.
 
-use hourglass_documents::paper::Point;
+use hourglass_documents::paper::{PaperFigure, Point, Series};
+use hourglass_trace::statistics::quantile_of;
 
 use super::super::downsample::Downsampler;
+use super::super::drawing::measurements;
+use super::super::printed::Table;
 
 /// How late each wake-up was. Recording allocates nothing within the room.
 #[derive(Debug)]
@@ -54,8 +57,8 @@ impl LatencySamples {
             min_ns: *least as f64,
             max_ns: *greatest as f64,
             mean_ns: sum as f64 / sorted.len() as f64,
-            median_ns: quantile(&sorted, 50) as f64,
-            p99_ns: quantile(&sorted, 99) as f64,
+            median_ns: quantile_of(&sorted, 0.5)? as f64,
+            p99_ns: quantile_of(&sorted, 0.99)? as f64,
         })
     }
 
@@ -63,13 +66,36 @@ impl LatencySamples {
     pub(in super::super) fn points(&self) -> (Vec<Point>, u64) {
         let mut thinned = Downsampler::default();
         self.ns.iter().for_each(|ns| thinned.push(*ns));
-        let point = |(number, ns)| Point { number, ns: ns as f64 };
-        (thinned.points().into_iter().map(point).collect(), thinned.stretch())
+        (thinned.drawn(1.0), thinned.stretch())
     }
 }
 
-/// The least value that at least `percent` in a hundred do not exceed; 0 of nothing.
-pub(in super::super) fn quantile(sorted: &[u64], percent: usize) -> u64 {
-    let rank = (sorted.len() * percent).div_ceil(100).max(1);
-    sorted.get(rank - 1).copied().unwrap_or(0)
+/// The summary of a way, or why it has none.
+pub(in super::super) fn summary_of(
+    late: &Result<LatencySamples, String>,
+) -> Result<Summary, String> {
+    let summary = late.as_ref().map(LatencySamples::summary).map_err(Clone::clone)?;
+    summary.ok_or_else(|| "there was no wake-up".to_owned())
+}
+
+/// Wake-ups of several ways as a figure: of each its label, the paper's mean in microseconds, and what was found.
+pub(in super::super) fn figure(
+    table: &Table,
+    loops: u64,
+    ways: &[(String, Option<f64>, &Result<LatencySamples, String>)],
+) -> PaperFigure {
+    let mut thinning = 1;
+    let mut series = Vec::new();
+    for (name, paper_us, late) in ways {
+        let (points, stretch) = late.as_ref().map_or((Vec::new(), 1), LatencySamples::points);
+        thinning = thinning.max(stretch);
+        series.push(Series {
+            name: name.clone(),
+            paper_mean_ns: paper_us.map(|us| us * 1e3),
+            mean_ns: late.as_ref().ok().and_then(LatencySamples::summary).map(|all| all.mean_ns),
+            points,
+        });
+    }
+    let count = if ways.iter().any(|(.., late)| late.is_ok()) { loops } else { 0 };
+    measurements((&table.id, &table.title), ("latency", "wake-up", count), thinning, series)
 }

@@ -21,8 +21,8 @@ use std::thread;
 use hourglass_sys::clock::{ClockId, now_ns};
 
 use super::costs::PinnedThread;
-pub(super) use class::ThreadClass;
-pub(super) use lateness::{LatencySamples, Summary, quantile};
+pub(super) use class::{ThreadClass, why_not_real_time};
+pub(super) use lateness::{LatencySamples, Summary, figure, summary_of};
 pub(super) use load::CpuHogs;
 pub(super) use waker::{Device, EngineWaker, FileTimer, PosixSignal, Sleep, WaitEnd, Waker};
 

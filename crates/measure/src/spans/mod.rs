@@ -1,7 +1,7 @@
 //! Spans of the program that calls, recorded into a run folder: which of them the scheduler disturbed, and how.
 //!
 //! ```
-//! use crate::spans::SpanRecording;
+//! use hourglass_measure::spans::SpanRecording;
 //!
 //! # let home = tempfile::tempdir().unwrap();
 //! # let folder = home.path().join("spans");

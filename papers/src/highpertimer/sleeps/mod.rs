@@ -1,8 +1,8 @@
 //! Chapter 5 of the thesis: ways to sleep, what their sleeps miss and what they take of a CPU.
 //!
-//! Owns: the ways ([`Way`]), measuring blocks of sleeps ([`block`]), measuring all lengths of the
+//! Owns: the ways ([`SleepMethod`]), measuring blocks of sleeps ([`block`]), measuring all lengths of the
 //! thesis by all ways in turn ([`sweep`]), its probe for HZ ([`hz`]).
-//! Must not: say what it means (the tables do). All but [`here`] also runs on a simulated machine.
+//! Must not: say what it means (the tables do). All but [`local_sleeper`] also runs on a simulated machine.
 
 pub(super) mod block;
 pub(super) mod hz;
