@@ -3,6 +3,7 @@
 //! Each rule is a file; each takes texts and returns findings, so that it is tested on snippets.
 
 mod arrows;
+mod budget;
 mod files;
 mod headers;
 mod leftovers;
@@ -72,6 +73,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), StepFailure> {
     findings.extend(headers::check(&files));
     findings.extend(platform::check(&files));
     findings.extend(names::check(&files));
+    findings.extend(budget::check(&files));
     findings.extend(unused::check(&files));
     findings.extend(arrows::check_table(&files));
     findings.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
