@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use hourglass_clock::choice::machine::Cpuid;
+use hourglass_clock::source::cpuid::Cpuid;
 use hourglass_clock::source::{SourceName, measure_frequency, probe};
 use hourglass_documents::host::VirtualMachine;
 use hourglass_documents::paper::MachineFacts;

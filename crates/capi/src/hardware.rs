@@ -4,8 +4,8 @@ use std::ffi::c_char;
 use std::fs;
 use std::path::Path;
 
-use hourglass_clock::choice::machine::Cpuid;
 use hourglass_clock::choice::thesis_rule::has_constant_tsc;
+use hourglass_clock::source::cpuid::Cpuid;
 use hourglass_clock::source::hpet::{DEVICE, HpetSource};
 use hourglass_clock::source::{Counter32Policy, Unavailable};
 

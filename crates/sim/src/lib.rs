@@ -43,7 +43,6 @@ mod error;
 mod fast;
 mod histogram;
 mod interference;
-mod monitor;
 mod outcome;
 mod random;
 mod script;
@@ -56,13 +55,13 @@ mod source;
 mod system;
 mod thread;
 
+pub use engine::monitor::{
+    CallReasons, CpuGate, JobView, MOST_LOOKS, MachineView, Monitor, NullMonitor, OrderList,
+};
 pub use error::SimError;
 pub use histogram::Histogram;
 pub use hourglass_tasks::JobTrigger;
 pub use interference::ProgressRates;
-pub use monitor::{
-    CallReasons, CpuGate, JobView, MOST_LOOKS, MachineView, Monitor, NullMonitor, OrderList,
-};
 pub use outcome::{CpuOutcome, FirstMiss, ServerOutcome, SimOutcome, ThreadOutcome};
 pub use script::{ROUND, Script, SimPhase, SimStep};
 pub use server::{Charge, ServerKind, ServerRank, SimServer};

@@ -33,7 +33,6 @@ pub mod corpus;
 mod error;
 pub mod exact_fraction;
 mod explain;
-mod format;
 mod fraction;
 pub mod from_run;
 pub mod generate;
@@ -53,9 +52,9 @@ mod task_set;
 mod write;
 
 pub use error::{Location, TaskSetError, TaskSetWarning};
-pub use format::Format;
 pub use fraction::{Fraction, ParseFractionError};
 pub use hourglass_documents::explanation::{Explanation, Fact, FactOrigin, Subject};
+pub use import::format::Format;
 pub use keywords::TASKS_SCHEMA;
 pub use machine::{Interference, MachineModel, Overheads};
 pub use program::{JobTrigger, LEAST_STRIDE, MOST_BUFFER, Phase, Program, ProgramStep};

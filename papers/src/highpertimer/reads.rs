@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hourglass_clock::choice::machine::Cpuid;
+use hourglass_clock::source::cpuid::Cpuid;
 use hourglass_clock::source::{Probe, ReadOrder, SourceName, Unavailable, probe};
 use hourglass_documents::paper::{MachineFacts, MeasurementKind, PaperFigure, PaperRow, Series};
 use hourglass_sys::clock::ClockId;

@@ -2,8 +2,8 @@
 //!
 //! The rule is the library's own, [`thesis_rule::choose`]; here is only what it is asked.
 
-use hourglass_clock::choice::machine::Cpuid;
 use hourglass_clock::choice::thesis_rule::{self, ReadCostMoments};
+use hourglass_clock::source::cpuid::Cpuid;
 use hourglass_documents::paper::Decision;
 
 use super::super::Paper;

@@ -1,7 +1,7 @@
 //! The tables from simulated sources, whose costs are written down and whose means are exact.
 
 use hourglass_clock::ClockSource;
-use hourglass_clock::choice::machine::Cpuid;
+use hourglass_clock::source::cpuid::Cpuid;
 use hourglass_documents::paper::{Figure, MachineFacts, MeasurementKind, PaperFigure, PaperTable};
 
 use super::super::costs::tests::{JitteryClock, measured};

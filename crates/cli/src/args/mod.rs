@@ -6,6 +6,7 @@
 //! Must not: run anything, print, ask the machine (what it must know of it is passed in).
 
 mod baseline;
+pub(crate) mod fail_on;
 pub(crate) mod help;
 pub(crate) mod options;
 #[cfg(test)]
@@ -15,8 +16,8 @@ use std::path::Path;
 
 use hourglass_documents::CpuSet;
 
+use self::fail_on::FailOn;
 use self::options::{LANGUAGE, RunDraft};
-use crate::commands::diff::FailOn;
 use crate::exit::Stop;
 use crate::lab::workload_file::{self, WorkloadFile};
 use crate::lab::{Gates, MOST_THREADS, RunOptions, RunSpec, SpecError, ThreadSpec};

@@ -8,12 +8,13 @@ use hourglass_report::text;
 
 use super::run::refusal;
 use crate::args::RunArguments;
+use crate::args::fail_on::broke;
 use crate::exit::{self, Stop};
+use crate::lab::compare::Rules;
 use crate::lab::compare::control::{self, ControlMode};
 use crate::lab::compare::rounds::{
     ComparisonResult, DEFAULT_ROUNDS, RoundsRequest, RunVariant, rounds,
 };
-use crate::lab::compare::{PREMISE_BROKEN, Rules};
 use crate::lab::{self, Gates, RunSpec};
 use crate::messages;
 use crate::output;
@@ -122,11 +123,6 @@ pub(super) fn answered(control: Option<&ControlReport>) -> ExitCode {
         Some(control) if control.verdict == DiffVerdict::Unknown => ExitCode::from(exit::UNDECIDED),
         _ => ExitCode::SUCCESS,
     }
-}
-
-/// Whether a premise of a run broke.
-pub(super) fn broke(document: &DiffDocument) -> bool {
-    document.warnings.iter().any(|warning| warning.id == PREMISE_BROKEN)
 }
 
 /// Whether each run of each round kept its limits.

@@ -1,8 +1,8 @@
 //! The thesis' rule, exactly (*Implementation of a unified user-space time handling library*,
 //! sections 2.1.3 and 3.1, listings 2.2, 3.1 and 3.2).
 
-use super::machine::Cpuid;
 use crate::source::SourceName;
+use crate::source::cpuid::Cpuid;
 
 /// Mean and standard deviation of the cost of a read, ns.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -2,8 +2,9 @@
 //!
 //! Pure functions. Each rule names the failure that it keeps out (research/time.md 0, 1 and 5).
 
-use super::machine::{ClockHost, Cpuid};
+use super::machine::ClockHost;
 use super::measured::SourceMeasurement;
+use crate::source::cpuid::Cpuid;
 use crate::source::{CounterMeaning, FrequencyOrigin, SourceName, SourceProperties};
 use crate::trust::{Evidence, EvidenceVerdict};
 

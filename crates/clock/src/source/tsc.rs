@@ -21,8 +21,8 @@ pub(super) fn probe() -> Probe {
 mod native {
     use hourglass_sys::counter::{self, TscMode};
 
+    use super::super::cpuid::Cpuid;
     use super::Unavailable;
-    use crate::choice::machine::Cpuid;
     use crate::source::{ClockSource, CounterMeaning, Frequency, SourceName, SourceProperties};
 
     /// An instruction sequence that reads the TSC. Costs are those of time.md 2.2, 2.3 GHz.

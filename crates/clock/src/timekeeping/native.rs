@@ -156,7 +156,7 @@ impl Timebase for Native {
 /// microseconds speaks against it. Allocates nothing.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn processor_counter() -> Option<(SourceId, &'static str)> {
-    let cpuid = crate::choice::machine::Cpuid::of_this_processor()?;
+    let cpuid = crate::source::cpuid::Cpuid::of_this_processor()?;
     let unstable = cpuid.hypervisor.is_some_and(|found| found.kvm_stable == Some(false));
     let fit = counter::has_tsc_with_cpu() && cpuid.invariant_tsc && !unstable;
     fit.then_some((SourceId::TSC, "tsc"))
@@ -194,7 +194,7 @@ fn stated(source: SourceId) -> Option<FrequencyHint> {
     match source {
         #[cfg(target_arch = "x86_64")]
         SourceId::TSC => FrequencyHint::from_frequency(
-            crate::choice::machine::Cpuid::of_this_processor()?.tsc_frequency()?,
+            crate::source::cpuid::Cpuid::of_this_processor()?.tsc_frequency()?,
         ),
         #[cfg(target_arch = "aarch64")]
         SourceId::CNTVCT => {

@@ -3,11 +3,11 @@
 //! Owns: what it sees, what its orders do. Must not: know a policy.
 
 use super::super::error::SimError;
-use super::super::monitor::{
-    CallReasons, CpuGate, JobView, MachineView, Monitor, MonitorOrder, OrderList,
-};
 use super::super::server::ServerKind;
 use super::SimState;
+use super::monitor::{
+    CallReasons, CpuGate, JobView, MachineView, Monitor, MonitorOrder, OrderList,
+};
 use super::timers::NEVER;
 
 /// The questions that a monitor may ask a machine.

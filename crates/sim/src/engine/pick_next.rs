@@ -5,11 +5,11 @@
 //! Cerqueira and Brandenburg 2013). Where threads of a domain may use all of its CPUs, the most
 //! urgent ones run. Must not: change what runs.
 
-use super::super::monitor::CpuGate;
 use super::super::system::SimLockProtocol;
 use super::super::thread::{Class, Preemption};
 use super::SimState;
 use super::fair::Sums;
+use super::monitor::CpuGate;
 use super::queue::ThreadRank;
 use super::state::CpuDomain;
 

@@ -4,13 +4,13 @@
 
 use std::collections::VecDeque;
 
-use super::super::monitor::CpuGate;
 use super::super::outcome::{CpuOutcome, ServerOutcome, ThreadOutcome};
 use super::super::server::SimServer;
 use super::super::source::{ExecutionTimes, JobRelease, Releases};
 use super::super::system::SimLockProtocol;
 use super::super::thread::{Class, Mark, OverrunPolicy, Preemption};
 use super::fair::Share;
+use super::monitor::CpuGate;
 use super::queue::{Queue, QueueState};
 
 /// A thread and its jobs.

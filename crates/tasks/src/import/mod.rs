@@ -15,6 +15,7 @@
 
 mod amalthea;
 mod decimal;
+pub(crate) mod format;
 mod mast;
 mod mast_text;
 mod sag;

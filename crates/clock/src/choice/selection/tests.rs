@@ -3,8 +3,8 @@
 use hourglass_time::Span;
 
 use super::*;
-use crate::choice::machine::Cpuid;
 use crate::choice::measured::RateChange;
+use crate::source::cpuid::Cpuid;
 use crate::source::{ClockSource, sim::SimConfig};
 use crate::source::{CounterMeaning, Frequency, FrequencyOrigin, MeasuredFrequency, SimSource};
 

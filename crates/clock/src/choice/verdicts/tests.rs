@@ -2,9 +2,10 @@
 
 use super::*;
 use crate::choice::CrossCpu;
-use crate::choice::machine::{CpuFlags, Hypervisor};
+use crate::choice::machine::CpuFlags;
 use crate::choice::measured::RateChange;
 use crate::choice::monotonicity::Monotonicity;
+use crate::source::cpuid::Hypervisor;
 use crate::source::{Frequency, MeasuredFrequency, ReadCost};
 use crate::trust::{is_trusted, objection};
 

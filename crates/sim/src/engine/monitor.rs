@@ -3,7 +3,7 @@
 //! Owns: [`Monitor`], what it sees ([`MachineView`]) and what it may order ([`OrderList`]). Must not: be a
 //! policy; those of the SMT paper are written elsewhere, with this.
 
-use super::engine::MonitorView;
+use super::MonitorView;
 
 /// Watches a simulation. Called at an instant at which something that it asked for has happened,
 /// after all CPUs have been given out; may close CPUs, stop threads and set timers.

@@ -2,22 +2,22 @@
 //!
 //! Owns: telling them apart. Must not: read them.
 
-use super::keys::KeyResult;
-use super::node::Node;
-use super::{import, rt_app};
+use crate::keys::KeyResult;
+use crate::node::Node;
+use crate::{import, rt_app};
 
 /// A format in which tasks are described.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
-    /// [`TaskSet::from_toml`](super::TaskSet::from_toml).
+    /// [`TaskSet::from_toml`](crate::TaskSet::from_toml).
     Toml,
-    /// [`TaskSet::from_json`](super::TaskSet::from_json).
+    /// [`TaskSet::from_json`](crate::TaskSet::from_json).
     Json,
-    /// [`TaskSet::from_rt_app`](super::TaskSet::from_rt_app).
+    /// [`TaskSet::from_rt_app`](crate::TaskSet::from_rt_app).
     RtApp,
     /// [`corpus::read`](crate::corpus::read).
     Corpus,
-    /// SchedCAT's XML; like those below, [`TaskSet::from_foreign`](super::TaskSet::from_foreign).
+    /// SchedCAT's XML; like those below, [`TaskSet::from_foreign`](crate::TaskSet::from_foreign).
     SchedCat,
     /// SimSo's XML.
     SimSo,
@@ -96,7 +96,7 @@ fn of_broken_object(text: &str) -> Format {
 }
 
 fn of_object(text: &str) -> KeyResult<Format> {
-    let node = super::read::parse_json(&rt_app::plain(text)?)?;
+    let node = crate::read::parse_json(&rt_app::plain(text)?)?;
     let has = |key: &str| match &node {
         Node::Table(entries) => entries.iter().any(|(name, _)| name == key),
         _ => false,
