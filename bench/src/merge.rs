@@ -26,7 +26,7 @@ const THREADS: u32 = 2;
 const GAPS: u64 = 1_000;
 const PERIOD_NS: u64 = 10_000_000;
 const SEED: u64 = 23;
-/// Goals of issue 23 for 10,000 nodes.
+/// Goals for 10,000 nodes.
 const MOST_SECONDS: f64 = 60.0;
 const MOST_MIB: f64 = 500.0;
 

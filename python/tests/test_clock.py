@@ -1,4 +1,4 @@
-"""The clock: issue 8, and what `hourglass_clock` promises of bounds."""
+"""The clock: what `hourglass_clock` promises of bounds."""
 
 from __future__ import annotations
 

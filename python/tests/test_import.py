@@ -144,7 +144,7 @@ def test_examples_in_docstrings_work(name: str) -> None:
 
 
 def test_a_second_interpreter_is_refused() -> None:
-    """Signals, timers' functions and classes are one interpreter's; issue 8, "Bad input"."""
+    """Signals, timers' functions and classes are one interpreter's."""
     modules = ("_interpreters", "_xxsubinterpreters")
     module = next((name for name in modules if importlib.util.find_spec(name) is not None), None)
     if module is None:

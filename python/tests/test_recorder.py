@@ -1,4 +1,4 @@
-"""Recording a loop of the program's own: issue 6, part 6, from Python."""
+"""Recording a loop of the program's own, from Python."""
 
 from __future__ import annotations
 

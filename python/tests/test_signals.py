@@ -1,4 +1,4 @@
-"""Signals: what a handler raises is never lost, whatever Hourglass is doing; issue 8, "Bad input"."""
+"""Signals: what a handler raises is never lost, whatever Hourglass is doing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sleeping: never early, interruptible, with signals heard; issue 8, "Bad input"."""
+"""Sleeping: never early, interruptible, with signals heard."""
 
 from __future__ import annotations
 

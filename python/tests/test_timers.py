@@ -1,4 +1,4 @@
-"""Timers with call-backs; issue 8, "Bad input": a Python call-back that raises."""
+"""Timers with call-backs: a Python call-back that raises."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ const SIGNAL: i32 = 7;
 const OFFENDER: Scheduling = Scheduling::Fifo(50);
 const HANDLER: Scheduling = Scheduling::Fifo(60);
 
-/// What issue 4 asks for, ns.
+/// Goals, ns.
 const STOP_GOAL_NS: f64 = 5_000.0;
 const HANDLER_GOAL_NS: f64 = 40_000.0;
 

@@ -1,5 +1,5 @@
 //! The first read of a clock is the time, however it is started: nothing has to be called before,
-//! nothing blocks (HighPerTimer took 46 to 147 ms before `main`, research/time.md 2.3).
+//! nothing blocks (HighPerTimer took 46 to 147 ms before `main`).
 
 use hourglass_clock::timekeeping::{
     Bounds, Clock, ClockSettings, EventKind, FrequencyHint, Native, PageReader, ReferenceClock,

@@ -40,7 +40,7 @@ fn is_required() -> bool {
 }
 
 /// 64 bits at the rate that its register states; it is closed and opened again, since a process
-/// that leaks it can open it only once (research/time.md 1.1 h).
+/// that leaks it can open it only once (`thesis_defects.rs`, h).
 #[test]
 fn the_device_is_what_its_registers_say() {
     for _ in 0..5 {

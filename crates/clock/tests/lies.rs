@@ -1,4 +1,4 @@
-//! Distrust, natively: a TSC and a CPUID that lie (research/testbeds.md, section 2).
+//! Distrust, natively: a TSC and a CPUID that lie.
 
 #![cfg(target_arch = "x86_64")]
 

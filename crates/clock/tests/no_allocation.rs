@@ -1,5 +1,5 @@
 //! Reading allocates nothing, whatever a reader finds to do: it may run in a signal handler that
-//! interrupted the allocator (issue 3, item 3).
+//! interrupted the allocator.
 #![cfg(target_os = "linux")]
 
 use std::thread::sleep;

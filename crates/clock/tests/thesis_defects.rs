@@ -1,5 +1,5 @@
 //! The defects of the code published with the thesis (HighPerTimer, Fedotova 2012), each with a
-//! test that fails if we have it. The letters are those of research/time.md 1.1.
+//! test that fails if we have it.
 //!
 //! | | defect | test here | and elsewhere |
 //! |---|---|---|---|

@@ -1,6 +1,6 @@
 //! What the facts and measurements say about a source: the rules of the policy `strict`.
 //!
-//! Pure functions. Each rule names the failure that it keeps out (research/time.md 0, 1 and 5).
+//! Pure functions. Each rule names the failure that it keeps out.
 
 use super::machine::ClockHost;
 use super::measured::SourceMeasurement;

@@ -141,7 +141,7 @@ mod tests {
         [word(0), word(4), word(8)]
     }
 
-    /// The base machine of research/time.md 2.1: leaves 15h and 16h zero, no 4000_0010h.
+    /// A KVM guest on an Intel processor: leaves 15h and 16h zero, no 4000_0010h.
     fn base_machine(leaf: u32) -> Option<[u32; 4]> {
         let [b, d, c] = registers(b"GenuineIntel");
         let [kb, kc, kd] = registers(&KVM);

@@ -1,8 +1,7 @@
 //! What the registers of an HPET mean (IA-PC HPET Specification 1.0a, section 2.3).
 //!
 //! Pure logic over [`Registers`], so that it is tested without the device. The code published
-//! with the thesis got three things wrong here (research/time.md 1.1 a and b; its listings 2.4
-//! and 2.5): the width bit was not masked, the counter was read as 32 bits and sign-extended, and
+//! with the thesis got three things wrong here (its listings 2.4 and 2.5): the width bit was not masked, the counter was read as 32 bits and sign-extended, and
 //! so was the lower half of a 64-bit counter. All of its defects: `tests/thesis_defects.rs`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -201,7 +200,7 @@ mod tests {
     const WIDE: u64 = PERIOD | 0x8086_a701 | (1 << 13);
     const NARROW: u64 = (PERIOD | 0x8086_a701) & !(1 << 13);
 
-    /// research/time.md 1.1 a, thesis listing 2.4: `>> 13` without masking bit 0 is never zero,
+    /// Thesis, listing 2.4: `>> 13` without masking bit 0 is never zero,
     /// since the upper half holds the period; a 32-bit counter was never found.
     #[test]
     fn the_width_is_bit_13_and_nothing_else() {
@@ -228,7 +227,7 @@ mod tests {
         assert_eq!(slow.wraps_after_ns() / 600_000_000, 715);
     }
 
-    /// research/time.md 1.1 b: read as `int32_t`, a counter at 2^31 became negative, and one
+    /// Thesis, listing 2.5: read as `int32_t`, a counter at 2^31 became negative, and one
     /// beyond 2^32 lost its upper half.
     #[test]
     fn a_wide_counter_is_read_whole_and_unsigned() {
@@ -254,7 +253,7 @@ mod tests {
         let _ = counter64_by_halves(&ScriptedRegisters::new(WIDE, &loads));
     }
 
-    /// research/time.md 1.1 b: extended without sign, over any number of wraps.
+    /// Extended without sign, over any number of wraps.
     #[test]
     fn a_narrow_counter_goes_on_beyond_its_wraps() {
         let extended = ExtendedCounter::starting_at(0x7fff_fff0);

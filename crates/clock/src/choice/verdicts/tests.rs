@@ -9,7 +9,7 @@ use crate::source::cpuid::Hypervisor;
 use crate::source::{Frequency, MeasuredFrequency, ReadCost};
 use crate::trust::{is_trusted, objection};
 
-/// The base machine of research/time.md 2.1: a KVM guest whose TSC is good.
+/// A KVM guest whose TSC is good.
 fn good_machine() -> ClockHost {
     ClockHost {
         current: Some("tsc".into()),
