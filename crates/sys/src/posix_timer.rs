@@ -329,7 +329,7 @@ mod tests {
         assert_eq!(errno(take(0, None).map(|_| ())), Some(libc::EINVAL));
     }
 
-    /// timers.md section 5, item 8: timers are not inherited by `fork`.
+    /// timer_create(2): timers are not inherited by `fork`.
     #[test]
     fn a_child_has_none_of_its_parents_timers() {
         let timer = PosixTimer::new(thread::id(), realtime_signals().0).unwrap();

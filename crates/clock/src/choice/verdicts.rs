@@ -134,8 +134,7 @@ fn about_tsc(machine: &ClockHost) -> Vec<Evidence> {
     evidence
 }
 
-/// `prctl(PR_SET_TSC)` and `arch_prctl(ARCH_SET_CPUID)` let a signal handler make up the answers
-/// (testbeds.md section 2).
+/// `prctl(PR_SET_TSC)` and `arch_prctl(ARCH_SET_CPUID)` let a signal handler make up the answers.
 fn intercepted(id: &'static str, what: &str, found: Option<bool>) -> Evidence {
     match found {
         Some(false) => {

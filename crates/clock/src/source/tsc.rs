@@ -25,7 +25,7 @@ mod native {
     use super::Unavailable;
     use crate::source::{ClockSource, CounterMeaning, Frequency, SourceName, SourceProperties};
 
-    /// An instruction sequence that reads the TSC. Costs are those of time.md 2.2, 2.3 GHz.
+    /// An instruction sequence that reads the TSC. Costs at 2.3 GHz.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum TscRead {
         /// `rdtsc`: unordered. 10 ns.
@@ -107,7 +107,7 @@ mod native {
         }
 
         /// The same without asking whether this thread may read it: for a TSC that a signal
-        /// handler emulates (testbeds.md section 2).
+        /// handler emulates.
         #[must_use]
         pub fn without_checks() -> TscSource {
             let rdtscp = counter::has_rdtscp();

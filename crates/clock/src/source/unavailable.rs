@@ -147,7 +147,7 @@ impl Unavailable {
 mod tests {
     use super::*;
 
-    /// testbeds.md section 1 and time.md 5.9: what Linux answers, and what it means.
+    /// What Linux answers, and what it means.
     #[test]
     fn errors_of_the_kernel_become_reasons() {
         let open =

@@ -160,7 +160,7 @@ fn seats_and_signals_that_are_taken_are_refused() {
     assert_eq!(errno, Some(libc::EINVAL));
 }
 
-/// timers.md section 5, item 8: timers are not inherited by `fork`, nor is the thread that answers. A
+/// timer_create(2): timers are not inherited by `fork`, nor is the thread that answers. A
 /// deadline that is past must not make the child wait for it.
 #[test]
 fn a_child_has_no_timer_and_stands_for_no_thread() {

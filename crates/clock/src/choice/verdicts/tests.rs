@@ -120,7 +120,7 @@ fn the_kernel_must_use_it() {
     let other = objection_to(|m| m.current = Some("kvm-clock".into()), |_| (), None);
     objects("kernel_clocksource", other);
     objects("kernel_clocksource", objection_to(|m| m.current = None, |_| (), None));
-    // An unstable TSC is taken off the list (testbeds.md: plain `-cpu max`).
+    // An unstable TSC is taken off the list (QEMU with plain `-cpu max`).
     let gone = objection_to(|m| m.available = vec!["hpet".into()], |_| (), None);
     objects("available_clocksources", gone);
     let changed = |d: &mut SourceMeasurement| d.clocksource_after = Some("hpet".into());
@@ -155,7 +155,7 @@ fn kvm_must_call_it_stable_and_others_need_not() {
     assert_eq!(objection_to(other, |_| (), None), None);
 }
 
-/// testbeds.md section 2: both can be made to lie.
+/// prctl(2), arch_prctl(2): both can be made to lie.
 #[test]
 fn no_program_may_answer_in_the_processors_place() {
     objects("tsc_access", objection_to(|m| m.tsc_intercepted = Some(true), |_| (), None));
@@ -259,7 +259,7 @@ fn an_hpet_must_be_wide_and_keep_the_rate_of_its_register() {
     assert!(!trusted(64, 14_330_000));
 }
 
-/// Never a settable clock behind a monotonic type (time.md 5.17), nor one of processor time.
+/// Never a settable clock behind a monotonic type, nor one of processor time.
 #[test]
 fn os_clocks_are_trusted_unless_they_are_set_or_count_something_else() {
     let trusted = |counts, settable| {
