@@ -62,7 +62,7 @@ fn below_the_tick_times_are_lost() {
     assert!(late.lost >= 14, "{} of 14 turns of four", late.lost);
 }
 
-/// timers.md section 5: one way that is not there spoils no other.
+/// One way that is not there spoils no other.
 #[test]
 fn what_is_missing_or_fails_says_why() {
     #[derive(Debug)]

@@ -14,7 +14,7 @@ const EVENTS: u32 = 8;
 /// How far ahead the first one is, ns; the others are up to twice as far.
 const AHEAD_NS: u64 = 200_000;
 /// How late an event may be. A millisecond is what only a tick-bound device is late (the kernel's own
-/// are 20 to 60 us late on a virtual machine, timers.md section 2.3).
+/// are 20 to 60 us late on a virtual machine).
 const LATE: Span = Span::from_millis(1);
 /// How many events may be later than that all the same: a preempted thread is not the device's fault.
 const EXCUSED: u32 = 3;

@@ -1,7 +1,7 @@
 //! Timing faults where they meet the process: its children, its signals, threads that end. It takes the
 //! process' signals away and hands it foreign handlers.
 //!
-//! Source: timers.md section 5, item 8 (timers are not inherited by `fork`, signals are set aside).
+//! Source: timer_create(2), fork(2): timers are not inherited, signals are set aside.
 
 use std::io;
 use std::process::Command;

@@ -66,7 +66,7 @@ fn nothing_is_left() {
     assert_eq!(before, (files(), timers(), blocked(), timer_slack()));
 }
 
-/// timers.md section 5, item 8: a child has no POSIX timers, and files are closed by `exec`.
+/// fork(2), timer_create(2): a child has no POSIX timers, and files are closed by `exec`.
 fn a_child_gets_nothing() {
     let mut armed = devices().map(|hardware| EventDevice::from_box(hardware).unwrap());
     for device in &mut armed {

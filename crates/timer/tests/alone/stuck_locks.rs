@@ -1,5 +1,5 @@
-//! What suspending a thread can break, and that regions prevent it: the experiment of timers.md
-//! section 2.5 (300 suspensions; another thread that does the same kind of work is stuck meanwhile).
+//! What suspending a thread can break, and that regions prevent it (300 suspensions; another thread that does the
+//! same kind of work is stuck meanwhile).
 //!
 //! One-sided: with regions never, without them at least once for a user's mutex. Rates are printed,
 //! not asserted. The allocator has one arena in this process. Every suspension ends: by its handler's

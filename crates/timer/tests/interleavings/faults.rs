@@ -1,7 +1,7 @@
 //! The gate of timing faults in every order in which its two sides can meet (loom), and with a signal
 //! at every step of the thread's own course.
 //!
-//! Source: timers.md section 4.5: a gate that was a flag lost a resume (resumed, and late again before
+//! A gate that was a flag lost a resume (resumed, and late again before
 //! the old waiter ran), and hung. Waits are modelled as futexes: a wake-up that is missed is a
 //! deadlock, which loom reports.
 

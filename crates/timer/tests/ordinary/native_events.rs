@@ -218,7 +218,7 @@ fn a_kick_may_meet_the_end_of_its_device() {
     kicker.join().unwrap();
 }
 
-/// timers.md section 2.6: a wait for the past would cost 25 us; a refusal costs nothing like it.
+/// A wait for the past would cost 25 us; a refusal costs nothing like it.
 #[test]
 fn the_past_is_refused() {
     on_each(|device| {
@@ -268,7 +268,7 @@ fn a_posix_timer_belongs_to_the_thread_that_attached_it() {
     });
 }
 
-/// timers.md section 5, item 9: 50 us of slack would make every sleep late.
+/// prctl(2), PR_SET_TIMERSLACK: 50 us of slack would make every sleep late.
 #[test]
 fn a_thread_that_sleeps_has_no_slack_while_it_is_attached() {
     thread::scope(|scope| {

@@ -13,7 +13,7 @@ use crate::event::kick::Kick;
 const NAME: &str = "sleep";
 
 /// The thread sleeps until the event: the cheapest device, and the one with the least lateness of
-/// those that sleep (timers.md section 2.3).
+/// those that sleep.
 ///
 /// Of the two ways to make such a sleep interruptible this takes a futex with an absolute timeout
 /// instead of `clock_nanosleep` and a signal: the same timer in the kernel and the same lateness,

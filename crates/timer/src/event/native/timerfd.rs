@@ -15,8 +15,7 @@ use crate::event::periods::Periods;
 const NAME: &str = "timerfd";
 
 /// A timerfd and an eventfd, waited for by `ppoll`. Programming is one system call, a wait two.
-/// Not subject to timer slack. Waking costs some 5 us more than [`super::SleepEvent`] (timers.md
-/// section 2.3).
+/// Not subject to timer slack. Waking costs some 5 us more than [`super::SleepEvent`].
 pub struct TimerFdEvent {
     timer: Timer,
     kick: Arc<FdKick>,

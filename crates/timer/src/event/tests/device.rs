@@ -42,7 +42,7 @@ fn an_event_comes_at_its_time_once() {
     assert_eq!(device.now_ns(), 9_000);
 }
 
-/// timers.md section 2.6: the kernel takes 25 us to wake for the past, so it is not asked.
+/// The kernel takes 25 us to wake for the past, so it is not asked.
 #[test]
 fn the_past_is_refused_and_programs_nothing() {
     let (time, mut device) = one_shot(SimEventConfig::exact());

@@ -14,7 +14,6 @@ fn attached(test: impl FnOnce(&mut PosixTimerEvent) + Send) {
     });
 }
 
-/// timers.md section 5, item 8.
 #[test]
 fn no_signals_left_has_a_name_and_a_remedy() {
     let error = from_create(&io::Error::from_raw_os_error(TRY_AGAIN));
