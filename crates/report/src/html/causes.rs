@@ -6,7 +6,7 @@ use hourglass_documents::Cause;
 use hourglass_documents::document::RunResult;
 
 use super::gaps::{Gap, KINDS, kind_of};
-use super::table::{Cell, HtmlTable, count, grouped, text};
+use super::table::{Cell, HtmlTable, begin_section, count, grouped, text};
 use super::tables::share;
 use crate::clean::for_xml;
 use crate::run::{RunView, evidence};
@@ -53,9 +53,7 @@ pub(super) fn write(out: &mut String, result: &RunResult) {
             text(format!("{:.0} %", cause.confidence * 100.0)),
         ]);
     }
-    out.push_str(
-        "<section aria-labelledby=\"causes-h\">\n<h2 id=\"causes-h\">Causes of gaps</h2>\n",
-    );
+    begin_section(out, "causes", "Causes of gaps");
     table.write(out);
     out.push_str("</section>\n");
 }
@@ -104,9 +102,7 @@ pub(super) fn longest(out: &mut String, run: &RunView<'_>, gaps: &[Gap<'_>]) {
         let why = gap.attribution.map(|why| evidence(why, run.names)).unwrap_or_default();
         table.row_above(row(gap, with_causes), &why);
     }
-    out.push_str(
-        "<section aria-labelledby=\"longest-h\">\n<h2 id=\"longest-h\">Longest gaps</h2>\n",
-    );
+    begin_section(out, "longest", "Longest gaps");
     table.write(out);
     out.push_str("</section>\n");
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::gaps::{Gap, KINDS};
 use super::plot::{Curve, Plot};
-use super::table::grouped;
+use super::table::{begin_section, grouped};
 use crate::run::{LatencyCounts, RunView, label};
 use crate::units::rounded;
 
@@ -38,9 +38,7 @@ pub(super) fn latency(out: &mut String, run: &RunView<'_>) {
         counted: "wake-ups",
         curves: binned.iter().map(|(counts, bins)| curve(run, counts, bins)).collect(),
     };
-    out.push_str(
-        "<section aria-labelledby=\"latency-h\">\n<h2 id=\"latency-h\">Latency of wake-ups</h2>\n",
-    );
+    begin_section(out, "latency", "Latency of wake-ups");
     plot.write(out);
     out.push_str("</section>\n");
 }
@@ -125,7 +123,7 @@ pub(super) fn gaps(out: &mut String, gaps: &[Gap<'_>]) {
             })
             .collect(),
     };
-    out.push_str("<section aria-labelledby=\"gaps-h\">\n<h2 id=\"gaps-h\">Lengths of gaps</h2>\n");
+    begin_section(out, "gaps", "Lengths of gaps");
     plot.write(out);
     out.push_str("</section>\n");
 }

@@ -2,7 +2,7 @@
 
 use hourglass_documents::document::RunResult;
 
-use super::table::{HtmlTable, count, text};
+use super::table::{HtmlTable, begin_section, count, text};
 use crate::text::{between, lost_span};
 use crate::units::rounded;
 
@@ -11,9 +11,8 @@ pub(super) fn write(out: &mut String, result: &RunResult) {
     if result.sites.is_empty() {
         return;
     }
-    out.push_str(
-        "<section aria-labelledby=\"sites-h\">\n<h2 id=\"sites-h\">Call sites</h2>\n<div class=\"stack\">\n",
-    );
+    begin_section(out, "sites", "Call sites");
+    out.push_str("<div class=\"stack\">\n");
     let mut sites = HtmlTable::new("Spans of the program, and for how long they were off the CPU")
         .texts(["site"])
         .numbers(["spans", "disturbed", "unknown", "median", "p99", "max", "lost"]);

@@ -99,6 +99,12 @@ impl HtmlTable {
     }
 }
 
+/// Begins a section of the page with its heading.
+pub(super) fn begin_section(out: &mut String, id: &str, title: &str) {
+    // Writing to a string cannot fail.
+    let _ = writeln!(out, "<section aria-labelledby=\"{id}-h\">\n<h2 id=\"{id}-h\">{title}</h2>");
+}
+
 pub(super) fn text(text: impl Into<String>) -> Cell {
     Cell::Text(text.into())
 }

@@ -2,7 +2,7 @@
 
 use hourglass_documents::document::ThreadReport;
 
-use super::table::{Cell, HtmlTable, bad_if_any, count, text};
+use super::table::{Cell, HtmlTable, bad_if_any, begin_section, count, text};
 use crate::clean::ranges;
 use crate::run::label;
 use crate::units::UnitScale;
@@ -15,10 +15,8 @@ pub(super) fn write(out: &mut String, threads: &[ThreadReport]) {
     if threads.is_empty() {
         return;
     }
-    out.push_str(
-        "<section aria-labelledby=\"threads-h\">\n<h2 id=\"threads-h\">Threads</h2>\n\
-         <div class=\"stack\">\n",
-    );
+    begin_section(out, "threads", "Threads");
+    out.push_str("<div class=\"stack\">\n");
     received(threads).write(out);
     if threads.iter().any(|thread| thread.deadlines.is_some()) {
         deadlines(threads).write(out);

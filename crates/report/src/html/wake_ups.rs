@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::causes::seconds;
 use super::columns::ColumnEncoder;
-use super::table::{Cell, HtmlTable, count, grouped, text};
+use super::table::{Cell, HtmlTable, begin_section, count, grouped, text};
 use crate::clean::for_terminal;
 use crate::run::{RunView, label, late_because};
 use crate::units::{UnitScale, rounded};
@@ -104,9 +104,7 @@ pub(super) fn latest(out: &mut String, run: &RunView<'_>) {
     for one in run.latest {
         table.row_above(row(one, staged, scale, longest), &late_because(one, run.names));
     }
-    out.push_str(
-        "<section aria-labelledby=\"latest-h\">\n<h2 id=\"latest-h\">Latest wake-ups</h2>\n",
-    );
+    begin_section(out, "latest", "Latest wake-ups");
     table.write(out);
     if staged {
         out.push_str("<p class=\"legend\">");

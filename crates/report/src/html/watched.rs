@@ -3,7 +3,7 @@
 use hourglass_documents::document::OccupantReport;
 use hourglass_documents::watched::{WatchedReport, WatchedThread};
 
-use super::table::{Cell, HtmlTable, count, text};
+use super::table::{Cell, HtmlTable, begin_section, count, text};
 use crate::text::who;
 use crate::units::rounded;
 
@@ -13,10 +13,8 @@ const UNKNOWN: &str = "–";
 /// Writes the section.
 pub(super) fn write(out: &mut String, report: &WatchedReport) {
     let traced = report.how == "trace";
-    out.push_str(
-        "<section aria-labelledby=\"watched-h\">\n<h2 id=\"watched-h\">Watched from outside</h2>\n\
-         <div class=\"stack\">\n",
-    );
+    begin_section(out, "watched", "Watched from outside");
+    out.push_str("<div class=\"stack\">\n");
     let how = if traced { "the kernel's events" } else { "the kernel's counts" };
     let mut table = HtmlTable::new(format!("Run-queue delay, by {how}"))
         .numbers(["thread"])
