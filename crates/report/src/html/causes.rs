@@ -6,7 +6,7 @@ use hourglass_documents::Cause;
 use hourglass_documents::document::RunResult;
 
 use super::gaps::{Gap, KINDS, kind_of};
-use super::table::{Cell, ColumnKind, HtmlTable, count, grouped, text};
+use super::table::{Cell, HtmlTable, begin_section, count, grouped, text};
 use super::tables::share;
 use crate::clean::for_xml;
 use crate::run::{RunView, evidence};
@@ -26,22 +26,19 @@ pub(super) fn write(out: &mut String, result: &RunResult) {
     let most = causes.first().map_or(0, |cause| cause.total_ns);
     let totals = UnitScale::for_block(causes.iter().map(|cause| cause.total_ns));
     let scale = UnitScale::for_block(causes.iter().map(|cause| cause.p50_ns));
-    let columns = [
-        ("cause", ColumnKind::Text),
-        ("", ColumnKind::Text),
-        ("total", ColumnKind::Number),
-        ("share", ColumnKind::Number),
-        ("gaps", ColumnKind::Number),
-        ("median", ColumnKind::Number),
-        ("max", ColumnKind::Number),
-        ("confidence", ColumnKind::Number),
-    ];
     let caption = format!(
         "By total time lost; total in {}, median and max in {}",
         totals.name(),
         scale.name()
     );
-    let mut table = HtmlTable::new(caption, &columns);
+    let mut table = HtmlTable::new(caption).texts(["cause", ""]).numbers([
+        "total",
+        "share",
+        "gaps",
+        "median",
+        "max",
+        "confidence",
+    ]);
     for cause in causes {
         let kind = Cause::from_name(&cause.cause).map(kind_of);
         let name = kind.and_then(|kind| KINDS.get(kind).copied()).unwrap_or(&cause.cause);
@@ -56,9 +53,7 @@ pub(super) fn write(out: &mut String, result: &RunResult) {
             text(format!("{:.0} %", cause.confidence * 100.0)),
         ]);
     }
-    out.push_str(
-        "<section aria-labelledby=\"causes-h\">\n<h2 id=\"causes-h\">Causes of gaps</h2>\n",
-    );
+    begin_section(out, "causes", "Causes of gaps");
     table.write(out);
     out.push_str("</section>\n");
 }
@@ -96,26 +91,18 @@ pub(super) fn longest(out: &mut String, run: &RunView<'_>, gaps: &[Gap<'_>]) {
     }
     order.sort_unstable_by_key(by_length);
     let with_causes = !run.causes.is_empty();
-    let mut columns = vec![
-        ("length", ColumnKind::Number),
-        ("at, s", ColumnKind::Number),
-        ("thread", ColumnKind::Number),
-        ("CPU", ColumnKind::Text),
-        ("kind", ColumnKind::Text),
-    ];
-    if with_causes {
-        columns.push(("confidence", ColumnKind::Number));
-    }
-    columns.push(("", ColumnKind::Text));
     let caption = format!("{} of {}", order.len(), grouped(gaps.len() as u64));
-    let mut table = HtmlTable::new(caption, &columns);
+    let mut table =
+        HtmlTable::new(caption).numbers(["length", "at, s", "thread"]).texts(["CPU", "kind"]);
+    if with_causes {
+        table = table.numbers(["confidence"]);
+    }
+    table = table.texts([""]);
     for gap in order {
         let why = gap.attribution.map(|why| evidence(why, run.names)).unwrap_or_default();
         table.row_above(row(gap, with_causes), &why);
     }
-    out.push_str(
-        "<section aria-labelledby=\"longest-h\">\n<h2 id=\"longest-h\">Longest gaps</h2>\n",
-    );
+    begin_section(out, "longest", "Longest gaps");
     table.write(out);
     out.push_str("</section>\n");
 }

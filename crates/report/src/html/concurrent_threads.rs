@@ -5,7 +5,7 @@ use std::fmt::Write;
 use hourglass_documents::concurrent_threads::ConcurrentThreads;
 
 use super::causes::seconds;
-use super::table::{Cell, ColumnKind, HtmlTable, text};
+use super::table::{Cell, HtmlTable, begin_section, text};
 use crate::clean::for_terminal;
 use crate::text::{BY_COUNTS, reason, worst_heading};
 
@@ -14,19 +14,14 @@ pub(super) fn write(out: &mut String, all: &[ConcurrentThreads]) {
     if all.is_empty() {
         return;
     }
-    let columns = [
-        ("what", ColumnKind::Text),
-        ("until, s", ColumnKind::Number),
-        ("ran on the CPU, at most", ColumnKind::Text),
-        ("between looks at, s", ColumnKind::Text),
-    ];
-    let mut table = HtmlTable::new("by counts", &columns);
+    let mut table = HtmlTable::new("by counts")
+        .texts(["what"])
+        .numbers(["until, s"])
+        .texts(["ran on the CPU, at most", "between looks at, s"]);
     for report in all {
         table.row(row(report));
     }
-    out.push_str(
-        "<section aria-labelledby=\"meanwhile-h\">\n<h2 id=\"meanwhile-h\">Who ran meanwhile</h2>\n",
-    );
+    begin_section(out, "meanwhile", "Who ran meanwhile");
     table.write(out);
     // Writing to a string cannot fail.
     let _ = writeln!(out, "<p class=\"note\">What is known is {BY_COUNTS}.</p>\n</section>");

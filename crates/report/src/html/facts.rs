@@ -6,17 +6,15 @@ use hourglass_documents::document::RunDocument;
 use hourglass_documents::host::Host;
 use hourglass_documents::manifest::Manifest;
 
-use super::table::grouped;
+use super::table::{begin_section, grouped};
 use crate::clean::for_xml;
 use crate::units::rounded;
 
 /// Writes the section.
 pub(super) fn write(out: &mut String, document: &RunDocument) {
     let manifest = &document.manifest;
-    out.push_str(
-        "<section aria-labelledby=\"manifest-h\">\n<h2 id=\"manifest-h\">Manifest</h2>\n\
-         <dl class=\"facts\">\n",
-    );
+    begin_section(out, "manifest", "Manifest");
+    out.push_str("<dl class=\"facts\">\n");
     let facts = run_facts(manifest).into_iter().chain(host_facts(&manifest.host));
     for (name, value) in facts.filter(|(_, value)| !value.is_empty()) {
         // Writing to a string cannot fail.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::gaps::{Gap, KINDS};
-use super::plot::{Curve, Plot, TimeAxis};
-use super::table::grouped;
+use super::plot::{Curve, Plot};
+use super::table::{begin_section, grouped};
 use crate::run::{LatencyCounts, RunView, label};
 use crate::units::rounded;
 
@@ -38,18 +38,16 @@ pub(super) fn latency(out: &mut String, run: &RunView<'_>) {
         counted: "wake-ups",
         curves: binned.iter().map(|(counts, bins)| curve(run, counts, bins)).collect(),
     };
-    out.push_str(
-        "<section aria-labelledby=\"latency-h\">\n<h2 id=\"latency-h\">Latency of wake-ups</h2>\n",
-    );
+    begin_section(out, "latency", "Latency of wake-ups");
     plot.write(out);
     out.push_str("</section>\n");
 }
 
 /// The whole decades that hold all `bins`, with `a_decade` bins in each decade.
-fn decades(bins: impl Iterator<Item = u32> + Clone, a_decade: u32) -> TimeAxis {
+fn decades(bins: impl Iterator<Item = u32> + Clone, a_decade: u32) -> (f64, f64) {
     let first = bins.clone().min().unwrap_or(0) / a_decade;
     let last = bins.max().unwrap_or(0) / a_decade + 1;
-    TimeAxis { least_ns: power(first, 1), most_ns: power(last, 1) }
+    (power(first, 1), power(last, 1))
 }
 
 /// How many wake-ups are in each bin. Of those whose microsecond only is known the middle of it counts.
@@ -125,7 +123,7 @@ pub(super) fn gaps(out: &mut String, gaps: &[Gap<'_>]) {
             })
             .collect(),
     };
-    out.push_str("<section aria-labelledby=\"gaps-h\">\n<h2 id=\"gaps-h\">Lengths of gaps</h2>\n");
+    begin_section(out, "gaps", "Lengths of gaps");
     plot.write(out);
     out.push_str("</section>\n");
 }
@@ -165,7 +163,7 @@ mod tests {
         for look in &looks {
             assert!(
                 look.split(' ').all(|class| style.contains(&format!(".{class}{{"))
-                    || style.contains(&format!(".{class}.curve{{"))),
+                    || style.contains(&format!(".{class} .curve{{"))),
                 "{look}"
             );
         }
@@ -182,7 +180,7 @@ mod tests {
         let found = bins(&counts);
         assert_eq!(found.values().sum::<u64>(), 990);
         assert_eq!(found.len(), 40, "two decades without a hole");
-        let TimeAxis { least_ns, most_ns } = decades(found.keys().copied(), LATENCY_BINS_A_DECADE);
+        let (least_ns, most_ns) = decades(found.keys().copied(), LATENCY_BINS_A_DECADE);
         assert_eq!((least_ns.round(), most_ns.round()), (1e3, 1e5));
         let coarse =
             LatencyCounts { counts: vec![(0, 2), (u64::MAX, 3)], ..LatencyCounts::default() };

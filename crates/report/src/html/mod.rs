@@ -43,6 +43,7 @@ use crate::run::RunView;
 use crate::units::rounded;
 use cpu_occupancy::OccupancyData;
 use gaps::Gap;
+use table::begin_section;
 
 const STYLE: &str = include_str!("page.css");
 
@@ -165,7 +166,7 @@ const BUTTONS: [(&str, &str, &str); 8] = [
 ];
 
 fn timeline(out: &mut String, run: &RunView<'_>, ran: &OccupancyData) {
-    out.push_str("<section aria-labelledby=\"timeline-h\">\n<h2 id=\"timeline-h\">Timeline</h2>\n");
+    begin_section(out, "timeline", "Timeline");
     if run.intervals.is_empty() && run.wake_ups.is_empty() {
         out.push_str(
             "<p class=\"note\">The run has no trace: nothing was recorded, or of wake-ups not \

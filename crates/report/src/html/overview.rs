@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use hourglass_documents::document::RunDocument;
 
-use super::table::grouped;
+use super::table::{begin_section, grouped};
 use crate::clean::for_xml;
 use crate::text::{TextStyle, interrupted_after, verdict};
 use crate::units::amount;
@@ -77,10 +77,8 @@ fn warnings(out: &mut String, document: &RunDocument) {
     if entries.is_empty() {
         return;
     }
-    out.push_str(
-        "<section aria-labelledby=\"warnings-h\">\n<h2 id=\"warnings-h\">Before the numbers are \
-         believed</h2>\n<ul class=\"warnings\">\n",
-    );
+    begin_section(out, "warnings", "Before the numbers are believed");
+    out.push_str("<ul class=\"warnings\">\n");
     for (text, remedy) in entries {
         let _ = write!(out, "<li><p>{}</p>", for_xml(&text));
         if !remedy.is_empty() {

@@ -2,44 +2,23 @@
 
 use hourglass_documents::document::RunResult;
 
-use super::table::{ColumnKind, HtmlTable, count, text};
+use super::table::{HtmlTable, begin_section, count, text};
 use crate::text::{between, lost_span};
 use crate::units::rounded;
-
-const SITES: [(&str, ColumnKind); 8] = [
-    ("site", ColumnKind::Text),
-    ("spans", ColumnKind::Number),
-    ("disturbed", ColumnKind::Number),
-    ("unknown", ColumnKind::Number),
-    ("median", ColumnKind::Number),
-    ("p99", ColumnKind::Number),
-    ("max", ColumnKind::Number),
-    ("lost", ColumnKind::Number),
-];
-
-const CAUSES: [(&str, ColumnKind); 7] = [
-    ("site", ColumnKind::Text),
-    ("cause", ColumnKind::Text),
-    ("spans", ColumnKind::Number),
-    ("median", ColumnKind::Number),
-    ("p99", ColumnKind::Number),
-    ("max", ColumnKind::Number),
-    ("together", ColumnKind::Number),
-];
-
-const WORST: [(&str, ColumnKind); 2] = [("lost", ColumnKind::Number), ("span", ColumnKind::Text)];
 
 /// Writes the section, where there is something to say.
 pub(super) fn write(out: &mut String, result: &RunResult) {
     if result.sites.is_empty() {
         return;
     }
-    out.push_str(
-        "<section aria-labelledby=\"sites-h\">\n<h2 id=\"sites-h\">Call sites</h2>\n<div class=\"stack\">\n",
-    );
-    let mut sites =
-        HtmlTable::new("Spans of the program, and for how long they were off the CPU", &SITES);
-    let mut causes = HtmlTable::new("Lost by spans", &CAUSES);
+    begin_section(out, "sites", "Call sites");
+    out.push_str("<div class=\"stack\">\n");
+    let mut sites = HtmlTable::new("Spans of the program, and for how long they were off the CPU")
+        .texts(["site"])
+        .numbers(["spans", "disturbed", "unknown", "median", "p99", "max", "lost"]);
+    let mut causes = HtmlTable::new("Lost by spans")
+        .texts(["site", "cause"])
+        .numbers(["spans", "median", "p99", "max", "together"]);
     for site in &result.sites {
         let lost = match site.disturbed {
             0 => String::new(),
@@ -73,7 +52,8 @@ pub(super) fn write(out: &mut String, result: &RunResult) {
         causes.write(out);
     }
     if !result.worst_spans.is_empty() {
-        let mut worst = HtmlTable::new("The spans that lost most", &WORST);
+        let mut worst =
+            HtmlTable::new("The spans that lost most").numbers(["lost"]).texts(["span"]);
         for span in &result.worst_spans {
             let lost = between(span.lost_least_ns, span.lost_most_ns);
             worst.row_above([text(lost), text(lost_span(span))], &span.evidence);

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use hourglass_documents::stack::StackReport;
 
+use super::table::begin_section;
 use crate::clean::for_xml;
 use crate::text::{stack_frames, stack_heading, stack_moment};
 
@@ -12,11 +13,9 @@ pub(super) fn write(out: &mut String, all: &[StackReport]) {
     if all.is_empty() {
         return;
     }
-    out.push_str(
-        "<section aria-labelledby=\"stacks-h\">\n<h2 id=\"stacks-h\">Kernel stacks</h2>\n\
-         <p class=\"note\">At the switches of the longest gaps and the latest wake-ups: where the CPU was taken from the \
-         thread, and where another thread gave it the CPU at last. The innermost function comes first.</p>\n",
-    );
+    begin_section(out, "stacks", "Kernel stacks");
+    out.push_str("<p class=\"note\">At the switches of the longest gaps and the latest wake-ups: where the CPU was taken from the \
+         thread, and where another thread gave it the CPU at last. The innermost function comes first.</p>\n");
     for (place, report) in all.iter().enumerate() {
         let open = if place == 0 { " open" } else { "" };
         let at = super::causes::seconds(report.at_ns);

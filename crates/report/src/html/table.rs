@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::clean::for_xml;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ColumnKind {
+enum ColumnKind {
     /// Words.
     Text,
     /// Numbers of one unit.
@@ -31,11 +31,21 @@ pub(super) enum Cell {
 }
 
 impl HtmlTable {
-    pub(super) fn new(
-        caption: impl Into<String>,
-        columns: &[(&'static str, ColumnKind)],
-    ) -> HtmlTable {
-        HtmlTable { caption: caption.into(), columns: columns.to_vec(), rows: String::new() }
+    /// A table without columns or rows.
+    pub(super) fn new(caption: impl Into<String>) -> HtmlTable {
+        HtmlTable { caption: caption.into(), columns: Vec::new(), rows: String::new() }
+    }
+
+    /// Adds columns of words.
+    pub(super) fn texts<const N: usize>(mut self, heads: [&'static str; N]) -> HtmlTable {
+        self.columns.extend(heads.map(|head| (head, ColumnKind::Text)));
+        self
+    }
+
+    /// Adds columns of numbers.
+    pub(super) fn numbers<const N: usize>(mut self, heads: [&'static str; N]) -> HtmlTable {
+        self.columns.extend(heads.map(|head| (head, ColumnKind::Number)));
+        self
     }
 
     pub(super) fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
@@ -89,6 +99,12 @@ impl HtmlTable {
     }
 }
 
+/// Begins a section of the page with its heading.
+pub(super) fn begin_section(out: &mut String, id: &str, title: &str) {
+    // Writing to a string cannot fail.
+    let _ = writeln!(out, "<section aria-labelledby=\"{id}-h\">\n<h2 id=\"{id}-h\">{title}</h2>");
+}
+
 pub(super) fn text(text: impl Into<String>) -> Cell {
     Cell::Text(text.into())
 }
@@ -135,8 +151,7 @@ mod tests {
 
     #[test]
     fn text_is_no_markup() {
-        let mut table =
-            HtmlTable::new("<b>", &[("a", ColumnKind::Text), ("b", ColumnKind::Number)]);
+        let mut table = HtmlTable::new("<b>").texts(["a"]).numbers(["b"]);
         table.row([text("</td><script>"), Cell::Bad("'\"".into())]);
         let mut out = String::new();
         table.write(&mut out);

@@ -2,7 +2,7 @@
 
 use hourglass_documents::document::ThreadReport;
 
-use super::table::{Cell, ColumnKind, HtmlTable, bad_if_any, count, text};
+use super::table::{Cell, HtmlTable, bad_if_any, begin_section, count, text};
 use crate::clean::ranges;
 use crate::run::label;
 use crate::units::UnitScale;
@@ -15,10 +15,8 @@ pub(super) fn write(out: &mut String, threads: &[ThreadReport]) {
     if threads.is_empty() {
         return;
     }
-    out.push_str(
-        "<section aria-labelledby=\"threads-h\">\n<h2 id=\"threads-h\">Threads</h2>\n\
-         <div class=\"stack\">\n",
-    );
+    begin_section(out, "threads", "Threads");
+    out.push_str("<div class=\"stack\">\n");
     received(threads).write(out);
     if threads.iter().any(|thread| thread.deadlines.is_some()) {
         deadlines(threads).write(out);
@@ -33,16 +31,10 @@ pub(super) fn write(out: &mut String, threads: &[ThreadReport]) {
 }
 
 fn received(threads: &[ThreadReport]) -> HtmlTable {
-    let columns = [
-        ("thread", ColumnKind::Number),
-        ("workload", ColumnKind::Text),
-        ("policy", ColumnKind::Text),
-        ("CPUs", ColumnKind::Text),
-        ("CPU share", ColumnKind::Number),
-        ("intervals", ColumnKind::Number),
-        ("migrations", ColumnKind::Number),
-    ];
-    let mut table = HtmlTable::new("What each received", &columns);
+    let mut table = HtmlTable::new("What each received")
+        .numbers(["thread"])
+        .texts(["workload", "policy", "CPUs"])
+        .numbers(["CPU share", "intervals", "migrations"]);
     for thread in threads {
         let workload = match &thread.name {
             Some(name) => format!("{name}: {}", thread.workload),
@@ -80,14 +72,10 @@ pub(super) fn share(part: u64, whole: u64) -> String {
 }
 
 fn deadlines(threads: &[ThreadReport]) -> HtmlTable {
-    let columns = [
-        ("thread", ColumnKind::Number),
-        ("name", ColumnKind::Text),
-        ("hit", ColumnKind::Number),
-        ("missed", ColumnKind::Number),
-        ("lost", ColumnKind::Number),
-    ];
-    let mut table = HtmlTable::new("Deadlines, in periods", &columns);
+    let mut table = HtmlTable::new("Deadlines, in periods")
+        .numbers(["thread"])
+        .texts(["name"])
+        .numbers(["hit", "missed", "lost"]);
     for thread in threads {
         let Some(periods) = thread.deadlines else { continue };
         table.row([
@@ -101,19 +89,9 @@ fn deadlines(threads: &[ThreadReport]) -> HtmlTable {
     table
 }
 
-const PERCENTILES: [(&str, ColumnKind); 7] = [
-    ("thread", ColumnKind::Number),
-    ("name", ColumnKind::Text),
-    ("count", ColumnKind::Number),
-    ("median", ColumnKind::Number),
-    ("p99", ColumnKind::Number),
-    ("p99.9", ColumnKind::Number),
-    ("max", ColumnKind::Number),
-];
-
 fn gaps(threads: &[ThreadReport]) -> HtmlTable {
     let scale = UnitScale::for_block(threads.iter().map(|thread| thread.gaps.p50_ns));
-    let mut table = HtmlTable::new(format!("Gaps, in {}", scale.name()), &PERCENTILES);
+    let mut table = percentile_table(format!("Gaps, in {}", scale.name()));
     for thread in threads.iter().filter(|thread| thread.latency.is_none()) {
         let gaps = &thread.gaps;
         let times = [gaps.p50_ns, gaps.p99_ns, gaps.p999_ns, gaps.max_ns];
@@ -125,8 +103,8 @@ fn gaps(threads: &[ThreadReport]) -> HtmlTable {
 fn latency(threads: &[ThreadReport]) -> HtmlTable {
     let medians = threads.iter().filter_map(|thread| Some(thread.latency?.p50_ns));
     let scale = UnitScale::for_block(medians);
-    let columns = [&PERCENTILES[..], &[("lost", ColumnKind::Number)]].concat();
-    let mut table = HtmlTable::new(format!("Latency of wake-ups, in {}", scale.name()), &columns);
+    let caption = format!("Latency of wake-ups, in {}", scale.name());
+    let mut table = percentile_table(caption).numbers(["lost"]);
     for thread in threads {
         let Some(latency) = thread.latency else { continue };
         let times = [latency.p50_ns, latency.p99_ns, latency.p999_ns, latency.max_ns];
@@ -135,6 +113,13 @@ fn latency(threads: &[ThreadReport]) -> HtmlTable {
         table.row(row);
     }
     table
+}
+
+fn percentile_table(caption: String) -> HtmlTable {
+    HtmlTable::new(caption)
+        .numbers(["thread"])
+        .texts(["name"])
+        .numbers(["count", "median", "p99", "p99.9", "max"])
 }
 
 fn percentiles(thread: &ThreadReport, n: u64, times: [u64; 4], scale: UnitScale) -> Vec<Cell> {

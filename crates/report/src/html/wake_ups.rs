@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::causes::seconds;
 use super::columns::ColumnEncoder;
-use super::table::{Cell, ColumnKind, HtmlTable, count, grouped, text};
+use super::table::{Cell, HtmlTable, begin_section, count, grouped, text};
 use crate::clean::for_terminal;
 use crate::run::{RunView, label, late_because};
 use crate::units::{UnitScale, rounded};
@@ -83,23 +83,12 @@ pub(super) fn latest(out: &mut String, run: &RunView<'_>) {
         return;
     }
     let staged = run.latest.iter().any(|one| one.stages.is_some());
-    let mut columns = vec![
-        ("late", ColumnKind::Number),
-        ("at, s", ColumnKind::Number),
-        ("thread", ColumnKind::Number),
-    ];
     let stages = run
         .latest
         .iter()
         .filter_map(|one| one.stages)
         .flat_map(|up| up.stages_ns().into_iter().take(STAGES.len()).map(i64::unsigned_abs));
     let scale = UnitScale::for_block(stages);
-    if staged {
-        columns.push(("CPU", ColumnKind::Number));
-        columns.extend(STAGES.map(|(name, _)| (name, ColumnKind::Number)));
-        columns.push(("stages", ColumnKind::Text));
-    }
-    columns.push(("", ColumnKind::Text));
     let all: u64 =
         run.document.result.threads.iter().filter_map(|t| t.latency).map(|l| l.count).sum();
     let mut caption = format!("{} of {}", run.latest.len(), grouped(all));
@@ -107,13 +96,15 @@ pub(super) fn latest(out: &mut String, run: &RunView<'_>) {
         let _ = write!(caption, "; stages from the timer's expiry, in {}", scale.name());
     }
     let longest = run.latest.iter().map(|one| one.latency_ns).max().unwrap_or(0);
-    let mut table = HtmlTable::new(caption, &columns);
+    let mut table = HtmlTable::new(caption).numbers(["late", "at, s", "thread"]);
+    if staged {
+        table = table.numbers(["CPU"]).numbers(STAGES.map(|(name, _)| name)).texts(["stages"]);
+    }
+    table = table.texts([""]);
     for one in run.latest {
         table.row_above(row(one, staged, scale, longest), &late_because(one, run.names));
     }
-    out.push_str(
-        "<section aria-labelledby=\"latest-h\">\n<h2 id=\"latest-h\">Latest wake-ups</h2>\n",
-    );
+    begin_section(out, "latest", "Latest wake-ups");
     table.write(out);
     if staged {
         out.push_str("<p class=\"legend\">");

@@ -3,48 +3,42 @@
 use hourglass_documents::document::OccupantReport;
 use hourglass_documents::watched::{WatchedReport, WatchedThread};
 
-use super::table::{Cell, ColumnKind, HtmlTable, count, text};
+use super::table::{Cell, HtmlTable, begin_section, count, text};
 use crate::text::who;
 use crate::units::rounded;
 
 /// What stands where the kernel does not tell.
 const UNKNOWN: &str = "–";
 
-const COLUMNS: [(&str, ColumnKind); 12] = [
-    ("thread", ColumnKind::Number),
-    ("name", ColumnKind::Text),
-    ("process", ColumnKind::Number),
-    ("policy", ColumnKind::Text),
-    ("ran", ColumnKind::Number),
-    ("waited", ColumnKind::Number),
-    ("worst", ColumnKind::Number),
-    ("stopped", ColumnKind::Number),
-    ("own waits", ColumnKind::Number),
-    ("preempted", ColumnKind::Number),
-    ("moved", ColumnKind::Number),
-    ("faults", ColumnKind::Number),
-];
-
 /// Writes the section.
 pub(super) fn write(out: &mut String, report: &WatchedReport) {
     let traced = report.how == "trace";
-    out.push_str(
-        "<section aria-labelledby=\"watched-h\">\n<h2 id=\"watched-h\">Watched from outside</h2>\n\
-         <div class=\"stack\">\n",
-    );
+    begin_section(out, "watched", "Watched from outside");
+    out.push_str("<div class=\"stack\">\n");
     let how = if traced { "the kernel's events" } else { "the kernel's counts" };
-    let mut table = HtmlTable::new(format!("Run-queue delay, by {how}"), &COLUMNS);
+    let mut table = HtmlTable::new(format!("Run-queue delay, by {how}"))
+        .numbers(["thread"])
+        .texts(["name"])
+        .numbers(["process"])
+        .texts(["policy"])
+        .numbers([
+            "ran",
+            "waited",
+            "worst",
+            "stopped",
+            "own waits",
+            "preempted",
+            "moved",
+            "faults",
+        ]);
     for thread in &report.threads {
         table.row_above(row(thread), &had_its_cpu(thread, traced));
     }
     table.write(out);
-    let columns = [
-        ("process", ColumnKind::Number),
-        ("name", ColumnKind::Text),
-        ("periods", ColumnKind::Number),
-        ("for", ColumnKind::Number),
-    ];
-    let mut quotas = HtmlTable::new("Stopped by a quota", &columns);
+    let mut quotas = HtmlTable::new("Stopped by a quota")
+        .numbers(["process"])
+        .texts(["name"])
+        .numbers(["periods", "for"]);
     let mut any = false;
     for process in &report.processes {
         let Some(periods) = process.quota_throttled.filter(|periods| *periods > 0) else {

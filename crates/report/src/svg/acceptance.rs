@@ -6,23 +6,16 @@ use std::fmt::Write as _;
 
 use hourglass_documents::sweep::{SweepDocument, SweepPoint};
 
+use super::chart::{Area, Axes, Chart, Division, Line, Mark, Series, Texts, WIDTH, joined, page};
 use super::hatch::THREAD_COLOURS;
 use super::legend::{self, LegendEntry, thread_class};
-use super::page::{EDGE, head, heading, pixels};
+use super::page::pixels;
+use super::scale::{Axis, round_step};
 use crate::clean::for_xml;
 use crate::text::sweep_summary;
 
-/// Lines, dots and names, which the pictures of traces do not have.
-const STYLE: &str = include_str!("acceptance.css");
-
-/// Width of the picture in pixels.
-const WIDTH: u32 = 960;
-
-/// Edges of the plot in pixels.
-const TOP: u32 = 84;
-const HEIGHT: u32 = 420;
-const LEFT: u32 = 72;
-const RIGHT: u32 = WIDTH - 40;
+/// The edges of the plot: the room that the labels of the axes need.
+const AREA: Area = Area { left: 72, right: WIDTH - 40, top: 84, bottom: 504 };
 
 /// Length of a dash where curves lie on each other, in pixels.
 const DASH: usize = 9;
@@ -43,60 +36,54 @@ const NAMES: (f64, f64) = (0.92, 0.12);
 /// dashes of all of their colours, and share a name beside them.
 #[must_use]
 pub fn acceptance(document: &SweepDocument) -> String {
-    let plot = Plot::of(document);
-    let mut body = plot.grid();
-    let groups = plot.groups();
-    for group in &groups {
-        for (place, curve) in group.iter().enumerate() {
-            body.push_str(&plot.curve(*curve, place, group.len()));
-        }
-    }
-    body.push_str(&plot.names(&groups));
-    let (legend, end) = legend::placed(&plot.entries(), WIDTH, TOP + HEIGHT + 62);
-    let title = "Sets accepted, by utilisation";
-    let mut out = head((WIDTH, end + EDGE), title, &for_xml(&plot.description()), STYLE);
-    out.push_str(&heading(WIDTH, title));
-    let under = for_xml(&sweep_summary(&document.experiment));
-    let _ = writeln!(out, "<text class=\"hg-faint\" x=\"{EDGE}\" y=\"46\">{under}</text>");
-    out.push_str(&body);
-    out.push_str(&legend);
-    out.push_str("</svg>\n");
-    out
+    let curves = AcceptanceCurves::of(document);
+    let groups = curves.groups();
+    let place = |group: &Vec<usize>| {
+        let many = group.len();
+        let one = |(place, curve): (usize, &usize)| curves.series(*curve, place, many);
+        group.iter().enumerate().map(one).collect::<Vec<_>>()
+    };
+    let series = groups.iter().flat_map(place).collect();
+    let texts = Texts {
+        title: "Sets accepted, by utilisation",
+        under: &sweep_summary(&document.experiment),
+        description: &curves.description(),
+        legend: &curves.entries(),
+        note: "",
+    };
+    let marks = curves.names(&groups);
+    page(&Chart { axes: curves.axes, series, marks }, &texts)
 }
 
-struct Plot<'a> {
+struct AcceptanceCurves<'a> {
     document: &'a SweepDocument,
-    /// The ends of the lower edge.
-    from: f64,
-    to: f64,
+    axes: Axes,
     /// For each analysis its shares, from 0 to 1.
     shares: Vec<Vec<f64>>,
+    /// Where they lie, in pixels.
+    places: Vec<Vec<(f64, f64)>>,
 }
 
-impl<'a> Plot<'a> {
-    fn of(document: &'a SweepDocument) -> Plot<'a> {
-        let step = step_of(document);
-        let ends = || document.points.iter().map(|point| point.utilisation);
-        let least = ends().fold(f64::INFINITY, f64::min);
-        let most = ends().fold(0.0, f64::max);
-        let from = if least.is_finite() { (least / step).floor() * step } else { 0.0 };
-        let to = ((most / step).ceil() * step).max(from + step);
+impl<'a> AcceptanceCurves<'a> {
+    fn of(document: &'a SweepDocument) -> AcceptanceCurves<'a> {
         let share = |point: &SweepPoint, name: &String| {
             let accepted = point.accepted.get(name).copied().unwrap_or(0);
             (accepted as f64 / point.sets.max(1) as f64).clamp(0.0, 1.0)
         };
-        let shares = document.experiment.analyses.iter();
-        let shares = shares.map(|name| document.points.iter().map(|p| share(p, name)).collect());
-        Plot { document, from, to, shares: shares.collect() }
-    }
-
-    fn x(&self, utilisation: f64) -> f64 {
-        let part = (utilisation - self.from) / (self.to - self.from);
-        f64::from(LEFT) + part.clamp(0.0, 1.0) * f64::from(RIGHT - LEFT)
-    }
-
-    fn y(&self, share: f64) -> f64 {
-        f64::from(TOP) + (1.0 - share) * f64::from(HEIGHT)
+        let names = document.experiment.analyses.iter();
+        let shares: Vec<Vec<f64>> =
+            names.map(|name| document.points.iter().map(|p| share(p, name)).collect()).collect();
+        let percent = |share: f64| format!("{} %", (share * 100.0).round());
+        let up = Axis::even(0.0, 1.0, 0.2, percent).captioned("sets accepted".to_owned());
+        let across = utilisations(document);
+        let axes = Axes { area: AREA, up, across, division: Division::Marks };
+        let place = |(point, share): (&SweepPoint, &f64)| {
+            Some((axes.x(point.utilisation)?, axes.y(*share)?))
+        };
+        let curve =
+            |shares: &Vec<f64>| document.points.iter().zip(shares).filter_map(place).collect();
+        let places = shares.iter().map(curve).collect();
+        AcceptanceCurves { document, axes, shares, places }
     }
 
     fn name(&self, curve: usize) -> &str {
@@ -115,52 +102,8 @@ impl<'a> Plot<'a> {
         groups
     }
 
-    /// Lines across the plot, and what they stand for.
-    fn grid(&self) -> String {
-        let bottom = TOP + HEIGHT;
-        let mut out = String::new();
-        let mut labels = String::new();
-        for part in 0..=5u32 {
-            let y = self.y(f64::from(part) / 5.0);
-            let _ = writeln!(out, "<path class=\"hg-grid\" d=\"M{LEFT} {}H{RIGHT}\"/>", pixels(y));
-            let (x, y) = (LEFT - 8, pixels(y + 4.0));
-            let _ = writeln!(labels, "<text x=\"{x}\" y=\"{y}\">{} %</text>", part * 20);
-        }
-        let _ = writeln!(
-            out,
-            "<path class=\"hg-axis\" d=\"M{LEFT} {bottom}H{RIGHT}\"/>\n\
-             <g class=\"hg-faint\" text-anchor=\"end\">\n{labels}</g>\n\
-             <text class=\"hg-faint\" x=\"{EDGE}\" y=\"{}\">sets accepted</text>",
-            TOP - 16,
-        );
-        out.push_str(&self.lower_edge());
-        out
-    }
-
-    fn lower_edge(&self) -> String {
-        let bottom = TOP + HEIGHT;
-        let step = step_of(self.document);
-        let steps = ((self.to - self.from) / step).round() as u32;
-        let mut marks = String::new();
-        let mut labels = String::new();
-        for at in (0..=steps).map(|n| self.from + f64::from(n) * step) {
-            let x = pixels(self.x(at));
-            let _ = writeln!(marks, "<path class=\"hg-axis\" d=\"M{x} {bottom}v4\"/>");
-            // A step has at most six decimals.
-            let text = format!("{at:.6}");
-            let text = text.trim_end_matches('0').trim_end_matches('.');
-            let _ = writeln!(labels, "<text x=\"{x}\" y=\"{}\">{text}</text>", bottom + 18);
-        }
-        format!(
-            "{marks}<g class=\"hg-faint\" text-anchor=\"middle\">\n{labels}\
-             <text x=\"{}\" y=\"{}\">utilisation</text>\n</g>\n",
-            (LEFT + RIGHT) / 2,
-            bottom + 38
-        )
-    }
-
     /// A curve; of `many` that lie on each other, the one numbered `place`.
-    fn curve(&self, curve: usize, place: usize, many: usize) -> String {
+    fn series(&self, curve: usize, place: usize, many: usize) -> Series {
         let dashes = match many {
             1 => String::new(),
             _ => format!(
@@ -169,29 +112,17 @@ impl<'a> Plot<'a> {
                 DASH * (many - place)
             ),
         };
-        let mut out =
-            format!("<g class=\"{}\"><path class=\"hg-curve\"{dashes} d=\"", class(curve));
-        let places: Vec<(f64, f64)> = self.places(curve).collect();
-        for (at, (x, y)) in places.iter().enumerate() {
-            let letter = if at == 0 { 'M' } else { 'L' };
-            let _ = write!(out, "{letter}{} {}", pixels(*x), pixels(*y));
-        }
-        out.push_str("\"/>\n");
+        let places = &self.places[curve];
+        let mut marks = String::new();
         let mut free = f64::NEG_INFINITY;
         // Curves that are one have their dots in turn.
         for (x, y) in places.iter().skip(place).step_by(many) {
             if *x >= free {
-                let _ = writeln!(out, "{}", mark(curve, *x, *y));
+                marks += &mark(curve).at(*x, *y);
                 free = x + DOT_DISTANCE;
             }
         }
-        out.push_str("</g>\n");
-        out
-    }
-
-    fn places(&self, curve: usize) -> impl Iterator<Item = (f64, f64)> + '_ {
-        let points = self.document.points.iter().zip(&self.shares[curve]);
-        points.map(|(point, share)| (self.x(point.utilisation), self.y(*share)))
+        Series { marks, ..series(curve, &dashes, joined(places)) }
     }
 
     /// The names beside the curves, each at a height of its own.
@@ -209,7 +140,7 @@ impl<'a> Plot<'a> {
             let names: Vec<&str> = group.iter().map(|curve| self.name(*curve)).collect();
             let text = names.join(", ");
             let width = f64::from(legend::width_of(&text));
-            let room = f64::from(RIGHT) - x > width + 16.0;
+            let room = f64::from(AREA.right) - x > width + 16.0;
             let (x, anchor) = if room { (x + 8.0, "start") } else { (x - 8.0, "end") };
             let left = if room { x } else { x - width };
             let y = free(&taken, left, left + width, y);
@@ -227,8 +158,8 @@ impl<'a> Plot<'a> {
 
     /// Where a curve first falls to this share; its last point if it never does.
     fn crossing(&self, curve: usize, level: f64) -> Option<(f64, f64)> {
-        let height = self.y(level);
-        let places: Vec<(f64, f64)> = self.places(curve).collect();
+        let height = self.axes.y(level)?;
+        let places = &self.places[curve];
         let fallen = places.windows(2).find(|pair| pair[0].1 <= height && pair[1].1 > height);
         match fallen {
             Some(pair) => {
@@ -244,11 +175,8 @@ impl<'a> Plot<'a> {
         let entry = |curve: usize| {
             let name = self.name(curve);
             let score = weighted.get(name).map_or(String::new(), |w| format!(", weighted {w:.3}"));
-            let sign = format!(
-                "<g class=\"{}\"><path class=\"hg-curve\" d=\"M0 5H16\"/>{}</g>",
-                class(curve),
-                mark(curve, 8.0, 5.0)
-            );
+            let marks = mark(curve).at(8.0, 5.0);
+            let sign = Series { marks, ..series(curve, "", "M0 5H16".to_owned()) }.svg();
             LegendEntry { sign, text: format!("{name}{score}") }
         };
         (0..self.shares.len()).map(entry).collect()
@@ -283,37 +211,39 @@ fn free(taken: &[LabelPosition], left: f64, right: f64, y: f64) -> f64 {
         };
         taken.iter().any(over)
     };
-    let inside = |at: &f64| *at >= f64::from(TOP) && *at <= f64::from(TOP + HEIGHT);
-    let steps = (0..HEIGHT / 4).map(|step| f64::from(step) * 4.0);
+    let inside = |at: &f64| *at >= f64::from(AREA.top) && *at <= f64::from(AREA.bottom);
+    let steps = (0..(AREA.bottom - AREA.top) / 4).map(|step| f64::from(step) * 4.0);
     let mut places = steps.flat_map(|away| [y - away, y + away]).filter(inside);
     places.find(|at| !covers(*at)).unwrap_or(y)
 }
 
-/// The mark of a curve at a place. Colours begin again after a dozen curves, with another mark.
-fn mark(curve: usize, x: f64, y: f64) -> String {
-    let at = |dx: f64, dy: f64| format!("{} {}", pixels(x + dx), pixels(y + dy));
-    match curve / THREAD_COLOURS as usize % 4 {
-        0 => {
-            let (x, y) = (pixels(x), pixels(y));
-            format!("<circle class=\"hg-dot\" cx=\"{x}\" cy=\"{y}\" r=\"3\"/>")
-        }
-        1 => format!("<path class=\"hg-dot\" d=\"M{}h7v7h-7z\"/>", at(-3.5, -3.5)),
-        2 => format!("<path class=\"hg-dot\" d=\"M{}l5 9h-10z\"/>", at(0.0, -5.0)),
-        _ => format!("<path class=\"hg-dot\" d=\"M{}l5 5l-5 5l-5 -5z\"/>", at(0.0, -5.0)),
-    }
+/// The mark of a curve. Colours begin again after a dozen curves, with another mark.
+fn mark(curve: usize) -> Mark {
+    let marks = [Mark::Dot, Mark::Square, Mark::Triangle, Mark::Diamond];
+    marks[curve / THREAD_COLOURS as usize % marks.len()]
 }
 
-fn class(curve: usize) -> String {
-    thread_class(u32::try_from(curve).unwrap_or(0))
+/// A curve without marks.
+fn series(curve: usize, dashes: &str, path: String) -> Series {
+    let line = Line { attributes: format!("class=\"hg-curve\"{dashes}"), path };
+    let class = thread_class(u32::try_from(curve).unwrap_or(0));
+    Series { class, line: Some(line), ..Series::default() }
 }
 
-/// A step of the lower edge: 1, 2 or 5 times a power of ten, and few of them.
-fn step_of(document: &SweepDocument) -> f64 {
+/// The lower axis: a tick at each 1, 2 or 5 times a power of ten, and few of them.
+fn utilisations(document: &SweepDocument) -> Axis {
     let ends = || document.points.iter().map(|point| point.utilisation);
-    let range = ends().fold(0.0, f64::max) - ends().fold(f64::INFINITY, f64::min);
-    let least = if range.is_finite() { range / MOST_STEPS } else { 0.0 };
-    // No utilisation is finer than a millionth, nor over a thousand.
-    let steps = (-6..=3).flat_map(|power| [1.0, 2.0, 5.0].map(|n| n * 10f64.powi(power)));
-    let mut steps = steps.filter(|step| *step >= least.max(0.01_f64.min(range.max(1e-6))));
-    steps.next().unwrap_or(1.0)
+    let least = ends().fold(f64::INFINITY, f64::min);
+    let most = ends().fold(0.0, f64::max);
+    let range = if least.is_finite() { most - least } else { 0.0 };
+    // No utilisation is finer than a millionth.
+    let step = round_step((range / MOST_STEPS).max(0.01_f64.min(range.max(1e-6))));
+    let from = if least.is_finite() { (least / step).floor() * step } else { 0.0 };
+    let to = ((most / step).ceil() * step).max(from + step);
+    let label = |at: f64| {
+        // A step has at most six decimals.
+        let text = format!("{at:.6}");
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    };
+    Axis::even(from, to, step, label).captioned("utilisation".to_owned())
 }

@@ -4,24 +4,13 @@ use std::fmt::Write as _;
 
 use hourglass_documents::paper::{AxisScale, BarSeries, Bars, CurveOrigin, Edge, EdgeUnit};
 
-use super::edge_axis::EdgeAxis;
-use super::legend::{self, LegendEntry, thread_class};
-use super::page::{EDGE, head, heading, pixels};
-use crate::clean::for_xml;
+use super::chart::{Area, Axes, Chart, Division, Series, Texts, WIDTH, page};
+use super::legend::{LegendEntry, thread_class};
+use super::page::pixels;
+use super::scale::{Axis, Tick};
 
-/// Lines and frames, which the pictures of traces do not have.
-const STYLE: &str = concat!(include_str!("costs.css"), include_str!("bars.css"));
-
-/// Width of the picture in pixels.
-const WIDTH: u32 = 960;
-
-/// Upper edge and height of the plot, in pixels.
-const TOP: u32 = 68;
-const HEIGHT: u32 = 300;
-
-/// Left and right edges of the plot: the room that the labels of the left edge need.
-const LEFT: u32 = 56;
-const RIGHT: u32 = WIDTH - 24;
+/// The edges of the plot: the room that the labels need.
+const AREA: Area = Area { left: 56, right: WIDTH - 24, top: 68, bottom: 368 };
 
 /// The parts of their places that a group and a bar fill.
 const GROUP_SHARE: f64 = 0.82;
@@ -33,19 +22,29 @@ const BAR_SHARE: f64 = 0.86;
 pub fn bars(bars: &Bars) -> String {
     let edge = Edge { text: bars.up.clone(), unit: EdgeUnit::Number, scale: AxisScale::Linear };
     let values = bars.series.iter().flat_map(|series| series.values.iter().flatten().copied());
-    let plot = Plot { bars, up: EdgeAxis::holding(&edge, values) };
-    let entries: Vec<LegendEntry> = bars.series.iter().map(entry).collect();
-    let (legend, end) = legend::placed(&entries, WIDTH, TOP + HEIGHT + 44);
-    let title = format!("Figure {}: {}", bars.id, bars.title);
-    let mut out = head((WIDTH, end + EDGE), &title, &for_xml(&description(bars)), STYLE);
-    out.push_str(&heading(WIDTH, &title));
-    out.push_str(&plot.grid());
+    let groups = bars.groups.iter().enumerate();
+    let groups = groups.map(|(at, name)| Tick { at: at as f64 + 0.5, label: name.clone() });
+    let mut across = Axis::even(0.0, bars.groups.len().max(1) as f64, 1.0, |_| String::new());
+    across.ticks = groups.collect();
+    let up = Axis::of_edge(&edge, values);
+    let axes = Axes { area: AREA, up, across, division: Division::Names };
+    let mut chart = Chart { axes, series: Vec::new(), marks: String::new() };
     for (place, series) in bars.series.iter().enumerate() {
-        out.push_str(&plot.series(place, series));
+        let (drawn, numbers) = drawn(&chart.axes, place, bars, series);
+        chart.series.push(drawn);
+        let _ = writeln!(
+            chart.marks,
+            "<g class=\"hg-ink hg-note\" text-anchor=\"middle\">\n{numbers}</g>"
+        );
     }
-    out.push_str(&legend);
-    out.push_str("</svg>\n");
-    out
+    let texts = Texts {
+        title: &format!("Figure {}: {}", bars.id, bars.title),
+        under: "",
+        description: &description(bars),
+        legend: &bars.series.iter().map(entry).collect::<Vec<_>>(),
+        note: "",
+    };
+    page(&chart, &texts)
 }
 
 fn description(bars: &Bars) -> String {
@@ -78,78 +77,30 @@ fn class(origin: CurveOrigin) -> &'static str {
     }
 }
 
-struct Plot<'a> {
-    bars: &'a Bars,
-    up: EdgeAxis,
-}
-
-impl Plot<'_> {
-    fn y(&self, value: f64) -> f64 {
-        f64::from(TOP) + (1.0 - self.up.place(value).unwrap_or(0.0)) * f64::from(HEIGHT)
-    }
-
-    /// Width of a group's place.
-    fn room(&self) -> f64 {
-        f64::from(RIGHT - LEFT) / self.bars.groups.len().max(1) as f64
-    }
-
-    /// Lines across the plot, and what they and the groups are.
-    fn grid(&self) -> String {
-        let bottom = TOP + HEIGHT;
-        let mut out = String::new();
-        let mut labels = String::new();
-        for line in self.up.lines() {
-            let y = self.y(line.at);
-            let _ = writeln!(out, "<path class=\"hg-grid\" d=\"M{LEFT} {}H{RIGHT}\"/>", pixels(y));
-            let (x, y) = (LEFT - 8, pixels(y + 4.0));
-            let _ = writeln!(labels, "<text x=\"{x}\" y=\"{y}\">{}</text>", line.label);
-        }
-        let mut groups = String::new();
-        for (place, group) in self.bars.groups.iter().enumerate() {
-            let x = pixels(f64::from(LEFT) + (place as f64 + 0.5) * self.room());
-            let _ =
-                writeln!(groups, "<text x=\"{x}\" y=\"{}\">{}</text>", bottom + 20, for_xml(group));
-        }
+/// The bars of a series, and their numbers.
+fn drawn(axes: &Axes, place: usize, bars: &Bars, series: &BarSeries) -> (Series, String) {
+    let room = f64::from(AREA.right - AREA.left) / bars.groups.len().max(1) as f64;
+    let step = room * GROUP_SHARE / bars.series.len().max(1) as f64;
+    let (class, width) = (class(series.origin), step * BAR_SHARE);
+    let (mut marks, mut numbers) = (String::new(), String::new());
+    for (group, value) in series.values.iter().enumerate() {
+        let Some((value, top)) = value.and_then(|value| Some((value, axes.y(value)?))) else {
+            continue;
+        };
+        let left = f64::from(AREA.left)
+            + (group as f64 + (1.0 - GROUP_SHARE) / 2.0) * room
+            + place as f64 * step;
         let _ = writeln!(
-            out,
-            "<path class=\"hg-axis\" d=\"M{LEFT} {bottom}H{RIGHT}\"/>\n\
-             <g class=\"hg-faint\" text-anchor=\"end\">\n{labels}</g>\n\
-             <g class=\"hg-ink\" text-anchor=\"middle\">\n{groups}</g>\n\
-             <text class=\"hg-faint\" x=\"{EDGE}\" y=\"{}\">{}</text>",
-            TOP - 16,
-            for_xml(&self.bars.up)
+            marks,
+            "<rect class=\"{class}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>",
+            pixels(left),
+            pixels(top),
+            pixels(width),
+            pixels(f64::from(AREA.bottom) - top)
         );
-        out
+        let (x, y) = (pixels(left + width / 2.0), pixels(top - 5.0));
+        let _ = writeln!(numbers, "<text x=\"{x}\" y=\"{y}\">{value:.2}</text>");
     }
-
-    /// The bars of a series, with their numbers.
-    fn series(&self, place: usize, series: &BarSeries) -> String {
-        let bottom = f64::from(TOP + HEIGHT);
-        let step = self.room() * GROUP_SHARE / self.bars.series.len().max(1) as f64;
-        let class = class(series.origin);
-        let mut out = format!("<g class=\"{}\">", thread_class(series.colour));
-        let mut numbers = String::new();
-        for (group, value) in series.values.iter().enumerate() {
-            let Some(value) = value.filter(|value| value.is_finite()) else { continue };
-            let left = f64::from(LEFT)
-                + (group as f64 + (1.0 - GROUP_SHARE) / 2.0) * self.room()
-                + place as f64 * step;
-            let (top, width) = (self.y(value), step * BAR_SHARE);
-            let _ = writeln!(
-                out,
-                "<rect class=\"{class}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>",
-                pixels(left),
-                pixels(top),
-                pixels(width),
-                pixels(bottom - top)
-            );
-            let (x, y) = (pixels(left + width / 2.0), pixels(top - 5.0));
-            let _ = writeln!(numbers, "<text x=\"{x}\" y=\"{y}\">{value:.2}</text>");
-        }
-        let _ = writeln!(
-            out,
-            "</g>\n<g class=\"hg-ink hg-note\" text-anchor=\"middle\">\n{numbers}</g>"
-        );
-        out
-    }
+    let class = thread_class(series.colour);
+    (Series { class, marks, ..Series::default() }, numbers)
 }

@@ -3,25 +3,16 @@
 
 use std::fmt::Write as _;
 
-use hourglass_documents::paper::{Figure, Series};
+use hourglass_documents::paper::{Figure, Point, Series};
 
+use super::chart::{self, Area, Axes, Chart, Division, Line, Texts, WIDTH, page};
 use super::legend::{self, LegendEntry, thread_class};
-use super::log_axis::{LogAxis, counts, three_digits};
-use super::page::{EDGE, head, heading, pixels};
+use super::page::pixels;
+use super::scale::{Axis, three_digits, time};
 use crate::clean::{for_xml, shortened};
 
-/// Lines, dots and halos, which the pictures of traces do not have.
-const STYLE: &str = include_str!("costs.css");
-
-/// Width of the picture in pixels.
-const WIDTH: u32 = 960;
-
-/// Upper edge and height of the plot, in pixels.
-const TOP: u32 = 68;
-const HEIGHT: u32 = 420;
-
-/// Left edge of the plot: the room that the labels of the axis need.
-const LEFT: u32 = 72;
+/// The edges of the plot, which ends further to the left where labels of means need the room.
+const AREA: Area = Area { left: 72, right: WIDTH, top: 68, bottom: 488 };
 
 /// Pixels from the plot's right edge to the labels of the means.
 const LEADER: u32 = 34;
@@ -32,37 +23,36 @@ const LONGEST_LABEL: usize = 36;
 /// Pixels between the labels of two means, at least.
 const LABEL_DISTANCE: f64 = 16.0;
 
-/// Steps of the lower axis, at most.
-const MOST_STEPS: u64 = 8;
-
 /// Draws a figure as one self-contained SVG. A series without points shows the paper's mean
 /// alone.
 #[must_use]
 pub fn costs(figure: &Figure) -> String {
     let means = means(figure);
     let widest = means.iter().map(|mean| legend::width_of(&mean.label)).max().unwrap_or(0);
-    let labels = widest + LEADER;
+    let right = WIDTH - (widest + LEADER).min(WIDTH / 2);
     let points = figure.series.iter().flat_map(|series| series.points.iter().map(|point| point.ns));
-    let plot = Plot {
-        figure,
-        axis: LogAxis::holding(points.chain(means.iter().map(|mean| mean.ns))),
-        right: WIDTH - labels.min(WIDTH / 2),
+    let up = Axis::ratios(points.chain(means.iter().map(|mean| mean.ns)), time);
+    let axes = Axes {
+        area: Area { right, ..AREA },
+        up: up.captioned(format!("{} of a {}", figure.quantity, figure.counted)),
+        across: Axis::counts(figure.count, &format!("number of the {}", figure.counted)),
+        division: Division::Marks,
     };
-    let mut body = plot.grid();
     // One half of the dots in this order and the other in the opposite one: of two series at the
     // same height neither hides the other.
     let numbered = || figure.series.iter().enumerate();
-    numbered().for_each(|(at, series)| body.push_str(&plot.dots(at, series, 0)));
-    numbered().rev().for_each(|(at, series)| body.push_str(&plot.dots(at, series, 1)));
-    body.push_str(&plot.mean_lines(&means));
-    let (legend, end) = legend::placed(&entries(figure), WIDTH, TOP + HEIGHT + 62);
-    let title = format!("Figure {}: {}", figure.id, figure.title);
-    let mut out = head((WIDTH, end + EDGE), &title, &for_xml(&description(figure)), STYLE);
-    out.push_str(&heading(WIDTH, &title));
-    out.push_str(&body);
-    out.push_str(&legend);
-    out.push_str("</svg>\n");
-    out
+    let first = numbered().filter_map(|(at, series)| dots(&axes, at, series, 0));
+    let second = numbered().rev().filter_map(|(at, series)| dots(&axes, at, series, 1));
+    let series = first.chain(second).collect();
+    let marks = mean_lines(&axes, &means);
+    let texts = Texts {
+        title: &format!("Figure {}: {}", figure.id, figure.title),
+        under: "",
+        description: &description(figure),
+        legend: &entries(figure),
+        note: "",
+    };
+    page(&Chart { axes, series, marks }, &texts)
 }
 
 /// A mean that has a line.
@@ -137,118 +127,57 @@ fn entries(figure: &Figure) -> Vec<LegendEntry> {
     entries
 }
 
-struct Plot<'a> {
-    figure: &'a Figure,
-    axis: LogAxis,
-    /// Right edge of the plot.
-    right: u32,
+/// Every second dot of a series, beginning with that numbered `first`; `None` without any.
+fn dots(axes: &Axes, at: usize, series: &Series, first: usize) -> Option<chart::Series> {
+    let bottom = f64::from(axes.area.bottom);
+    let dot = |point: &Point| {
+        let x = axes.x(point.number as f64)?;
+        Some(format!("M{x:.1} {:.1}h0", axes.y(point.ns).unwrap_or(bottom)))
+    };
+    let path: String = series.points.iter().skip(first).step_by(2).filter_map(dot).collect();
+    let line = Line { attributes: "class=\"hg-dots\"".to_owned(), path };
+    let class = thread_class(at as u32);
+    (series.points.len() > first).then(|| chart::Series {
+        class,
+        line: Some(line),
+        ..chart::Series::default()
+    })
 }
 
-impl Plot<'_> {
-    fn x(&self, number: u64) -> f64 {
-        let part = number as f64 / self.figure.count.max(1) as f64;
-        f64::from(LEFT) + part.min(1.0) * f64::from(self.right - LEFT)
-    }
-
-    fn y(&self, ns: f64) -> f64 {
-        f64::from(TOP) + (1.0 - self.axis.place(ns)) * f64::from(HEIGHT)
-    }
-
-    /// Lines across the plot, and what they stand for.
-    fn grid(&self) -> String {
-        let mut out = String::new();
-        let (right, bottom) = (self.right, TOP + HEIGHT);
-        let mut labels = String::new();
-        for line in &self.axis.lines {
-            let y = self.y(line.at);
-            let class = if line.label.is_empty() { "hg-minor" } else { "hg-grid" };
-            let _ = writeln!(out, "<path class=\"{class}\" d=\"M{LEFT} {}H{right}\"/>", pixels(y));
-            if !line.label.is_empty() {
-                let (x, y) = (LEFT - 8, pixels(y + 4.0));
-                let _ = writeln!(labels, "<text x=\"{x}\" y=\"{y}\">{}</text>", line.label);
-            }
-        }
+/// A line for each mean, and beside the plot its label.
+fn mean_lines(axes: &Axes, means: &[MeanLine]) -> String {
+    let Area { left, right, top, bottom } = axes.area;
+    let mut by_height: Vec<(f64, &MeanLine)> =
+        means.iter().filter_map(|mean| Some((axes.y(mean.ns)?, mean))).collect();
+    by_height.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let wanted: Vec<f64> = by_height.iter().map(|(y, _)| *y).collect();
+    let heights = spread(&wanted, f64::from(top), f64::from(bottom));
+    let mut halos = String::new();
+    let mut lines = String::new();
+    for ((y, mean), label_y) in by_height.iter().zip(heights) {
+        let class = thread_class(mean.series as u32);
+        let y = pixels(*y);
+        let path = format!("d=\"M{left} {y}H{right}\"");
+        let dashes = match (mean.there, mean.series % 2) {
+            (false, _) => "",
+            (true, 0) => " hg-there",
+            // In the gaps of another one, should both lie at the same height.
+            (true, _) => " hg-there hg-gaps",
+        };
+        let _ = writeln!(halos, "<path class=\"hg-halo\" {path}/>");
         let _ = writeln!(
-            out,
-            "<path class=\"hg-axis\" d=\"M{LEFT} {bottom}H{right}\"/>\n\
-             <g class=\"hg-faint\" text-anchor=\"end\">\n{labels}</g>\n\
-             <text class=\"hg-faint\" x=\"{EDGE}\" y=\"{}\">{} of a {}</text>",
-            TOP - 16,
-            for_xml(&self.figure.quantity),
-            for_xml(&self.figure.counted)
+            lines,
+            "<g class=\"{class}\"><path class=\"hg-mean{dashes}\" {path}/>\
+             <path class=\"hg-leader\" d=\"M{right} {y}L{} {}h10\"/></g>\n\
+             <text class=\"hg-ink\" x=\"{}\" y=\"{}\">{}</text>",
+            right + 12,
+            pixels(label_y),
+            right + LEADER - 8,
+            pixels(label_y + 4.0),
+            for_xml(&mean.label)
         );
-        out.push_str(&self.numbers());
-        out
     }
-
-    fn numbers(&self) -> String {
-        let (places, unit) = counts(self.figure.count, MOST_STEPS);
-        let bottom = TOP + HEIGHT;
-        let mut marks = String::new();
-        let mut labels = String::new();
-        for (at, label) in places {
-            let x = pixels(self.x(at));
-            let _ = writeln!(marks, "<path class=\"hg-axis\" d=\"M{x} {bottom}v4\"/>");
-            let _ = writeln!(labels, "<text x=\"{x}\" y=\"{}\">{label}</text>", bottom + 18);
-        }
-        let counted = for_xml(&self.figure.counted);
-        let unit = if unit.is_empty() { String::new() } else { format!(", {unit}") };
-        format!(
-            "{marks}<g class=\"hg-faint\" text-anchor=\"middle\">\n{labels}\
-             <text x=\"{}\" y=\"{}\">number of the {counted}{unit}</text>\n</g>\n",
-            (LEFT + self.right) / 2,
-            bottom + 38
-        )
-    }
-
-    /// Every second dot of a series, beginning with that numbered `first`.
-    fn dots(&self, at: usize, series: &Series, first: usize) -> String {
-        if series.points.len() <= first {
-            return String::new();
-        }
-        let class = thread_class(at as u32);
-        let mut out = format!("<g class=\"{class}\"><path class=\"hg-dots\" d=\"");
-        for point in series.points.iter().skip(first).step_by(2) {
-            let _ = write!(out, "M{:.1} {:.1}h0", self.x(point.number), self.y(point.ns));
-        }
-        out.push_str("\"/></g>\n");
-        out
-    }
-
-    /// A line for each mean, and beside the plot its label.
-    fn mean_lines(&self, means: &[MeanLine]) -> String {
-        let mut by_height: Vec<&MeanLine> = means.iter().collect();
-        by_height.sort_by(|a, b| b.ns.total_cmp(&a.ns));
-        let wanted: Vec<f64> = by_height.iter().map(|mean| self.y(mean.ns)).collect();
-        let heights = spread(&wanted, f64::from(TOP), f64::from(TOP + HEIGHT));
-        let right = self.right;
-        let mut halos = String::new();
-        let mut lines = String::new();
-        for (mean, label_y) in by_height.iter().zip(heights) {
-            let class = thread_class(mean.series as u32);
-            let y = pixels(self.y(mean.ns));
-            let path = format!("d=\"M{LEFT} {y}H{right}\"");
-            let dashes = match (mean.there, mean.series % 2) {
-                (false, _) => "",
-                (true, 0) => " hg-there",
-                // In the gaps of another one, should both lie at the same height.
-                (true, _) => " hg-there hg-gaps",
-            };
-            let _ = writeln!(halos, "<path class=\"hg-halo\" {path}/>");
-            let _ = writeln!(
-                lines,
-                "<g class=\"{class}\"><path class=\"hg-mean{dashes}\" {path}/>\
-                 <path class=\"hg-leader\" d=\"M{right} {y}L{} {}h10\"/></g>\n\
-                 <text class=\"hg-ink\" x=\"{}\" y=\"{}\">{}</text>",
-                right + 12,
-                pixels(label_y),
-                right + LEADER - 8,
-                pixels(label_y + 4.0),
-                for_xml(&mean.label)
-            );
-        }
-        halos + &lines
-    }
+    halos + &lines
 }
 
 /// Heights in ascending order, moved as little as one pass down and one up can so that

@@ -7,16 +7,16 @@
 mod acceptance;
 mod axis;
 mod bars;
+pub(crate) mod chart;
 mod costs;
 mod curves;
-mod edge_axis;
 mod hatch;
 mod legend;
-mod log_axis;
 mod occupancy_rows;
 mod options;
 mod page;
 mod row;
+pub(crate) mod scale;
 mod view;
 
 use std::collections::BTreeMap;

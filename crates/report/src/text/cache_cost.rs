@@ -31,14 +31,10 @@ pub fn cache_cost(document: &CacheCostDocument, style: Style) -> String {
         document.cpu,
         rounded(document.duration_ns)
     );
-    let mut table = TextTable::new(wrapped_within(PAGE, &title, 0, 2))
-        .column(ColumnFormat::Number, "working set")
-        .column(ColumnFormat::Number, "penalty")
-        .column(ColumnFormat::Number, "±")
-        .column(ColumnFormat::Number, "refill")
-        .column(ColumnFormat::Number, "±")
-        .column(ColumnFormat::Number, "switches/s")
-        .column(ColumnFormat::Number, "trials");
+    let mut table = TextTable::new(wrapped_within(PAGE, &title, 0, 2)).columns(
+        ColumnFormat::Number,
+        ["working set", "penalty", "±", "refill", "±", "switches/s", "trials"],
+    );
     for size in &document.sizes {
         table.row(row(size));
     }

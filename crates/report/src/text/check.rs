@@ -140,11 +140,7 @@ fn table(document: &CheckDocument) -> TextTable {
         .column(ColumnFormat::Text, "task")
         .column_if(has_priorities, ColumnFormat::Number, "prio")
         .column_if(several, ColumnFormat::Text, "CPU")
-        .column(ColumnFormat::Number, "C")
-        .column(ColumnFormat::Number, "T")
-        .column(ColumnFormat::Number, "D")
-        .column(ColumnFormat::Number, "R")
-        .column(ColumnFormat::Number, "slack")
+        .columns(ColumnFormat::Number, ["C", "T", "D", "R", "slack"])
         .column(ColumnFormat::Text, "verdict");
     for task in &document.tasks {
         let (word, tone) = match task.verdict {
@@ -185,9 +181,7 @@ fn sensitivity(out: &mut String, document: &CheckDocument, style: Style) {
     let Some(all) = &document.sensitivity else { return };
     let mut table = TextTable::new("\nWhile all others stay as they are".to_owned())
         .column(ColumnFormat::Text, "task")
-        .column(ColumnFormat::Number, "C up to")
-        .column(ColumnFormat::Number, "T down to")
-        .column(ColumnFormat::Number, "jitter up to");
+        .columns(ColumnFormat::Number, ["C up to", "T down to", "jitter up to"]);
     for facts in all {
         let cell = |ns: Option<u64>| (ns.map_or(NOTHING.to_owned(), time), TextStyle::Normal);
         let short = clean::shortened(&clean::for_terminal(&facts.name), NAME);
@@ -424,9 +418,7 @@ pub fn examples(document: &CheckCorpusDocument, style: Style) -> String {
     kinds.dedup();
     let mut table = TextTable::new("Worked examples".to_owned())
         .column(ColumnFormat::Text, "kind")
-        .column(ColumnFormat::Number, "pass")
-        .column(ColumnFormat::Number, "fail")
-        .column(ColumnFormat::Number, "unsupported");
+        .columns(ColumnFormat::Number, ["pass", "fail", "unsupported"]);
     for kind in kinds {
         let count = |status| {
             let of = document.cases.iter().filter(|case| case.kind == kind);

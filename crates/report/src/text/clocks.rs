@@ -71,14 +71,10 @@ and the worst, since the thread that serves a device is woken late\n";
 pub fn clock_devices(devices: &[ClockDeviceFacts], style: Style) -> String {
     let mut table = TextTable::new("Clock devices, us".to_owned())
         .column(ColumnFormat::Text, "device")
-        .column(ColumnFormat::Number, "shortest")
-        .column(ColumnFormat::Number, "longest")
-        .column(ColumnFormat::Number, "granted")
-        .column(ColumnFormat::Number, "skew")
-        .column(ColumnFormat::Number, "ticks")
-        .column(ColumnFormat::Number, "mean")
-        .column(ColumnFormat::Number, "off p50")
-        .column(ColumnFormat::Number, "off max");
+        .columns(
+            ColumnFormat::Number,
+            ["shortest", "longest", "granted", "skew", "ticks", "mean", "off p50", "off max"],
+        );
     let us = |ns: Option<f64>| {
         let digits = |us: f64| if us < 999.95 { 1 } else { 0 };
         let shown = |ns: f64| match ns / 1e3 {
@@ -155,13 +151,8 @@ fn ns(value: Option<f64>) -> (String, TextStyle) {
 /// Numbers and single words only, so that no cell needs a second line on any machine.
 fn table(sources: &[&SourceFacts]) -> TextTable {
     let mut table = TextTable::new("Sources, ns".to_owned())
-        .column(ColumnFormat::Text, "source")
-        .column(ColumnFormat::Text, "trusted")
-        .column(ColumnFormat::Number, "MHz")
-        .column(ColumnFormat::Number, "step")
-        .column(ColumnFormat::Number, "read")
-        .column(ColumnFormat::Number, "p99")
-        .column(ColumnFormat::Number, "bound");
+        .columns(ColumnFormat::Text, ["source", "trusted"])
+        .columns(ColumnFormat::Number, ["MHz", "step", "read", "p99", "bound"]);
     let number = |value: Option<f64>, digits: usize| {
         (value.map_or(NOTHING.to_owned(), |v| format!("{v:.digits$}")), TextStyle::Normal)
     };

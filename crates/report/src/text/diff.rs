@@ -82,10 +82,7 @@ fn table(document: &DiffDocument) -> TextTable {
     let interval = format!("{:.0} % interval", document.confidence * 100.0);
     let mut table = TextTable::new(title)
         .column(ColumnFormat::Elastic, "metric")
-        .column(ColumnFormat::Number, "A")
-        .column(ColumnFormat::Number, "B")
-        .column(ColumnFormat::Number, "change")
-        .column(ColumnFormat::Number, "of A")
+        .columns(ColumnFormat::Number, ["A", "B", "change", "of A"])
         .column(ColumnFormat::Number, interval)
         .column(ColumnFormat::Text, "verdict");
     for metric in &document.metrics {

@@ -67,12 +67,7 @@ fn gaps(nodes: &[(&FleetNode, &FleetGaps)]) -> TextTable {
     let mut table = TextTable::new(format!("Gaps, lengths in {}", scale.name()))
         .narrow()
         .column(ColumnFormat::Elastic, "node")
-        .column(ColumnFormat::Number, "gaps")
-        .column(ColumnFormat::Number, "lost %")
-        .column(ColumnFormat::Number, "p50")
-        .column(ColumnFormat::Number, "p99")
-        .column(ColumnFormat::Number, "p99.9")
-        .column(ColumnFormat::Number, "max")
+        .columns(ColumnFormat::Number, ["gaps", "lost %", "p50", "p99", "p99.9", "max"])
         .column(ColumnFormat::Elastic, "most time by");
     for (node, gaps) in nodes {
         let lengths = [gaps.p50_ns, gaps.p99_ns, gaps.p999_ns, gaps.max_ns];
@@ -80,7 +75,7 @@ fn gaps(nodes: &[(&FleetNode, &FleetGaps)]) -> TextTable {
         cells.push(format!("{:.4}", (gaps.lost_ppb / PPB) as f64 / 1e4));
         cells.extend(lengths.map(|ns| scale.text(ns)));
         cells.push(gaps.cause.map_or("-", |cause| cause.name()).to_owned());
-        table.row(cells.into_iter().map(|cell| (cell, TextStyle::Normal)).collect());
+        table.plain_row(cells);
     }
     table
 }
@@ -91,19 +86,14 @@ fn latency(nodes: &[(&FleetNode, &FleetLatency)]) -> TextTable {
     let mut table = TextTable::new(format!("Wake-ups, lateness in {}", scale.name()))
         .narrow()
         .column(ColumnFormat::Elastic, "node")
-        .column(ColumnFormat::Number, "wake-ups")
-        .column(ColumnFormat::Number, "lost")
-        .column(ColumnFormat::Number, "p50")
-        .column(ColumnFormat::Number, "p99")
-        .column(ColumnFormat::Number, "p99.9")
-        .column(ColumnFormat::Number, "max");
+        .columns(ColumnFormat::Number, ["wake-ups", "lost", "p50", "p99", "p99.9", "max"]);
     for (node, latency) in nodes {
         let times = [latency.p50_ns, latency.p99_ns, latency.p999_ns, latency.max_ns];
         let counts = [latency.count, latency.lost].map(|count| count.to_string());
         let mut cells = vec![clean::for_terminal(&node.node)];
         cells.extend(counts);
         cells.extend(times.map(|ns| scale.text(ns)));
-        table.row(cells.into_iter().map(|cell| (cell, TextStyle::Normal)).collect());
+        table.plain_row(cells);
     }
     table
 }

@@ -36,12 +36,10 @@ pub(super) fn times(all: &[Inference]) -> Option<TextTable> {
     let mut table = TextTable::new("Inferred from the trace".to_owned())
         .narrow()
         .column(ColumnFormat::Elastic, "what")
-        .column(ColumnFormat::Number, "thread")
-        .column(ColumnFormat::Number, "fastest")
-        .column(ColumnFormat::Number, "mode")
-        .column(ColumnFormat::Number, "median")
-        .column(ColumnFormat::Number, "95 % interval")
-        .column(ColumnFormat::Number, "of");
+        .columns(
+            ColumnFormat::Number,
+            ["thread", "fastest", "mode", "median", "95 % interval", "of"],
+        );
     rows.into_iter().for_each(|row| table.row(row));
     Some(table)
 }

@@ -115,9 +115,7 @@ fn rows(table: &PaperTable) -> TextTable {
     let title = clean::for_terminal(&heading(table));
     let mut rows = TextTable::new(title)
         .column(ColumnFormat::Text, "")
-        .column(ColumnFormat::Number, "paper")
-        .column(ColumnFormat::Number, "here")
-        .column(ColumnFormat::Number, "ratio")
+        .columns(ColumnFormat::Number, ["paper", "here", "ratio"])
         .column(ColumnFormat::Text, "unit")
         .column_if(!all_measured, ColumnFormat::Text, "how");
     for row in &table.rows {

@@ -61,15 +61,10 @@ fn table(document: &PredictDocument) -> TextTable {
         clean::shortened(&clean::for_terminal(&document.name), PAGE / 2),
         scale.name()
     );
-    let mut table = TextTable::new(title)
-        .column(ColumnFormat::Text, "task")
-        .column(ColumnFormat::Number, "bound")
-        .column(ColumnFormat::Number, "simulated")
-        .column(ColumnFormat::Number, "measured")
-        .column(ColumnFormat::Number, "deadline")
-        .column(ColumnFormat::Number, "hit")
-        .column(ColumnFormat::Number, "missed")
-        .column(ColumnFormat::Number, "lost");
+    let mut table = TextTable::new(title).column(ColumnFormat::Text, "task").columns(
+        ColumnFormat::Number,
+        ["bound", "simulated", "measured", "deadline", "hit", "missed", "lost"],
+    );
     for task in &document.tasks {
         table.row(row(task, &scale));
     }

@@ -70,12 +70,9 @@ fn tasks(tasks: &[TaskFindings]) -> TextTable {
     let released = tasks.iter().any(differs);
     let mut table = TextTable::new("Response times, from the nominal arrival".to_owned())
         .column(ColumnFormat::Elastic, "task")
-        .column(ColumnFormat::Number, "jobs")
-        .column(ColumnFormat::Number, "missed")
+        .columns(ColumnFormat::Number, ["jobs", "missed"])
         .column_if(lost, ColumnFormat::Number, "lost")
-        .column(ColumnFormat::Number, "shortest")
-        .column(ColumnFormat::Number, "p99")
-        .column(ColumnFormat::Number, "longest")
+        .columns(ColumnFormat::Number, ["shortest", "p99", "longest"])
         .column_if(released, ColumnFormat::Number, "from release")
         .column(ColumnFormat::Number, "deadline")
         .column_if(moved, ColumnFormat::Number, "migrations");
@@ -109,8 +106,7 @@ fn background(document: &SimulationDocument) -> TextTable {
     let has_jobs = document.background.iter().any(|thread| thread.jobs > 0);
     let mut table = TextTable::new("Background".to_owned())
         .column(ColumnFormat::Elastic, "thread")
-        .column(ColumnFormat::Number, "CPU time")
-        .column(ColumnFormat::Number, "progress")
+        .columns(ColumnFormat::Number, ["CPU time", "progress"])
         .column_if(has_jobs, ColumnFormat::Number, "jobs")
         .column_if(has_jobs, ColumnFormat::Number, "longest");
     for thread in &document.background {

@@ -25,12 +25,9 @@ pub(super) fn sites(sites: &[SiteReport]) -> TextTable {
     let mut table = TextTable::new("Call sites".to_owned())
         .narrow()
         .column(ColumnFormat::Elastic, "site")
-        .column(ColumnFormat::Number, "spans")
-        .column(ColumnFormat::Number, "disturbed")
+        .columns(ColumnFormat::Number, ["spans", "disturbed"])
         .column_if(unknown, ColumnFormat::Number, "unknown")
-        .column(ColumnFormat::Number, "median")
-        .column(ColumnFormat::Number, "p99")
-        .column(ColumnFormat::Number, "max")
+        .columns(ColumnFormat::Number, ["median", "p99", "max"])
         .column(ColumnFormat::Text, "lost");
     for site in sites {
         let mut row = vec![
@@ -55,11 +52,8 @@ pub(super) fn sites(sites: &[SiteReport]) -> TextTable {
 pub(super) fn causes(sites: &[SiteReport]) -> Option<TextTable> {
     let mut table = TextTable::new("Lost by spans".to_owned())
         .narrow()
-        .column(ColumnFormat::Elastic, "site")
-        .column(ColumnFormat::Elastic, "cause")
-        .column(ColumnFormat::Number, "spans")
-        .column(ColumnFormat::Number, "median")
-        .column(ColumnFormat::Number, "max")
+        .columns(ColumnFormat::Elastic, ["site", "cause"])
+        .columns(ColumnFormat::Number, ["spans", "median", "max"])
         .column(ColumnFormat::Text, "together");
     let all = sites.iter().flat_map(|site| site.causes.iter().map(move |cause| (site, cause)));
     let mut any = false;

@@ -117,8 +117,7 @@ fn threads(threads: &[ThreadReport]) -> TextTable {
         .narrow()
         .column(ColumnFormat::Number, "thread")
         .column_if(named, ColumnFormat::Elastic, "name")
-        .column(ColumnFormat::Elastic, "workload")
-        .column(ColumnFormat::Elastic, "policy")
+        .columns(ColumnFormat::Elastic, ["workload", "policy"])
         .column(ColumnFormat::Number, "CPU share")
         .column(ColumnFormat::Text, "CPUs")
         .column(ColumnFormat::Number, "intervals")
@@ -193,10 +192,7 @@ fn gaps(threads: &[ThreadReport]) -> TextTable {
 fn deadlines(threads: &[ThreadReport]) -> TextTable {
     let completed = threads.iter().any(|t| super::completed(t).is_some());
     let mut table = TextTable::new("Deadlines, periods".to_owned())
-        .column(ColumnFormat::Number, "thread")
-        .column(ColumnFormat::Number, "hit")
-        .column(ColumnFormat::Number, "missed")
-        .column(ColumnFormat::Number, "lost")
+        .columns(ColumnFormat::Number, ["thread", "hit", "missed", "lost"])
         .column_if(completed, ColumnFormat::Number, "completed");
     for thread in threads {
         let Some(deadlines) = &thread.deadlines else {
@@ -241,10 +237,7 @@ fn percentile_columns(table: TextTable, what: &'static str) -> TextTable {
     table
         .column(ColumnFormat::Number, "thread")
         .column(ColumnFormat::Number, what)
-        .column(ColumnFormat::Number, "median")
-        .column(ColumnFormat::Number, "p99")
-        .column(ColumnFormat::Number, "p99.9")
-        .column(ColumnFormat::Number, "max")
+        .columns(ColumnFormat::Number, ["median", "p99", "p99.9", "max"])
 }
 
 fn percentile_row(
@@ -267,11 +260,7 @@ fn causes(result: &RunResult) -> TextTable {
     let scale = UnitScale::for_block(result.causes.iter().map(|c| c.p50_ns));
     let mut table = TextTable::new(format!("Causes of gaps, {}", scale.name()))
         .column(ColumnFormat::Elastic, "cause")
-        .column(ColumnFormat::Number, "gaps")
-        .column(ColumnFormat::Number, "total")
-        .column(ColumnFormat::Number, "median")
-        .column(ColumnFormat::Number, "max")
-        .column(ColumnFormat::Number, "confidence");
+        .columns(ColumnFormat::Number, ["gaps", "total", "median", "max", "confidence"]);
     for cause in &result.causes {
         table.row(vec![
             normal(clean::for_terminal(&cause.cause)),

@@ -94,6 +94,15 @@ impl TextTable {
         self
     }
 
+    /// Adds columns of one kind.
+    pub(super) fn columns(
+        self,
+        column: ColumnFormat,
+        heads: impl IntoIterator<Item = &'static str>,
+    ) -> TextTable {
+        heads.into_iter().fold(self, |table, head| table.column(column, head))
+    }
+
     /// Adds a line of heads above those of the columns, below such lines that there are.
     pub(super) fn heads(mut self, heads: Vec<String>) -> TextTable {
         self.above.push(heads);
@@ -113,6 +122,11 @@ impl TextTable {
     /// Adds a row; its cells stand in the order of the columns.
     pub(super) fn row(&mut self, cells: Vec<(String, TextStyle)>) {
         self.rows.push(cells);
+    }
+
+    /// Adds a row without colours.
+    pub(super) fn plain_row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.row(cells.into_iter().map(|cell| (cell, TextStyle::Normal)).collect());
     }
 
     /// Appends the block to `out`: title, heads, rows, and an empty line.

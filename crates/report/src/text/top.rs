@@ -4,7 +4,7 @@ use hourglass_documents::Cause;
 use hourglass_documents::live::{LiveReport, LiveThread, LiveWorst};
 
 use super::Style;
-use super::table::{ColumnFormat, TextStyle, TextTable};
+use super::table::{ColumnFormat, TextTable};
 use crate::clean;
 use crate::units::rounded;
 
@@ -46,10 +46,7 @@ fn table(report: &LiveReport, counted: &'static str, room: usize) -> TextTable {
         .column(ColumnFormat::Number, "thread")
         .column(ColumnFormat::Number, counted)
         .column_if(lost, ColumnFormat::Number, "lost")
-        .column(ColumnFormat::Number, "min")
-        .column(ColumnFormat::Number, "mean")
-        .column(ColumnFormat::Number, "last")
-        .column(ColumnFormat::Number, "max");
+        .columns(ColumnFormat::Number, ["min", "mean", "last", "max"]);
     let mut shown: Vec<&LiveThread> = report.threads.iter().collect();
     if shown.len() > room {
         shown.sort_by_key(|thread| (std::cmp::Reverse(thread.max_ns), thread.id));
@@ -60,7 +57,7 @@ fn table(report: &LiveReport, counted: &'static str, room: usize) -> TextTable {
         cells.extend(lost.then(|| thread.lost.to_string()));
         let times = [thread.min_ns, thread.mean_ns, thread.last_ns, thread.max_ns];
         cells.extend(times.map(|ns| if thread.count == 0 { "-".to_owned() } else { rounded(ns) }));
-        table.row(cells.into_iter().map(|cell| (cell, TextStyle::Normal)).collect());
+        table.plain_row(cells);
     }
     table
 }

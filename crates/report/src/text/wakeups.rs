@@ -15,12 +15,7 @@ pub(super) fn table(all: &[WakeUpReport]) -> Option<TextTable> {
         .narrow()
         .column(ColumnFormat::Number, "thread")
         .column(ColumnFormat::Elastic, "stage")
-        .column(ColumnFormat::Number, "joined")
-        .column(ColumnFormat::Number, "min")
-        .column(ColumnFormat::Number, "median")
-        .column(ColumnFormat::Number, "p99")
-        .column(ColumnFormat::Number, "p99.9")
-        .column(ColumnFormat::Number, "max");
+        .columns(ColumnFormat::Number, ["joined", "min", "median", "p99", "p99.9", "max"]);
     for (report, stage) in stages() {
         table.row(row(report, stage, scale));
     }

@@ -94,17 +94,12 @@ fn table(threads: &[WatchedThread], width: usize) -> TextTable {
     let mut table = table
         .column(ColumnFormat::Number, "thread")
         .column(ColumnFormat::Elastic, "name")
-        .column(ColumnFormat::Text, "policy")
-        .column(ColumnFormat::Text, "state")
-        .column(ColumnFormat::Number, "CPU")
-        .column(ColumnFormat::Number, "ran")
-        .column(ColumnFormat::Number, "waited")
+        .columns(ColumnFormat::Text, ["policy", "state"])
+        .columns(ColumnFormat::Number, ["CPU", "ran", "waited"])
         .column(ColumnFormat::Number, if traced { "worst delay" } else { "worst look" })
         .column_if(traced, ColumnFormat::Number, "delays")
         .column_if(stopped, ColumnFormat::Number, "stopped")
-        .column(ColumnFormat::Number, "switches")
-        .column(ColumnFormat::Number, "moved")
-        .column(ColumnFormat::Number, "faults");
+        .columns(ColumnFormat::Number, ["switches", "moved", "faults"]);
     for thread in threads {
         table.row(row(thread, traced, stopped));
     }

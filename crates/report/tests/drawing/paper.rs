@@ -1,5 +1,6 @@
 //! A paper's tables as text and as pictures, from a document that is written down here.
 
+use crate::assert_well_formed;
 use hourglass_documents::paper::{
     AxisScale, BarSeries, Bars, Cell, Curve, CurveOrigin, CurvePoint, Curves, Decision, Edge,
     EdgeUnit, Figure, MachineFacts, MeasurementKind, PAPER_LIST_SCHEMA, PAPER_SCHEMA,
@@ -193,24 +194,6 @@ fn figure() -> Figure {
             },
         ],
     }
-}
-
-/// Tags nest and text holds no markup.
-fn assert_well_formed(text: &str) {
-    let mut open = Vec::new();
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('<') {
-        assert!(!before.contains('>') || open.last() == Some(&"style"), "{before}");
-        let (tag, after) = after.split_once('>').expect("a tag ends");
-        assert_eq!(tag.matches('"').count() % 2, 0, "{tag}");
-        if let Some(name) = tag.strip_prefix('/') {
-            assert_eq!(open.pop(), Some(name));
-        } else if !tag.ends_with('/') {
-            open.push(tag.split([' ', '\n']).next().unwrap());
-        }
-        rest = after;
-    }
-    assert!(open.is_empty() && rest.trim().is_empty());
 }
 
 /// Where the dots are, from the left.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::assert_well_formed;
 use crate::shown::competed;
 use hourglass_report::svg::{Rows, SvgError, TraceOptions, TracePicture, render};
 use hourglass_time::Span;
@@ -28,27 +29,6 @@ fn picture(trace: &[Interval], options: &TraceOptions) -> String {
     let text = String::from_utf8(out).unwrap();
     assert_well_formed(&text);
     text
-}
-
-/// Enough of an XML parser for what the crate writes: tags nest, attributes are quoted, and text
-/// holds no markup.
-fn assert_well_formed(text: &str) {
-    let mut open = Vec::new();
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('<') {
-        assert!(!before.contains('>') || open.last() == Some(&"style"), "{before}");
-        let (tag, after) = after.split_once('>').expect("a tag ends");
-        assert_eq!(tag.matches('"').count() % 2, 0, "{tag}");
-        assert!(!tag.contains('<'), "{tag}");
-        if let Some(name) = tag.strip_prefix('/') {
-            assert_eq!(open.pop(), Some(name));
-        } else if !tag.ends_with('/') {
-            open.push(tag.split([' ', '\n']).next().unwrap());
-        }
-        rest = after;
-    }
-    assert!(open.is_empty() && rest.trim().is_empty());
-    assert!(!text.contains(|c: char| c.is_control() && c != '\n'));
 }
 
 /// Everything a small picture holds, character by character. Two threads take turns as in

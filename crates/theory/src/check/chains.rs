@@ -3,7 +3,7 @@
 //! Owns: which descriptions are chains of steps, and what the answer for chains says of their tasks.
 //! Must not: bound anything itself.
 
-use hourglass_documents::check::{ProcessorFacts, TaskFacts, Verdict};
+use hourglass_documents::check::{TaskFacts, Verdict};
 use hourglass_sched::catalogue::{Rule, Situation};
 use hourglass_sched::chains::holistic::{self, Holistic};
 use hourglass_sched::chains::{ChainSystem, Flow, Service, Step};
@@ -11,10 +11,11 @@ use hourglass_sched::fixed_priority::TimeModel;
 use hourglass_sched::{ResponseBound, checker};
 use hourglass_tasks::{Preemption, TaskSet};
 
+use super::parameters::NO_OFFSETS;
 use super::processor::{NoteList, Processor};
 use super::processor_builder;
 use super::proof;
-use super::solve::ProcessorSolution;
+use super::solve::{NO_PROOF, ProcessorSolution, TOO_MUCH, note_response};
 
 /// The answer for each processor, and what was assumed.
 ///
@@ -36,7 +37,7 @@ pub(super) fn solve(
     let mut notes = NoteList::default();
     if alone.tasks.iter_mut().any(|task| task.offset.take().is_some()) {
         alone.tasks.iter_mut().for_each(|task| task.offset = None);
-        notes.say("offsets are not used: any phase is taken to be possible");
+        notes.say(NO_OFFSETS);
     }
     let processors = processor_builder::processors(&alone, true, &mut notes)?;
     processors.iter().try_for_each(|processor| is_plain(set, processor))?;
@@ -49,7 +50,7 @@ pub(super) fn solve(
     let system = ChainSystem::graph(flows, services, order).map_err(|why| why.to_string())?;
     let found = holistic::analyse(&system, TimeModel::Continuous);
     if checker::holistic(&system, TimeModel::Continuous, &found).is_err() {
-        return Err("the proof of the bounds does not hold; please report this".to_owned());
+        return Err(NO_PROOF.to_owned());
     }
     notes.say(
         "a task in a chain is released when all before it are done; its deadline counts from the \
@@ -214,37 +215,26 @@ fn answer(
             proof::add_steps(&proven.analysis, index, facts);
         }
     }
-    let points = solved.tasks.iter().map(|(_, facts)| facts.fixed_point_count).sum();
-    solved.facts = ProcessorFacts {
-        verified_by: Some("substitution".to_owned()),
-        verified_points: points,
-        ..solved.facts
-    };
-    solved.conclude();
+    solved.facts.verified_points = solved.tasks.iter().map(|(_, f)| f.fixed_point_count).sum();
+    solved.facts.verified_by = Some("substitution".to_owned());
+    solved.conclude(Ok(None));
     solved
 }
 
 fn one(found: &Holistic, flow: usize, step: usize, deadline: u64, facts: &mut TaskFacts) {
-    match found.flows[flow].steps[step].outcome {
+    let reason = match found.flows[flow].steps[step].outcome {
         ResponseBound::Bounded(bound) => {
-            facts.response_time_ns = Some(bound.from_arrival);
-            facts.response_time_from_release_ns = Some(bound.from_release);
-            let slack = i128::from(deadline) - i128::from(bound.from_arrival);
-            facts.slack_ns = i64::try_from(slack).ok();
-            facts.verdict = Verdict::Feasible;
-            if bound.from_arrival > deadline {
-                facts.verdict = Verdict::Unknown;
-                facts.reason = "the bound is over the deadline, but the worst cases of the steps \
-                                of a chain need not come together"
-                    .to_owned();
+            note_response(facts, bound, deadline);
+            if bound.from_arrival <= deadline {
+                facts.verdict = Verdict::Feasible;
+                return;
             }
+            "the bound is over the deadline, but the worst cases of the steps of a chain need not \
+             come together"
+                .to_owned()
         }
-        ResponseBound::Unbounded => {
-            facts.verdict = Verdict::Unknown;
-            facts.reason = "more is demanded than there is".to_owned();
-        }
-        ResponseBound::Unknown(why) => {
-            (facts.verdict, facts.reason) = (Verdict::Unknown, why.to_string());
-        }
-    }
+        ResponseBound::Unbounded => TOO_MUCH.to_owned(),
+        ResponseBound::Unknown(why) => why.to_string(),
+    };
+    (facts.verdict, facts.reason) = (Verdict::Unknown, reason);
 }

@@ -5,39 +5,37 @@
 use std::borrow::Cow;
 
 use hourglass_documents::check::Verdict;
-use hourglass_sched::catalogue::{Rule, Situation};
+use hourglass_sched::catalogue::Rule;
 use hourglass_sched::global::fixed_priority::{AS_PUBLISHED, Bound, OpaTest};
 use hourglass_sched::global::{self, edf, edf_response};
-use hourglass_sched::{TaskSet as Numbers, Verdict as Judged, Witness, checker};
+use hourglass_sched::{Analysis, TaskSet as Numbers, Verdict as Judged, Witness, checker};
 
 use super::processor::Processor;
 use super::proof;
-use super::solve::{self, ProcessorSolution};
+use super::solve::{self, Answer, NO_ANALYSIS, NO_PROOF, ProcessorSolution};
 
 /// Answers for CPUs that share tasks, by the analysis with this name if one is given.
 pub(super) fn solve(
     processor: &Processor,
     numbers: &Numbers,
+    cpus: u64,
     asked: Option<&str>,
     solved: &mut ProcessorSolution,
-) {
-    let Situation::Shared(cpus) = processor.situation else { return };
-    let (mut processor, mut numbers) = (Cow::Borrowed(processor), numbers.clone());
+) -> Answer {
+    let (mut processor, mut numbers) = (Cow::Borrowed(processor), Cow::Borrowed(numbers));
     if processor.finds_priorities {
         let found = global::assign::audsley(numbers.tasks(), cpus, OpaTest::LimitedCarryIn);
-        let Some(found) = found else {
-            return solved.refuse("no order of priorities is known to be feasible");
-        };
+        let found = found.ok_or("no order of priorities is known to be feasible")?;
         processor = Cow::Owned(processor.with_priorities(&found, None));
         for ((_, facts), task) in solved.tasks.iter_mut().zip(found.tasks()) {
             facts.priority = Some(task.priority());
         }
-        numbers = found;
+        numbers = Cow::Owned(found);
     }
     match processor.rule {
         Rule::Edf => by_deadlines(&processor, &numbers, cpus, solved),
         Rule::FixedPriority | Rule::Fifo => {
-            by_priorities(&processor, &numbers, cpus, asked, solved);
+            by_priorities(&processor, &numbers, cpus, asked, solved)
         }
     }
 }
@@ -48,7 +46,7 @@ fn by_priorities(
     cpus: u64,
     asked: Option<&str>,
     solved: &mut ProcessorSolution,
-) {
+) -> Answer {
     let both = [("global-fp-lc", Bound::LimitedCarryIn), ("global-fp-bc", AS_PUBLISHED)];
     let mut chosen = None;
     for (name, bound) in both.into_iter().filter(|(name, _)| asked.is_none_or(|a| a == *name)) {
@@ -61,15 +59,14 @@ fn by_priorities(
             break;
         }
     }
-    let Some((name, bound, analysis)) = chosen else { return };
-    if checker::global_fixed_priority(numbers, cpus, bound, &analysis).is_err() {
-        return solved.refuse("the proof of the bounds does not hold; please report this");
-    }
+    let (name, bound, analysis) = chosen.ok_or(NO_ANALYSIS)?;
+    checker::global_fixed_priority(numbers, cpus, bound, &analysis).map_err(|_| NO_PROOF)?;
     solved.facts.analysis = name.to_owned();
     each(processor, &analysis, solved);
-    if solved.facts.verdict == Verdict::Unknown {
+    if solved.worst() == Verdict::Unknown {
         missed(processor, global::fixed_priority::verdict(numbers, cpus, bound), solved);
     }
+    Ok(None)
 }
 
 fn by_deadlines(
@@ -77,14 +74,12 @@ fn by_deadlines(
     numbers: &Numbers,
     cpus: u64,
     solved: &mut ProcessorSolution,
-) {
+) -> Answer {
     let analysis = edf_response::analyse(numbers, cpus);
-    if checker::global_edf(numbers, cpus, &analysis).is_err() {
-        return solved.refuse("the proof of the bounds does not hold; please report this");
-    }
+    checker::global_edf(numbers, cpus, &analysis).map_err(|_| NO_PROOF)?;
     each(processor, &analysis, solved);
-    if solved.facts.verdict != Verdict::Unknown {
-        return;
+    if solved.worst() != Verdict::Unknown {
+        return Ok(None);
     }
     let decided = edf::analyse(numbers, cpus);
     if decided.verdict == Judged::Feasible {
@@ -100,29 +95,17 @@ fn by_deadlines(
             facts.reason = format!("the test {by} accepts, so that the deadline is a bound");
         }
         (solved.facts.verified_by, solved.facts.verified_points) = (None, 0);
-        solved.conclude();
     } else {
         missed(processor, decided.verdict, solved);
     }
+    Ok(None)
 }
 
 /// Bounds and points of each task.
-fn each(
-    processor: &Processor,
-    analysis: &hourglass_sched::Analysis,
-    solved: &mut ProcessorSolution,
-) {
-    let question = processor.question();
-    for ((at, member), (_, facts)) in processor.members.iter().enumerate().zip(&mut solved.tasks) {
-        let witness = solve::task(processor, member, at, analysis, facts);
-        proof::add_points(processor, &question, analysis, at, facts);
-        solved.facts.verified_points += facts.fixed_point_count;
-        if solved.witness.is_none() {
-            solved.witness = witness;
-        }
-    }
+fn each(processor: &Processor, analysis: &Analysis, solved: &mut ProcessorSolution) {
+    solve::by_each(processor, &processor.question(), analysis, solved);
+    solved.facts.verified_points = solved.tasks.iter().map(|(_, f)| f.fixed_point_count).sum();
     solved.facts.verified_by = Some("substitution".to_owned());
-    solved.conclude();
 }
 
 /// A miss that a schedule has shown, if everything in the numbers can happen.
@@ -136,5 +119,4 @@ fn missed(processor: &Processor, found: Judged, solved: &mut ProcessorSolution) 
         facts.reason = "it is late when all tasks begin together".to_owned();
     }
     solved.witness.get_or_insert(proof::late_in_schedule(member, job, response));
-    solved.conclude();
 }

@@ -14,13 +14,13 @@ use hourglass_sched::catalogue::{Rule, Situation};
 use hourglass_sched::effort::StepLimit;
 use hourglass_sched::fixed_priority::Sections;
 use hourglass_sched::jobset::{self, Ties, UncertainJob};
-use hourglass_sched::{self as sched, Refusal};
+use hourglass_sched::{self as sched, Refusal, ResponseTime};
 use hourglass_tasks::{Activation, TaskSet};
 
 use super::guard::waits_for_others;
 use super::parameters::{NO_OFFSETS, TOO_LONG};
 use super::processor::Processor;
-use super::solve::ProcessorSolution;
+use super::solve::{ProcessorSolution, note_response};
 
 /// The name of the exploration among the analyses.
 pub(super) const NAME: &str = "np-jobset";
@@ -53,7 +53,7 @@ pub(super) fn refine(
         }
         Err(Some(why)) if is_asked => {
             *solved = ProcessorSolution::new(processor, NAME, &processor.in_any_phase());
-            solved.refuse(&why);
+            solved.conclude(Err(why));
             false
         }
         Err(Some(why)) => {
@@ -230,22 +230,20 @@ fn answer(processor: &Processor, responses: &[u64], solved: &mut ProcessorSoluti
     {
         let deadline = member.task.deadline();
         let from_release = facts.response_time_from_release_ns.unwrap_or(*response);
-        let holds = *response <= deadline;
-        *facts = TaskFacts {
-            priority: facts.priority,
-            response_time_ns: Some(*response),
-            response_time_from_release_ns: Some(from_release.min(*response)),
-            slack_ns: i64::try_from(i128::from(deadline) - i128::from(*response)).ok(),
-            verdict: if holds { Verdict::Feasible } else { Verdict::Unknown },
-            reason: if holds { String::new() } else { LATE.to_owned() },
-            ..TaskFacts::default()
-        };
+        *facts = TaskFacts { priority: facts.priority, ..TaskFacts::default() };
+        let from_release = from_release.min(*response);
+        note_response(facts, ResponseTime { from_arrival: *response, from_release }, deadline);
+        if *response <= deadline {
+            facts.verdict = Verdict::Feasible;
+        } else {
+            (facts.verdict, facts.reason) = (Verdict::Unknown, LATE.to_owned());
+        }
     }
     NAME.clone_into(&mut solved.facts.analysis);
     (solved.facts.verified_points, solved.facts.verified_by) = (0, None);
     solved.facts.demand_points.clear();
     (solved.facts.demand_length_ns, solved.witness) = (None, None);
-    solved.conclude();
+    solved.conclude(Ok(None));
 }
 
 /// The basis of the answer.

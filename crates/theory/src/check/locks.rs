@@ -12,49 +12,38 @@ use std::collections::BTreeSet;
 use hourglass_sched::blocking::{self, Usage};
 use hourglass_sched::catalogue::Rule;
 use hourglass_sched::fixed_priority::TimeModel;
-use hourglass_sched::overheads::KernelOverheads;
 use hourglass_sched::spin;
 use hourglass_sched::task::{CriticalSection, Task};
 use hourglass_tasks::{CriticalSection as Section, ProgramStep, Protocol, Resource, TaskSet};
 
+use super::processor_builder::ProcessorTasks;
 use super::{parameters, priorities};
 
 /// A number that does not fit.
 const TOO_LONG: &str = "a critical section has more than 64 bits";
 
-/// That nothing keeps the wait for a lock of the tasks in `here` (positions in the set) from having a
-/// bound.
+/// That nothing keeps the wait for a lock of these tasks from having a bound.
 ///
 /// # Errors
 /// What does, in a sentence.
-pub(super) fn check(
-    set: &TaskSet,
-    here: &[usize],
-    priorities: &[Option<u32>],
-    rule: Rule,
-) -> Result<(), String> {
-    for task in here {
-        for section in &set.tasks[*task].critical_sections {
-            bounded(set, here, priorities, rule, resource(set, &section.resource)?)?;
+pub(super) fn check(of: &ProcessorTasks) -> Result<(), String> {
+    for task in of.tasks {
+        for section in &of.set.tasks[*task].critical_sections {
+            bounded(of, resource(of.set, &section.resource)?)?;
         }
     }
     Ok(())
 }
 
-/// The blocking of each of `tasks` by sections: the numbers of the tasks in `here` (positions in the
-/// set), and behind them those of servers, which hold no locks of their own.
+/// The blocking of each of `tasks` by sections: the numbers of these tasks, and behind them those of
+/// servers, which hold no locks of their own.
 ///
 /// # Errors
 /// Nothing bounds it, in a sentence.
-pub(super) fn blocking(
-    set: &TaskSet,
-    here: &[usize],
-    tasks: &[Task],
-    rule: Rule,
-    costs: &KernelOverheads,
-) -> Result<Vec<u64>, String> {
+pub(super) fn blocking(of: &ProcessorTasks, tasks: &[Task]) -> Result<Vec<u64>, String> {
+    let ProcessorTasks { set, rule, .. } = *of;
     // First come, first served: a job that holds a lock is not overtaken.
-    let sections = if rule == Rule::Fifo { Vec::new() } else { sections(set, here, costs)? };
+    let sections = if rule == Rule::Fifo { Vec::new() } else { sections(of)? };
     if sections.iter().all(Vec::is_empty) {
         return Ok(vec![0; tasks.len()]);
     }
@@ -66,7 +55,7 @@ pub(super) fn blocking(
     let holding = holding.map(|(task, held)| task.with_blocking(0).with_critical_sections(held));
     let usage = Usage::new(holding.collect::<Vec<Task>>().into(), protocols);
     let usage = usage.map_err(|why| why.to_string())?;
-    let of = |position: usize| {
+    let bound = |position: usize| {
         let found = match rule {
             Rule::Edf => blocking::edf::blocking(&usage, position, TimeModel::Continuous),
             _ => usage.blocking(position, TimeModel::Continuous),
@@ -74,7 +63,7 @@ pub(super) fn blocking(
         found
             .ok_or_else(|| "nothing bounds a blocking time, or it has more than 64 bits".to_owned())
     };
-    (0..tasks.len()).map(of).collect()
+    (0..tasks.len()).map(bound).collect()
 }
 
 /// The protocol with its ceiling as a rank.
@@ -95,24 +84,21 @@ fn resource<'a>(set: &'a TaskSet, name: &str) -> Result<&'a Resource, String> {
     found.ok_or_else(|| format!("no resource '{name}'"))
 }
 
-/// The sections of each of the tasks in `here` that may hold up others of them.
-fn sections(
-    set: &TaskSet,
-    here: &[usize],
-    costs: &KernelOverheads,
-) -> Result<Vec<Vec<CriticalSection>>, String> {
-    let spinning = locking(set, here, costs)?;
+/// The sections of each of these tasks that may hold up others of them.
+fn sections(of: &ProcessorTasks) -> Result<Vec<Vec<CriticalSection>>, String> {
+    let set = of.set;
+    let spinning = locking(of)?;
     let mut all = Vec::new();
-    for position in here {
+    for position in of.tasks {
         let mut found = Vec::new();
         for section in &set.tasks[*position].critical_sections {
-            let of = resource(set, &section.resource)?;
-            if is_private(set, of) {
+            let resource = resource(set, &section.resource)?;
+            if is_private(set, resource) {
                 continue;
             }
-            let resource = place(set, of);
+            let resource = place(set, resource);
             let waits = spin::request_waits(&spinning, HERE, resource);
-            let held = held(set, *position, section, costs)?;
+            let held = held(of, *position, section)?;
             let length = waits.and_then(|waits| held.checked_add(waits)).ok_or(TOO_LONG)?;
             let count = section.count.into();
             found.push(CriticalSection { resource, count, length });
@@ -123,42 +109,35 @@ fn sections(
 }
 
 /// How long a section is held, with its switches.
-fn held(
-    set: &TaskSet,
-    task: usize,
-    section: &Section,
-    costs: &KernelOverheads,
-) -> Result<u64, String> {
-    let length = parameters::slowed(set, task, section.length.nanos_or_zero())?;
-    costs.with_switches(length).ok_or_else(|| TOO_LONG.to_owned())
+fn held(of: &ProcessorTasks, task: usize, section: &Section) -> Result<u64, String> {
+    let length = parameters::slowed(of.set, task, section.length.nanos_or_zero())?;
+    of.costs.with_switches(length).ok_or_else(|| TOO_LONG.to_owned())
 }
 
 fn place(set: &TaskSet, resource: &Resource) -> usize {
     set.resources.iter().position(|known| known.name == resource.name).unwrap_or(0)
 }
 
-/// How long the jobs of each task in `here` spin for locks that tasks on other CPUs hold, in the order
-/// of `here`.
+/// How long the jobs of each of these tasks spin for locks that tasks on other CPUs hold.
 ///
 /// # Errors
 /// Nothing bounds it, in a sentence.
-pub(super) fn spinning(
-    set: &TaskSet,
-    here: &[usize],
-    costs: &KernelOverheads,
-) -> Result<Vec<u64>, String> {
-    let all = locking(set, here, costs)?;
-    let of = |position: usize| spin::job_waits(&all, position).ok_or_else(|| TOO_LONG.to_owned());
-    // The tasks in `here` come first.
-    (0..here.len()).map(|position| if all.is_empty() { Ok(0) } else { of(position) }).collect()
+pub(super) fn spinning(of: &ProcessorTasks) -> Result<Vec<u64>, String> {
+    let all = locking(of)?;
+    if all.is_empty() {
+        return Ok(vec![0; of.tasks.len()]);
+    }
+    let wait = |position| spin::job_waits(&all, position).ok_or_else(|| TOO_LONG.to_owned());
+    // These tasks come first.
+    (0..of.tasks.len()).map(wait).collect()
 }
 
-/// The processor of the tasks in `here`, whichever it is; others have that of their CPU after it.
+/// The processor of these tasks, whichever it is; others have that of their CPU after it.
 const HERE: usize = 0;
 
-/// The tasks in `here`, and behind them those elsewhere that share spin locks with them; empty
-/// without such locks.
-fn locking(set: &TaskSet, here: &[usize], costs: &KernelOverheads) -> Result<Vec<Task>, String> {
+/// These tasks, and behind them those elsewhere that share spin locks with them; empty without such locks.
+fn locking(of: &ProcessorTasks) -> Result<Vec<Task>, String> {
+    let ProcessorTasks { set, tasks: here, .. } = *of;
     let spins = |resource: &&Resource| resource.protocol == Protocol::Spin;
     let used = |resource: &&Resource| users(set, resource).any(|user| here.contains(&user));
     let shared: Vec<&Resource> = set.resources.iter().filter(spins).filter(used).collect();
@@ -179,13 +158,14 @@ fn locking(set: &TaskSet, here: &[usize], costs: &KernelOverheads) -> Result<Vec
         let mut requests = Vec::new();
         let mut cpu = cpu;
         for section in &task.critical_sections {
-            let Some(of) = shared.iter().find(|of| of.name == section.resource) else { continue };
+            let resource = shared.iter().find(|resource| resource.name == section.resource);
+            let Some(resource) = resource else { continue };
             if cpu != HERE {
-                let only = only_cpu(set, position).ok_or_else(|| self::elsewhere(of))?;
+                let only = only_cpu(set, position).ok_or_else(|| self::elsewhere(resource))?;
                 cpu = HERE + 1 + only as usize;
             }
-            let length = held(set, position, section, costs)?;
-            let (resource, count) = (place(set, of), section.count.into());
+            let length = held(of, position, section)?;
+            let (resource, count) = (place(set, resource), section.count.into());
             requests.push(CriticalSection { resource, count, length });
         }
         let (cost, period) = (task.wcet.nanos_or_zero(), task.period.nanos_or_zero());
@@ -211,16 +191,12 @@ fn elsewhere(resource: &Resource) -> String {
 }
 
 /// That a lock that others hold on other CPUs is waited for as [`spin`] says.
-fn spins(
-    set: &TaskSet,
-    here: &[usize],
-    users: &[usize],
-    resource: &Resource,
-) -> Result<(), String> {
+fn spins(of: &ProcessorTasks, users: &[usize], resource: &Resource) -> Result<(), String> {
+    let set = of.set;
     let pinned = |task: &usize| only_cpu(set, *task).is_some();
     if resource.protocol != Protocol::Spin
         || !set.servers.is_empty()
-        || !here.iter().chain(users).all(pinned)
+        || !of.tasks.iter().chain(users).all(pinned)
     {
         return Err(elsewhere(resource));
     }
@@ -260,16 +236,11 @@ fn is_private(set: &TaskSet, resource: &Resource) -> bool {
 }
 
 /// Checks that the time for which a section is held has a bound.
-fn bounded(
-    set: &TaskSet,
-    here: &[usize],
-    priorities: &[Option<u32>],
-    rule: Rule,
-    resource: &Resource,
-) -> Result<(), String> {
+fn bounded(of: &ProcessorTasks, resource: &Resource) -> Result<(), String> {
+    let ProcessorTasks { set, tasks: here, rule, .. } = *of;
     let users: Vec<usize> = users(set, resource).collect();
     if users.iter().any(|user| !here.contains(user)) {
-        spins(set, here, &users, resource)?;
+        spins(of, &users, resource)?;
     }
     let locks =
         |step: &ProgramStep| matches!(step, ProgramStep::Lock(name) if *name == resource.name);
@@ -297,7 +268,7 @@ fn bounded(
             resource.name
         )),
         Protocol::Inheritance if rule == Rule::FixedPriority => {
-            let mut seen = BTreeSet::new();
+            let (priorities, mut seen) = (set.priorities(), BTreeSet::new());
             match here.iter().filter_map(|task| priorities[*task]).find(|p| !seen.insert(*p)) {
                 None => Ok(()),
                 Some(priority) => Err(format!(

@@ -11,7 +11,7 @@
 //! # How a set of tasks is checked
 //!
 //! `measure::task_input` reads it: TOML, JSON, rt-app's file or a run folder. `theory::check` splits it into
-//! processors (`host.rs`): a CPU with its tasks, CPUs that share tasks, the inside of a server. Each key
+//! processors (`processor_builder.rs`): a CPU with its tasks, CPUs that share tasks, the inside of a server. Each key
 //! becomes a number (`parameters.rs`, `locks.rs`, `servers.rs` translate; costs are charged by `sched::overheads`,
 //! blocking, spinning and servers bounded by the modules of these names), or it refuses its processor with the
 //! reason. A `Processor` is built once and not changed: it is a `sched::catalogue::Question` with names. `solve.rs`
@@ -148,40 +148,35 @@ pub fn check(set: &TaskSet, request: &CheckRequest) -> Result<CheckDocument, Req
         return Ok(document);
     }
     let mut notes = NoteList::default();
-    let mut placed = None;
-    let chained = set.tasks.iter().any(|task| !task.after.is_empty());
+    let is_chained = set.tasks.iter().any(|task| !task.after.is_empty());
+    let placing = request.partition.filter(|_| !is_chained);
+    let placed = placing.map(|(fit, order)| partition::place(set, fit, order, &mut notes));
+    let placed = placed.transpose()?.transpose();
+    let (set, is_placed) = match &placed {
+        Ok(placed) => (placed.as_ref().unwrap_or(set), Ok(())),
+        Err(why) => (set, Err(why.clone())),
+    };
     // The name selects the analysis for any phases.
     let phases = asked != Some("fp-preemptive");
-    let found = match request.partition {
-        _ if chained => Ok(Ok(Vec::new())),
-        Some((fit, order)) => partition::place(set, fit, order, &mut notes)?.map(|by| {
-            let by = placed.insert(by);
-            processor_builder::processors(by, phases, &mut notes)
-        }),
-        None => Ok(processor_builder::processors(set, phases, &mut notes)),
-    }
-    .and_then(|found| found);
-    if let (Ok(processors), Some(name)) = (&found, asked) {
-        fit(processors, name)?;
-    }
-    let set = placed.as_ref().unwrap_or(set);
-    let mut document = empty(set, notes.0);
-    match found {
-        Ok(_) if chained => match chains::solve(set, asked) {
-            Ok((solved, assumed)) => {
-                put_together(&mut document, solved);
-                document.assumptions.extend(assumed);
+    let mut processors = Vec::new();
+    let answers = match is_placed {
+        Err(why) => Err(why),
+        Ok(()) if is_chained => chains::solve(set, asked),
+        Ok(()) => match processor_builder::processors(set, phases, &mut notes) {
+            Err(why) => Err(why),
+            Ok(found) => {
+                asked.map_or(Ok(()), |name| fit(&found, name))?;
+                processors = found;
+                Ok(solve_each(set, &processors, asked, &mut notes))
             }
-            Err(why) => refuse(&mut document, &why),
         },
-        Ok(processors) => {
-            let (solved, counted) = solve_each(set, &processors, asked);
+    };
+    let mut document = empty(set, notes.0);
+    match answers {
+        Ok((solved, assumed)) => {
             put_together(&mut document, solved);
-            if counted {
-                document.assumptions.retain(|assumed| assumed != parameters::NO_OFFSETS);
-                document.assumptions.push(jobs::EXPLORED.to_owned());
-            }
-            if request.sensitivity {
+            document.assumptions.extend(assumed);
+            if request.sensitivity && !is_chained {
                 document.breakdown = Some(sensitivity::breakdown(set, &processors));
                 document.sensitivity = Some(sensitivity::sensitivity(set, &processors));
             }
@@ -197,12 +192,13 @@ pub fn check(set: &TaskSet, request: &CheckRequest) -> Result<CheckDocument, Req
     Ok(document)
 }
 
-/// The answers for all processors, and whether offsets count on all where they are given.
+/// The answer for each processor, and what is assumed besides the notes: where offsets are given, that they count.
 fn solve_each(
     set: &TaskSet,
     processors: &[Processor],
     asked: Option<&str>,
-) -> (Vec<ProcessorSolution>, bool) {
+    notes: &mut NoteList,
+) -> (Vec<ProcessorSolution>, Vec<String>) {
     let explores = asked.is_none_or(|name| name == jobs::NAME);
     let (mut explored, mut passed_over) = (false, false);
     let solved = processors.iter().map(|processor| {
@@ -212,7 +208,12 @@ fn solve_each(
         passed_over |= !refined && processor.inexact.iter().any(|w| w == parameters::NO_OFFSETS);
         solved
     });
-    (solved.collect(), explored && !passed_over)
+    let solved = solved.collect();
+    let counted = explored && !passed_over;
+    if counted {
+        notes.0.retain(|note| note != parameters::NO_OFFSETS);
+    }
+    (solved, counted.then(|| jobs::EXPLORED.to_owned()).into_iter().collect())
 }
 
 /// The reason why threads that are not tasks are not analysed.
@@ -353,17 +354,8 @@ fn certainly_late(set: &TaskSet, document: &mut CheckDocument) {
 /// If the demand exceeds the CPUs, some task has no bound, whatever the analysis finds.
 fn overloaded(set: &TaskSet, document: &mut CheckDocument) {
     let all = set.cpus();
-    let mut places = vec![all.clone()];
-    for cpu in all.iter() {
-        places.push(std::iter::once(cpu).fold(
-            Default::default(),
-            |mut one: hourglass_documents::CpuSet, cpu| {
-                one.insert(cpu);
-                one
-            },
-        ));
-    }
-    for place in places {
+    let each = all.iter().map(partition::single_cpu);
+    for place in std::iter::once(all.clone()).chain(each) {
         let bound_to = |task: &&Task| {
             task.has_fixed_priority()
                 && task.cpus.as_ref().unwrap_or(&all).difference(&place).is_empty()

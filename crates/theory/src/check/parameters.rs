@@ -11,7 +11,7 @@ use hourglass_tasks::{Fraction, Preemption, Task, TaskSet};
 use hourglass_time::Span;
 
 use super::processor::{Member, NoteList};
-use super::processor_builder::ProcessorBuilder;
+use super::processor_builder::{ProcessorBuilder, ProcessorTasks};
 
 /// A number that does not fit.
 pub(super) const TOO_LONG: &str = "a time has more than 64 bits";
@@ -37,29 +37,29 @@ pub(super) fn costs(set: &TaskSet) -> KernelOverheads {
 /// # Errors
 /// Nothing sound can be said about it, in a sentence.
 pub(super) fn member(
-    set: &TaskSet,
+    of: &ProcessorTasks,
     position: usize,
     spinning: u64,
     draft: &mut ProcessorBuilder,
-    notes: &mut NoteList,
 ) -> Result<Member, String> {
+    let set = of.set;
     let task = &set.tasks[position];
     let rate = slowest_rate(set, position);
     if rate != Fraction::ONE {
         draft.counts("a sibling CPU need not be busy all the time");
-        notes.say(format!(
+        draft.notes.say(format!(
             "'{}' may always have a neighbour on a sibling CPU and then runs at {rate} of its speed",
             task.name
         ));
     }
     let cost = slowed(set, position, task.wcet.nanos_or_zero())?;
     let cost = cost.checked_add(spinning).ok_or(TOO_LONG)?;
-    let jitter = jitter(task, notes)?;
-    if task.offset.is_some() && !draft.has_phases {
+    let jitter = jitter(task, draft.notes)?;
+    if task.offset.is_some() && !of.has_phases {
         draft.counts(NO_OFFSETS);
-        notes.say(NO_OFFSETS);
+        draft.notes.say(NO_OFFSETS);
     }
-    let (longest, last) = segments(task, cost, draft, notes);
+    let (longest, last) = segments(of, task, cost, draft);
     let made = sched::Task::new(cost, task.period.nanos_or_zero(), task.deadline().nanos_or_zero())
         .and_then(|made| made.with_segments(longest, last))
         .map_err(|why| format!("task '{}': {why}", task.name))?;
@@ -67,13 +67,8 @@ pub(super) fn member(
         .with_jitter(jitter)
         .with_suspension(task.suspension.nanos_or_zero())
         .with_blocking(task.blocking.nanos_or_zero());
-    Ok(Member {
-        position: Some(position),
-        name: task.name.clone(),
-        task: made,
-        jitter,
-        unknown: None,
-    })
+    let name = task.name.clone();
+    Ok(Member { position: Some(position), name, task: made, jitter, unknown: None })
 }
 
 pub(super) const NO_OFFSETS: &str = "offsets are not used: any phase is taken to be possible";
@@ -83,21 +78,19 @@ pub(super) const NO_OFFSETS: &str = "offsets are not used: any phase is taken to
 /// # Errors
 /// Nothing sound can be said about them, in a sentence.
 pub(super) fn charged(
-    set: &TaskSet,
-    costs: &KernelOverheads,
-    sections: Sections,
+    of: &ProcessorTasks,
     draft: &mut ProcessorBuilder,
-    notes: &mut NoteList,
 ) -> Result<InflatedTaskSet, String> {
-    let of = |member: &Member| member.position.map(|position| &set.tasks[position]);
+    let ProcessorTasks { set, sections, costs, .. } = of;
     let requests = |member: &Member| {
-        let sections = of(member).map_or(&[][..], |task| task.critical_sections.as_slice());
+        let task = member.position.map(|position| &set.tasks[position]);
+        let sections = task.map_or(&[][..], |task| task.critical_sections.as_slice());
         sections.iter().map(|section| u64::from(section.count)).sum::<u64>()
     };
     let requests: Vec<u64> = draft.members.iter().map(requests).collect();
     let numbers: Vec<sched::Task> =
         draft.members.iter().map(|member| member.task.clone()).collect();
-    let charged = overheads::charge(&numbers.into(), sections, costs, &requests);
+    let charged = overheads::charge(&numbers.into(), *sections, costs, &requests);
     let charged = charged.map_err(|why| match why {
         OverheadError::Suspension(at) => format!(
             "how often '{}' suspends itself is not known, and each time costs switches",
@@ -107,20 +100,20 @@ pub(super) fn charged(
     })?;
     if !costs.switches_are_free() {
         draft.counts("not every job costs all the switches and cache delays counted for it");
-        notes.say(
+        draft.notes.say(
             "each job costs two context switches, two more for each critical section, and the cache \
              delay of the one that it preempts; each waits for one switch that has just begun",
         );
     }
     if let Some(step) = set.machine.overheads.timer_granularity {
-        notes.say(format!("timers are granular: a jitter of {step} more for each task"));
+        draft.notes.say(format!("timers are granular: a jitter of {step} more for each task"));
     }
     if let Some(tick) = costs.tick {
         let (cost, period) = (super::proof::time(tick.cost), super::proof::time(tick.period));
         draft.counts("ticks need not come at the worst instants");
-        notes.say(format!("a tick takes {cost} every {period}, before every task"));
-        if sections != Sections::Preemptive {
-            notes.say("what is not preempted takes longer by the ticks in it");
+        draft.notes.say(format!("a tick takes {cost} every {period}, before every task"));
+        if *sections != Sections::Preemptive {
+            draft.notes.say("what is not preempted takes longer by the ticks in it");
         }
     }
     Ok(charged)
@@ -183,23 +176,23 @@ fn jitter(task: &Task, notes: &mut NoteList) -> Result<u64, String> {
 
 /// The longest and the last non-preemptive section of a job with a known cost.
 fn segments(
+    of: &ProcessorTasks,
     task: &Task,
     cost: u64,
     draft: &mut ProcessorBuilder,
-    notes: &mut NoteList,
 ) -> (u64, u64) {
     let added = cost.saturating_sub(task.wcet.nanos_or_zero());
     let longer = |span: Span| span.nanos_or_zero().saturating_add(added).min(cost);
     match task.preemption {
         Preemption::Full => (0, 0),
-        Preemption::None if draft.has_thresholds => (0, 0),
+        Preemption::None if of.has_thresholds => (0, 0),
         Preemption::None => (cost, cost),
         Preemption::Limited { longest, last } => (longer(longest), last.nanos_or_zero().min(cost)),
         Preemption::Floating { longest } => (longer(longest), 0),
-        Preemption::Threshold(_) if draft.has_thresholds => (0, 0),
+        Preemption::Threshold(_) if of.has_thresholds => (0, 0),
         Preemption::Threshold(threshold) => {
             draft.counts("the preemption threshold is taken to hold up everybody");
-            notes.say(format!(
+            draft.notes.say(format!(
                 "'{}' with its preemption threshold of {threshold} is taken to hold up every more \
                  urgent task for its whole execution time, and to be preempted by all of them",
                 task.name

@@ -114,7 +114,7 @@ pub(super) fn place(
     Ok(Ok(placed))
 }
 
-fn single_cpu(cpu: u32) -> CpuSet {
+pub(super) fn single_cpu(cpu: u32) -> CpuSet {
     let mut one = CpuSet::default();
     one.insert(cpu);
     one

@@ -7,10 +7,11 @@ use hourglass_sched::catalogue::Rule;
 use hourglass_sched::servers::DEADLINE_CLASS;
 use hourglass_tasks::TaskSet;
 
-use super::processor_builder::ProcessorBuilder;
+use super::processor_builder::{ProcessorBuilder, ProcessorTasks};
 
 /// The rank of each task: 0 for the time-sharing classes, above that by priority.
-pub(super) fn ranks(set: &TaskSet, tasks: &[usize], rule: Rule) -> Result<Vec<u32>, String> {
+pub(super) fn ranks(of: &ProcessorTasks) -> Result<Vec<u32>, String> {
+    let ProcessorTasks { set, tasks, rule, .. } = *of;
     if rule != Rule::FixedPriority {
         let other = tasks.iter().map(|position| &set.tasks[*position]).find(|task| {
             !matches!(task.policy, None | Some(Policy::Deadline)) && rule == Rule::Edf
@@ -86,14 +87,10 @@ pub(super) fn rank_among(known: &[u32], priority: u32) -> u32 {
 }
 
 /// Threads that run as often as they like, above tasks: nothing bounds what these wait.
-pub(super) fn background(
-    set: &TaskSet,
-    cpus: &str,
-    rule: Rule,
-    draft: &mut ProcessorBuilder,
-) -> Result<(), String> {
+pub(super) fn background(of: &ProcessorTasks, draft: &mut ProcessorBuilder) -> Result<(), String> {
+    let ProcessorTasks { set, rule, .. } = *of;
     let all = set.cpus();
-    let cpus: CpuSet = cpus.parse().unwrap_or_default();
+    let cpus: CpuSet = of.place.cpus().parse().unwrap_or_default();
     let priorities = set.priorities();
     for thread in &set.background {
         let moves = thread.program.phases.iter().filter_map(|phase| phase.cpus.as_ref());

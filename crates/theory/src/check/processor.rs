@@ -1,6 +1,6 @@
 //! One processor as the analyst sees it: who runs on it, by which rule, and what is not known.
 //!
-//! Owns: [`Processor`], which is built once ([`super::host`]) and not changed: a question to an analysis
+//! Owns: [`Processor`], which is built once ([`super::processor_builder`]) and not changed: a question to an analysis
 //! with the names of its tasks, and with what is not known; [`Member`]. Must not: analyse.
 
 use hourglass_sched::catalogue::{Question, Rule, Situation};
@@ -20,6 +20,14 @@ pub(super) struct Member {
     pub(super) jitter: u64,
     /// The reason why it has no answer, although others can be analysed beside it.
     pub(super) unknown: Option<String>,
+}
+
+impl Member {
+    /// Work that is no task of the set.
+    pub(super) fn of_others(name: String, task: Task) -> Member {
+        let jitter = task.jitter();
+        Member { position: None, name, task, jitter, unknown: None }
+    }
 }
 
 /// A processor, or the budget of a server.

@@ -7,6 +7,7 @@ use hourglass_documents::{CpuSet, Policy};
 use hourglass_sched as sched;
 use hourglass_sched::catalogue::{Rule, Situation};
 use hourglass_sched::fixed_priority::Sections;
+use hourglass_sched::overheads::KernelOverheads;
 use hourglass_tasks::{Assignment, Preemption, Scheduler, Server, Task, TaskSet};
 
 use super::MOST_TOGETHER;
@@ -50,7 +51,9 @@ pub(super) fn processors(
         match only_cpu(&cpus) {
             Some(cpu) => found.extend(servers::processors(set, cpu, &tasks, rule, phases, notes)),
             None => {
-                found.push(processor(set, &TaskGroup::Shared(&cpus), &tasks, rule, false, notes))
+                let place = TaskGroup::Shared(&cpus);
+                let of = ProcessorTasks::new(set, &place, &tasks, rule, false);
+                found.push(processor(&of, notes));
             }
         }
     }
@@ -92,7 +95,7 @@ pub(super) enum TaskGroup<'a> {
 }
 
 impl TaskGroup<'_> {
-    fn cpus(&self) -> String {
+    pub(super) fn cpus(&self) -> String {
         match self {
             TaskGroup::Cpu(cpus, _) | TaskGroup::Inside(_, cpus, _) => cpus.clone(),
             TaskGroup::Shared(cpus) => cpus.to_string(),
@@ -107,7 +110,7 @@ impl TaskGroup<'_> {
         }
     }
 
-    fn servers(&self) -> &[&Server] {
+    pub(super) fn servers(&self) -> &[&Server] {
         match self {
             TaskGroup::Cpu(_, servers) => servers,
             TaskGroup::Shared(_) | TaskGroup::Inside(..) => &[],
@@ -115,20 +118,61 @@ impl TaskGroup<'_> {
     }
 }
 
-/// A processor while it is built.
-#[derive(Default)]
-pub(super) struct ProcessorBuilder {
+/// The tasks of one processor, or of the inside of a server, as they are described.
+pub(super) struct ProcessorTasks<'a> {
+    pub(super) set: &'a TaskSet,
+    pub(super) place: &'a TaskGroup<'a>,
+    /// Their positions in the set.
+    pub(super) tasks: &'a [usize],
+    pub(super) rule: Rule,
+    pub(super) sections: Sections,
+    pub(super) costs: KernelOverheads,
+    /// Priorities are to be found.
+    finds_priorities: bool,
+    /// There are preemption thresholds, and no other sections.
+    pub(super) has_thresholds: bool,
+    pub(super) has_phases: bool,
+}
+
+impl<'a> ProcessorTasks<'a> {
+    /// Without `phases`, offsets are not used.
+    pub(super) fn new(
+        set: &'a TaskSet,
+        place: &'a TaskGroup<'a>,
+        tasks: &'a [usize],
+        rule: Rule,
+        phases: bool,
+    ) -> ProcessorTasks<'a> {
+        let has_thresholds = has_thresholds(set, tasks, rule);
+        let sections = match rule {
+            Rule::Fifo => Sections::Preemptive,
+            _ if has_thresholds => Sections::Preemptive,
+            Rule::FixedPriority | Rule::Edf => sections(set, tasks, place),
+        };
+        ProcessorTasks {
+            set,
+            place,
+            tasks,
+            rule,
+            sections,
+            costs: parameters::costs(set),
+            finds_priorities: rule == Rule::FixedPriority
+                && set.assignment() == Assignment::Optimal,
+            has_thresholds,
+            has_phases: phases && has_phases(set, tasks, rule),
+        }
+    }
+}
+
+/// What becomes of the tasks of a processor step by step.
+pub(super) struct ProcessorBuilder<'a> {
     pub(super) members: Vec<Member>,
     /// What the numbers count that may never happen.
     inexact: Vec<String>,
-    /// Tasks have preemption thresholds, and no other sections.
-    pub(super) has_thresholds: bool,
-    pub(super) has_phases: bool,
-    /// The threshold of each task: only ranks above it preempt the task.
-    thresholds: Vec<u32>,
+    pub(super) notes: &'a mut NoteList,
 }
 
-impl ProcessorBuilder {
+impl ProcessorBuilder<'_> {
     /// Says that the numbers count something that may never happen.
     pub(super) fn counts(&mut self, what: &str) {
         if !self.inexact.iter().any(|known| known == what) {
@@ -137,52 +181,37 @@ impl ProcessorBuilder {
     }
 }
 
-/// One processor, or the inside of a server, with the tasks at these positions.
-pub(super) fn processor(
-    set: &TaskSet,
-    place: &TaskGroup,
-    tasks: &[usize],
-    rule: Rule,
-    phases: bool,
-    notes: &mut NoteList,
-) -> Processor {
-    let mut draft = ProcessorBuilder {
-        has_thresholds: has_thresholds(set, tasks, rule),
-        has_phases: phases && has_phases(set, tasks, rule),
-        ..ProcessorBuilder::default()
-    };
-    let finds = rule == Rule::FixedPriority && set.assignment() == Assignment::Optimal;
-    let sections = match rule {
-        Rule::Fifo => Sections::Preemptive,
-        _ if draft.has_thresholds => Sections::Preemptive,
-        Rule::FixedPriority | Rule::Edf => sections(set, tasks, place),
-    };
-    let filled = fill(set, place, tasks, rule, sections, &mut draft, notes)
-        .and_then(|()| fits(set, place, tasks, rule, sections, &draft))
-        .and_then(|()| situation(set, place, rule, &mut draft));
+/// One processor, or the inside of a server, with these tasks.
+pub(super) fn processor(of: &ProcessorTasks, notes: &mut NoteList) -> Processor {
+    let mut draft = ProcessorBuilder { members: Vec::new(), inexact: Vec::new(), notes };
+    let filled = fill(of, &mut draft).and_then(|thresholds| {
+        fits(of, &draft.members)?;
+        situation(of, &thresholds, &mut draft)
+    });
     let (situation, refused) = match filled {
         Ok(situation) => (situation, None),
         Err(why) => {
-            if draft.members.len() < tasks.len() {
-                draft.members = tasks.iter().filter_map(|position| bare(set, *position)).collect();
+            if draft.members.len() < of.tasks.len() {
+                let bare = of.tasks.iter().filter_map(|position| bare(of.set, *position));
+                draft.members = bare.collect();
             }
-            (without_numbers(place), Some(why))
+            (without_numbers(of.place), Some(why))
         }
     };
     Processor {
-        cpus: place.cpus(),
-        server: place.server(),
-        rule,
-        sections,
+        cpus: of.place.cpus(),
+        server: of.place.server(),
+        rule: of.rule,
+        sections: of.sections,
         situation,
         members: draft.members,
-        finds_priorities: finds,
+        finds_priorities: of.finds_priorities,
         inexact: draft.inexact,
         refused,
-        holds_to_deadline: rule == Rule::Edf && parameters::costs(set).tick.is_some(),
-        time_sharing: match place {
-            TaskGroup::Cpu(cpu, _) if rule == Rule::FixedPriority => {
-                time_sharing::of(set, cpu, tasks)
+        holds_to_deadline: of.rule == Rule::Edf && of.costs.tick.is_some(),
+        time_sharing: match of.place {
+            TaskGroup::Cpu(cpu, _) if of.rule == Rule::FixedPriority => {
+                time_sharing::of(of.set, cpu, of.tasks)
             }
             _ => None,
         },
@@ -210,55 +239,40 @@ fn bare(set: &TaskSet, position: usize) -> Option<Member> {
 }
 
 /// Checks that an analysis supports what tasks share.
-fn fits(
-    set: &TaskSet,
-    place: &TaskGroup,
-    tasks: &[usize],
-    rule: Rule,
-    sections: Sections,
-    draft: &ProcessorBuilder,
-) -> Result<(), String> {
-    let members = draft.members.len();
-    if members > MOST_TOGETHER {
+fn fits(of: &ProcessorTasks, members: &[Member]) -> Result<(), String> {
+    let count = members.len();
+    if count > MOST_TOGETHER {
         return Err(format!(
-            "{members} tasks run on CPUs {}, and at most {MOST_TOGETHER} are analysed together; give \
+            "{count} tasks run on CPUs {}, and at most {MOST_TOGETHER} are analysed together; give \
              fewer, or several CPUs and --partition",
-            place.cpus()
+            of.place.cpus()
         ));
     }
-    match place {
+    match of.place {
         TaskGroup::Cpu(..) => Ok(()),
         TaskGroup::Inside(server, _, delivered) => {
-            let finds = rule == Rule::FixedPriority && set.assignment() == Assignment::Optimal;
             delivered.clone()?;
-            servers::is_plain(server, sections == Sections::Preemptive, finds)
+            servers::is_plain(server, of.sections == Sections::Preemptive, of.finds_priorities)
         }
-        TaskGroup::Shared(_) => shared(set, tasks, rule, sections, draft),
+        TaskGroup::Shared(_) => shared(of, members),
     }
 }
 
 /// Checks that the analyses of several CPUs support all of the set.
-fn shared(
-    set: &TaskSet,
-    tasks: &[usize],
-    rule: Rule,
-    sections: Sections,
-    draft: &ProcessorBuilder,
-) -> Result<(), String> {
-    let locks = |position: &usize| !set.tasks[*position].critical_sections.is_empty();
-    let bursts = |position: &usize| !set.tasks[*position].arrivals.is_empty();
-    let ticks = draft.members.iter().any(|member| member.position.is_none());
-    let what = if !set.servers.is_empty() {
+fn shared(of: &ProcessorTasks, members: &[Member]) -> Result<(), String> {
+    let mut tasks = of.tasks.iter().map(|position| &of.set.tasks[*position]);
+    let ticks = members.iter().any(|member| member.position.is_none());
+    let what = if !of.set.servers.is_empty() {
         "servers"
-    } else if tasks.iter().any(locks) {
+    } else if tasks.clone().any(|task| !task.critical_sections.is_empty()) {
         "locks"
-    } else if sections != Sections::Preemptive || draft.has_thresholds {
+    } else if of.sections != Sections::Preemptive || of.has_thresholds {
         "non-preemptive sections or thresholds"
-    } else if rule == Rule::Fifo {
+    } else if of.rule == Rule::Fifo {
         "first in, first out"
-    } else if ticks || tasks.iter().any(bursts) {
+    } else if ticks || tasks.any(|task| !task.arrivals.is_empty()) {
         "ticks or bursts"
-    } else if draft.members.iter().any(|m| m.task.priority() == 0 && m.unknown.is_some()) {
+    } else if members.iter().any(|m| m.task.priority() == 0 && m.unknown.is_some()) {
         "time-sharing classes"
     } else {
         return Ok(());
@@ -272,11 +286,11 @@ fn shared(
 /// # Errors
 /// A number does not fit.
 fn situation(
-    set: &TaskSet,
-    place: &TaskGroup,
-    rule: Rule,
+    of: &ProcessorTasks,
+    thresholds: &[u32],
     draft: &mut ProcessorBuilder,
 ) -> Result<Situation, String> {
+    let set = of.set;
     let arrivals = |member: &Member| {
         let of = member.position.map(|position| &set.tasks[position].arrivals);
         of.into_iter().flatten().map(|distance| distance.nanos_or_zero()).collect()
@@ -284,8 +298,8 @@ fn situation(
     let curves: Vec<Vec<u64>> = draft.members.iter().map(arrivals).collect();
     let bursts = curves.iter().any(|curve| !curve.is_empty());
     let suspends = draft.members.iter().any(|member| member.task.suspension() > 0);
-    let inside = matches!(place, TaskGroup::Inside(..));
-    let counts_as_jitter = inside || suspends || rule == Rule::Fifo;
+    let inside = matches!(of.place, TaskGroup::Inside(..));
+    let counts_as_jitter = inside || suspends || of.rule == Rule::Fifo;
     if bursts {
         for (member, later) in draft.members.iter_mut().zip(&curves) {
             let bursty = member.task.with_bursts(later).map_err(|why| why.to_string())?;
@@ -297,18 +311,18 @@ fn situation(
         if counts_as_jitter {
             draft.counts("bursts count as jitter");
         }
-    } else if draft.has_thresholds {
-        for (member, threshold) in draft.members.iter_mut().zip(&draft.thresholds) {
+    } else if of.has_thresholds {
+        for (member, threshold) in draft.members.iter_mut().zip(thresholds) {
             let made = member.task.with_threshold(*threshold);
             member.task = made.map_err(|why| why.to_string())?;
         }
-    } else if draft.has_phases {
+    } else if of.has_phases {
         for member in &mut draft.members {
             let offset = member.position.and_then(|position| set.tasks[position].offset);
             member.task = member.task.with_phase(offset.map(|offset| offset.nanos_or_zero()));
         }
     }
-    Ok(match place {
+    Ok(match of.place {
         TaskGroup::Inside(server, _, _) => {
             draft.counts(servers::LEAST_SUPPLY);
             let server = servers::known(server)?;
@@ -322,103 +336,85 @@ fn situation(
     })
 }
 
-fn fill(
-    set: &TaskSet,
-    place: &TaskGroup,
-    tasks: &[usize],
-    rule: Rule,
-    sections: Sections,
-    draft: &mut ProcessorBuilder,
-    notes: &mut NoteList,
-) -> Result<(), String> {
-    let priorities = ranks(set, tasks, rule)?;
-    locks::check(set, tasks, &set.priorities(), rule)?;
-    let costs = parameters::costs(set);
-    let spinning = locks::spinning(set, tasks, &costs)?;
+/// Makes the members; returns the threshold of each task: only ranks above it preempt the task.
+fn fill(of: &ProcessorTasks, draft: &mut ProcessorBuilder) -> Result<Vec<u32>, String> {
+    let ranks = ranks(of)?;
+    locks::check(of)?;
+    let spinning = locks::spinning(of)?;
     if spinning.iter().any(|time| *time > 0) {
         draft.counts("locks of other CPUs need not be held whenever they are asked for");
-        notes.say(
+        draft.notes.say(
             "each request for a spin lock waits for the longest section of every other CPU that \
              uses it, first come, first served",
         );
     }
-    if draft.has_phases {
-        notes.say(
+    if of.has_phases {
+        draft.notes.say(
             "phases are known: a task's first job arrives at its offset, each other exactly \
                    a period after the one before",
         );
     }
-    let known = known_priorities(set);
-    for ((position, rank), spinning) in tasks.iter().zip(&priorities).zip(spinning) {
-        let mut member = parameters::member(set, *position, spinning, draft, notes)?;
-        let task = &set.tasks[*position];
+    let known = known_priorities(of.set);
+    let mut thresholds = Vec::new();
+    for ((position, rank), spinning) in of.tasks.iter().zip(&ranks).zip(spinning) {
+        let mut member = parameters::member(of, *position, spinning, draft)?;
+        let task = &of.set.tasks[*position];
         member.task = member.task.with_priority(*rank);
-        draft.thresholds.push(match task.preemption {
+        thresholds.push(match task.preemption {
             Preemption::None => u32::MAX,
             // The threshold's rank is the number of known priorities not above it.
             Preemption::Threshold(threshold) => rank_above(&known, threshold).max(*rank),
             _ => *rank,
         });
         let is_reserved = task.policy == Some(Policy::Deadline);
-        if rule == Rule::FixedPriority && !task.has_fixed_priority() && !is_reserved {
+        if of.rule == Rule::FixedPriority && !task.has_fixed_priority() && !is_reserved {
             member.unknown = Some("no analysis here bounds the time-sharing classes".to_owned());
         }
         draft.members.push(member);
     }
-    let finds = rule == Rule::FixedPriority && set.assignment() == Assignment::Optimal;
-    if finds && draft.members.iter().any(|member| member.unknown.is_some()) {
+    if of.finds_priorities && draft.members.iter().any(|member| member.unknown.is_some()) {
         return Err("priorities are to be found, but a task has a time-sharing policy".to_owned());
     }
-    background(set, &place.cpus(), rule, draft)?;
-    burden(set, place.servers(), tasks, rule, sections, draft, notes)
+    background(of, draft)?;
+    burden(of, draft)?;
+    Ok(thresholds)
 }
 
 /// Adds what the kernel costs, servers and ticks, and by how much locks block them all.
-fn burden(
-    set: &TaskSet,
-    servers: &[&Server],
-    tasks: &[usize],
-    rule: Rule,
-    sections: Sections,
-    draft: &mut ProcessorBuilder,
-    notes: &mut NoteList,
-) -> Result<(), String> {
-    let costs = parameters::costs(set);
-    if !servers.is_empty() && !costs.switches_are_free() {
+fn burden(of: &ProcessorTasks, draft: &mut ProcessorBuilder) -> Result<(), String> {
+    let servers = of.place.servers();
+    let refuse_to_find = |why: &str| match of.finds_priorities {
+        true => Err(format!("priorities are to be found, but {why}; give priorities")),
+        false => Ok(()),
+    };
+    if !servers.is_empty() && !of.costs.switches_are_free() {
         return Err(
             "how often a server is switched to is not known, and each time costs a switch \
                     and caches"
                 .to_owned(),
         );
     }
-    let others = servers::as_tasks(set, servers, rule, tasks)?;
-    let charged = parameters::charged(set, &costs, sections, draft, notes)?.with_tasks(&others);
-    let by_locks = locks::blocking(set, tasks, charged.tasks(), rule, &costs)?;
-    let finds = rule == Rule::FixedPriority && set.assignment() == Assignment::Optimal;
-    if finds && by_locks.iter().any(|blocking| *blocking > 0) {
-        return Err("priorities are to be found, but how long locks are waited for depends on \
-                    them; give priorities"
-            .to_owned());
+    let others = servers::as_tasks(of)?;
+    let charged = parameters::charged(of, draft)?.with_tasks(&others);
+    let by_locks = locks::blocking(of, charged.tasks())?;
+    if by_locks.iter().any(|blocking| *blocking > 0) {
+        refuse_to_find("how long locks are waited for depends on them")?;
     }
-    if finds && costs.tick.is_some() {
-        return Err("priorities are to be found, but a tick comes before all of them; give \
-                    priorities"
-            .to_owned());
+    if of.costs.tick.is_some() {
+        refuse_to_find("a tick comes before all of them")?;
     }
     let names = servers.iter().map(|server| servers::label(server));
-    let names = names.chain(costs.tick.map(|_| "the tick".to_owned()));
+    let names = names.chain(of.costs.tick.map(|_| "the tick".to_owned()));
     let charged = charged.blocked(&by_locks).map_err(|why| why.to_string())?;
-    let charged = match rule {
+    let charged = match of.rule {
         Rule::Edf => charged.by_deadline().map_err(|why| why.to_string())?,
         Rule::FixedPriority | Rule::Fifo => charged.by_priority(),
     };
     for (member, task) in draft.members.iter_mut().zip(&charged) {
         (member.task, member.jitter) = (task.clone(), task.jitter());
     }
-    for (name, task) in names.zip(charged.iter().skip(tasks.len())) {
-        let jitter = task.jitter();
-        let task = task.clone();
-        draft.members.push(Member { position: None, name, task, jitter, unknown: None });
+    for (name, task) in names.zip(charged.iter().skip(of.tasks.len())) {
+        draft.members.push(Member::of_others(name, task.clone()));
     }
     if !servers.is_empty() {
         draft.counts("servers need not use all of their budget");

@@ -10,7 +10,7 @@ use hourglass_tasks::{Assignment, Scheduler, Server, ServerKind, TaskSet};
 
 use super::priorities;
 use super::processor::{NoteList, Processor};
-use super::processor_builder::{self, TaskGroup};
+use super::processor_builder::{self, ProcessorTasks, TaskGroup};
 
 /// Why a bound inside a server need not be reached. A demand over its rate has no bound for all that.
 pub(super) const LEAST_SUPPLY: &str = "the supply of a server need not be the least every time";
@@ -36,7 +36,8 @@ pub(super) fn processors(
     let outside = |position: &&usize| set.server_of(&set.tasks[**position].name).is_none();
     let outside: Vec<usize> = tasks.iter().filter(outside).copied().collect();
     let place = TaskGroup::Cpu(cpu.to_string(), &all);
-    let host = processor_builder::processor(set, &place, &outside, rule, phases, notes);
+    let host = ProcessorTasks::new(set, &place, &outside, rule, phases);
+    let host = processor_builder::processor(&host, notes);
     let mut found = Vec::new();
     for server in all.iter().filter(|server| !server.tasks.is_empty()) {
         let inside = |position: &&usize| server.tasks.contains(&set.tasks[**position].name);
@@ -47,7 +48,8 @@ pub(super) fn processors(
             _ => Rule::FixedPriority,
         };
         let place = TaskGroup::Inside(server, host.cpus.clone(), guaranteed(server, &host));
-        found.push(processor_builder::processor(set, &place, &inside, rule, phases, notes));
+        let inside = ProcessorTasks::new(set, &place, &inside, rule, phases);
+        found.push(processor_builder::processor(&inside, notes));
     }
     if !outside.is_empty() {
         found.insert(0, host);
@@ -104,12 +106,9 @@ fn ranks_differ(set: &TaskSet, servers: &[&Server], tasks: &[usize]) -> Result<(
 ///
 /// # Errors
 /// No analysis has them there, in a sentence.
-pub(super) fn as_tasks(
-    set: &TaskSet,
-    servers: &[&Server],
-    rule: Rule,
-    beside: &[usize],
-) -> Result<Vec<Task>, String> {
+pub(super) fn as_tasks(of: &ProcessorTasks) -> Result<Vec<Task>, String> {
+    let ProcessorTasks { set, rule, tasks: beside, .. } = *of;
+    let servers = of.place.servers();
     if servers.is_empty() {
         return Ok(Vec::new());
     }

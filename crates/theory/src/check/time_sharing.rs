@@ -15,7 +15,7 @@ use hourglass_tasks::{Background, Program, ProgramStep, TaskSet};
 use super::MOST_TOGETHER;
 use super::processor::{Member, Processor};
 use super::proof;
-use super::solve::ProcessorSolution;
+use super::solve::{NO_ANALYSIS, NO_PROOF, ProcessorSolution};
 
 /// The time-sharing tasks of a processor.
 #[derive(Clone, Debug)]
@@ -111,7 +111,7 @@ fn beside(set: &TaskSet, cpu: &CpuSet, tasks: &[usize]) -> Result<BackgroundWork
 fn member(thread: &Background, (run, sleep): (u64, u64)) -> Result<Member, String> {
     let name = format!("background '{}'", thread.name);
     let task = sched::Task::new(run, sleep, sleep).map_err(|why| format!("{name}: {why}"))?;
-    Ok(Member { position: None, name, task, jitter: 0, unknown: None })
+    Ok(Member::of_others(name, task))
 }
 
 /// The demand of a program; `None` without a bound.
@@ -224,9 +224,9 @@ fn one(
     least.inexact.push("others need not run before it".to_owned());
     let question = least.question();
     let found = question.analysis().and_then(|entry| entry.bounds(&question));
-    let found = found.ok_or("no analysis here gives bounds of this")??;
+    let found = found.ok_or(NO_ANALYSIS)??;
     if !found.is_proven {
-        return Err("the proof of the bounds does not hold; please report this".to_owned());
+        return Err(NO_PROOF.to_owned());
     }
     let facts = &mut solved.tasks[at].1;
     super::solve::task(&least, &least.members[at], at, &found.analysis, facts);
