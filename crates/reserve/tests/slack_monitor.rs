@@ -7,7 +7,7 @@ use hourglass_documents::{Reservation, ReservationKind};
 use hourglass_reserve::progress::ProgressSource;
 use hourglass_reserve::smt::jobs::JobReservation;
 use hourglass_reserve::smt::monitor::{
-    self, Checks, CoRunnerLevel, Monitor, MonitorError, MonitorSettings, SiblingPolicy,
+    self, CoRunnerLevel, Monitor, MonitorError, MonitorSettings, SiblingPolicy, SlackCheck,
 };
 use hourglass_reserve::smt::sim::{FULL, SimEnvironment, SmtSimOutcome, simulate};
 use hourglass_sim::slack::ProgressRate;
@@ -238,8 +238,8 @@ proptest! {
     ) {
         let policies = [SiblingPolicy::Monitor, SiblingPolicy::Monitor, SiblingPolicy::Monitor, SiblingPolicy::Disable];
         let checks = match policy {
-            0 => Checks::Every(interval * 100_000),
-            _ => Checks::Variable,
+            0 => SlackCheck::Fixed(interval * 100_000),
+            _ => SlackCheck::Variable,
         };
         let alpha = ProgressRate::new(part, 10).unwrap();
         let policy = policies[policy as usize];
@@ -464,7 +464,7 @@ fn what_cannot_be_watched_is_refused() {
     let half = promised(6 * MS, 10 * MS, 10 * MS);
     assert_eq!(refused(MonitorSettings::default(), &[]), MonitorError::Nothing);
     assert_eq!(refused(MonitorSettings::default(), &[half, half]), MonitorError::Overbooked);
-    let never = MonitorSettings { checks: Checks::Every(0), ..MonitorSettings::default() };
+    let never = MonitorSettings { checks: SlackCheck::Fixed(0), ..MonitorSettings::default() };
     assert_eq!(refused(never, &[half]), MonitorError::Interval);
     // The check of a command line before it starts anything gives equal answers.
     assert_eq!(

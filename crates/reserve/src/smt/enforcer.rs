@@ -4,12 +4,11 @@
 
 use std::io;
 
-use crate::progress::{ProgressErrors, ProgressSource};
+use crate::progress::ProgressSource;
 
 use super::jobs::JobReservation;
 use super::monitor::{
-    CoRunnerLevel, JobCounts, Monitor, MonitorDecision, MonitorError, MonitorSettings,
-    MonitorStatistics, ReservationSet,
+    CoRunnerLevel, Monitor, MonitorDecision, MonitorError, MonitorSettings, ReservationSet,
 };
 use super::stopper::Stopper;
 
@@ -205,45 +204,16 @@ impl CoRunnerEnforcer {
         level.and(gates)
     }
 
-    /// Whether the promises hold ([`Monitor::is_covered`]).
+    /// The monitor, with its settings and counts.
     #[must_use]
-    pub fn is_covered(&self) -> bool {
-        self.monitor.is_covered()
-    }
-
-    /// The counts until now.
-    #[must_use]
-    pub fn statistics(&self) -> MonitorStatistics {
-        self.monitor.statistics()
-    }
-
-    /// Counts of the jobs of each reservation, in the order in which they were given.
-    pub fn job_counts(&self) -> impl Iterator<Item = JobCounts> {
-        self.monitor.job_counts()
-    }
-
-    /// Errors of progress.
-    #[must_use]
-    pub fn doubts(&self) -> ProgressErrors {
-        self.monitor.doubts()
-    }
-
-    /// Where progress is read.
-    #[must_use]
-    pub fn progress_name(&self) -> &'static str {
-        self.monitor.progress_name()
+    pub fn monitor(&self) -> &Monitor<Box<dyn ProgressSource>> {
+        &self.monitor
     }
 
     /// How co-runners are stopped.
     #[must_use]
     pub fn stopper_name(&self) -> &'static str {
         self.stopper.name()
-    }
-
-    /// How slack is watched.
-    #[must_use]
-    pub fn settings(&self) -> &MonitorSettings {
-        self.monitor.settings()
     }
 
     /// The kernel's answer to the first order that could not be carried out, as `errno(3)`.
@@ -334,19 +304,22 @@ mod tests {
         assert_eq!(enforcer.enforce(0), 57 * MS);
         enforcer.enforce(57 * MS);
         // 3 ms and not 1.
-        assert_eq!((enforcer.settings().margin_ns, enforcer.settings().stop_ns), (5 * MS, 3 * MS));
+        assert_eq!(
+            (enforcer.monitor().settings().margin_ns, enforcer.monitor().settings().stop_ns),
+            (5 * MS, 3 * MS)
+        );
         assert_eq!(enforcer.enforce(100 * MS), 155 * MS);
         enforcer.enforce(155 * MS);
-        assert_eq!(enforcer.settings().margin_ns, 11 * MS);
-        assert_eq!(enforcer.statistics().stop_max_ns, 9 * MS);
-        assert!(enforcer.is_covered());
+        assert_eq!(enforcer.monitor().settings().margin_ns, 11 * MS);
+        assert_eq!(enforcer.monitor().statistics().stop_max_ns, 9 * MS);
+        assert!(enforcer.monitor().is_covered());
         for period in 2..4 {
             enforcer.enforce(period * 100 * MS);
             enforcer.enforce(period * 100 * MS + 59 * MS);
         }
         // 81 ms: more than the slack of any period.
-        assert_eq!(enforcer.statistics().stop_max_ns, 81 * MS);
-        assert!(!enforcer.is_covered());
+        assert_eq!(enforcer.monitor().statistics().stop_max_ns, 81 * MS);
+        assert!(!enforcer.monitor().is_covered());
     }
 
     /// A co-runner that is not resumed is resumed again soon, and that is counted.
@@ -359,10 +332,10 @@ mod tests {
         let mut now = 100 * MS;
         for failed in [1, 2] {
             let next = enforcer.enforce(now);
-            assert_eq!((next, enforcer.statistics().failed), (now + RETRY_NS, failed));
+            assert_eq!((next, enforcer.monitor().statistics().failed), (now + RETRY_NS, failed));
             now = next;
         }
         assert!(enforcer.enforce(now) > now + RETRY_NS);
-        assert_eq!((enforcer.statistics().failed, enforcer.errno()), (2, Some(1)));
+        assert_eq!((enforcer.monitor().statistics().failed, enforcer.errno()), (2, Some(1)));
     }
 }

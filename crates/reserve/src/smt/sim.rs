@@ -150,7 +150,7 @@ pub fn simulate<N: SimEnvironment + 'static>(
             lock(&world).outcome.looks.push((at, order));
         }
     }
-    let statistics = enforcer.statistics();
+    let statistics = enforcer.monitor().statistics();
     drop(enforcer);
     let mut outcome = std::mem::take(&mut lock(&world).outcome);
     outcome.statistics = statistics;

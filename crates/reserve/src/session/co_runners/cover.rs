@@ -7,7 +7,7 @@ use hourglass_time::Span;
 
 use super::super::{CoRunnerSettings, SessionRequest, SiblingPolicy};
 use crate::smt::jobs::JobReservation;
-use crate::smt::monitor::{self, Checks, MonitorSettings, REST_PART};
+use crate::smt::monitor::{self, MonitorSettings, REST_PART, SlackCheck};
 
 /// The policy by which is covered: several reservations are slowed by one another's waiting as well.
 pub(super) fn covered_by(request: &SessionRequest, policy: SiblingPolicy) -> SiblingPolicy {
@@ -42,8 +42,8 @@ pub(in super::super) fn cover(
 }
 
 /// When slack is looked at.
-pub(super) fn checks(siblings: &CoRunnerSettings) -> Checks {
-    siblings.interval.map_or(Checks::Variable, |every| Checks::Every(every.nanos_or_zero()))
+pub(super) fn checks(siblings: &CoRunnerSettings) -> SlackCheck {
+    siblings.interval.map_or(SlackCheck::Variable, |every| SlackCheck::Fixed(every.nanos_or_zero()))
 }
 
 /// The monitor's part: the budget, in time for what the backend keeps for it.
