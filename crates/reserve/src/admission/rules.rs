@@ -185,7 +185,6 @@ fn partition(cpus: &CpuSet, facts: &AdmissionFacts) -> String {
     }
 }
 
-/// The class is switched off.
 pub(super) fn switched_off(_: &BackendRequest, facts: &AdmissionFacts) -> Option<Refusal> {
     (facts.rt_runtime_us == Some(0)).then(|| {
         Refusal::deadline(

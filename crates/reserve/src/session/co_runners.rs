@@ -123,7 +123,6 @@ pub(super) struct CoRunnerProtection<'a> {
     request: &'a SessionRequest,
     siblings: &'a CoRunnerSettings,
     shares: SharingCpus,
-    /// Stops them.
     stopper: Box<dyn Stopper>,
     stopping: StopTiming,
     guardian: Guardian,
@@ -131,7 +130,6 @@ pub(super) struct CoRunnerProtection<'a> {
     counters: Vec<progress::InstructionCounter>,
 }
 
-/// Durations of stops, ns.
 #[derive(Clone, Copy)]
 struct StopTiming {
     /// From the order on, in 999 of 1,000 cases, and in all trials on the co-runners themselves.

@@ -290,7 +290,6 @@ impl Drop for Driver {
     }
 }
 
-/// The life of the thread.
 fn watch(
     plan: MonitorConfig,
     watched: Vec<MonitoredReservation>,

@@ -43,7 +43,6 @@ pub struct CoRunnerEnforcer {
     gates: Vec<OwnWorkGate>,
     /// How co-runners stand; `None` after an order that failed, which may have been carried out in part.
     level: Option<CoRunnerLevel>,
-    /// Since when co-runners stand.
     stopped_at: Option<u64>,
     /// The first order that failed, as errno.
     errno: Option<i32>,
@@ -232,24 +231,9 @@ impl Drop for CoRunnerEnforcer {
 
 #[cfg(test)]
 mod tests {
-    use hourglass_documents::{Reservation, ReservationKind};
-    use hourglass_time::Span;
-
     use super::*;
-
-    struct NoProgress;
-
-    impl ProgressSource for NoProgress {
-        fn name(&self) -> &'static str {
-            "none"
-        }
-
-        fn begin(&mut self, _: u64) {}
-
-        fn done_ns(&mut self) -> u64 {
-            0
-        }
-    }
+    use crate::smt::monitor::NullProgress;
+    use crate::testing::hard;
 
     /// Takes as long as a test says, and refuses the given number of orders to resume.
     struct Slow {
@@ -279,12 +263,9 @@ mod tests {
     }
 
     fn enforcer(took_ns: u64, refusals: u32) -> CoRunnerEnforcer {
-        let (reserved, period) = (Span::from_millis(40), Span::from_millis(100));
-        let reservation = Reservation::new(reserved, period, ReservationKind::Hard).unwrap();
-        let promised = JobReservation::new(&reservation, 0);
         let watched = vec![MonitoredReservation {
-            reservation: promised,
-            progress: Box::new(NoProgress),
+            reservation: JobReservation::new(&hard(40_000, 100_000), 0),
+            progress: Box::new(NullProgress),
             gate: None,
         }];
         let settings = MonitorSettings {

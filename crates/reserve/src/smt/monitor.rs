@@ -125,8 +125,7 @@ pub fn check(settings: MonitorSettings, promised: &[JobReservation]) -> Result<b
     Monitor::new(settings, watched).map(|monitor| monitor.is_covered())
 }
 
-/// Work that does nothing.
-struct NullProgress;
+pub(super) struct NullProgress;
 
 impl ProgressSource for NullProgress {
     fn name(&self) -> &'static str {

@@ -163,7 +163,6 @@ fn lock<N>(world: &Mutex<SimWorld<N>>) -> MutexGuard<'_, SimWorld<N>> {
 }
 
 impl<N: SimEnvironment> SimWorld<N> {
-    /// Lets time pass until `to`.
     fn advance(&mut self, to: u64) {
         loop {
             self.release();

@@ -13,7 +13,6 @@ use super::super::thread::{Class, Mark, OverrunPolicy, Preemption};
 use super::fair::Share;
 use super::queue::{Queue, QueueState};
 
-/// A thread and its jobs.
 #[derive(Clone, Debug)]
 pub(super) struct ThreadState {
     pub(super) class: Class,

@@ -6,7 +6,6 @@ use super::super::slack::{FutureJobs, JobPriority, PendingJob, least_slack};
 use crate::ArrivalPattern;
 use crate::slack::{PendingWork, Reservation, slack_ahead, slack_of_each};
 
-/// A thread of small numbers.
 #[derive(Clone, Debug)]
 struct Small {
     order: JobPriority,
@@ -15,7 +14,6 @@ struct Small {
     deadline: u64,
     /// What is left of a pending job, and when it is due.
     pending: Option<(u64, u64)>,
-    /// When the next job comes.
     next: u64,
 }
 
