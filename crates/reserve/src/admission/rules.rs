@@ -195,6 +195,6 @@ pub(super) fn switched_off(_: &BackendRequest, facts: &AdmissionFacts) -> Option
     })
 }
 
-fn micros(us: u64) -> Span {
+pub(super) fn micros(us: u64) -> Span {
     Span::from_micros(i64::try_from(us).unwrap_or(i64::MAX))
 }

@@ -217,7 +217,7 @@ pub(super) fn late(lateness: BudgetDelay) -> Option<Warning> {
     let how = match lateness {
         BudgetDelay::Never => return None,
         BudgetDelay::AtMost(ns) => {
-            format!("up to {} late", Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX)))
+            format!("up to {} late", Span::saturating_from_nanos(ns))
         }
         BudgetDelay::Unknown => "late, and no test says by how much".to_owned(),
     };

@@ -23,7 +23,7 @@ pub(in super::super) fn cover(
     policy: SiblingPolicy,
     margin_ns: u64,
 ) -> Reservation {
-    let span = |ns: u64| Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX));
+    let span = Span::saturating_from_nanos;
     let most = asked.deadline().min(span(asked.period().nanos_or_zero() / 10 * 9));
     let wanted = match policy {
         SiblingPolicy::Monitor => most,
