@@ -38,7 +38,7 @@ impl std::fmt::Debug for MonitoredReservation {
 
 /// A monitor that carries out its orders. Stopped co-runners run again when it is dropped.
 pub struct CoRunnerEnforcer {
-    monitor: Monitor<Box<dyn ProgressSource>>,
+    monitor: Monitor,
     stopper: Box<dyn Stopper>,
     gates: Vec<OwnWorkGate>,
     /// How co-runners stand; `None` after an order that failed, which may have been carried out in part.
@@ -205,7 +205,7 @@ impl CoRunnerEnforcer {
 
     /// The monitor, with its settings and counts.
     #[must_use]
-    pub fn monitor(&self) -> &Monitor<Box<dyn ProgressSource>> {
+    pub fn monitor(&self) -> &Monitor {
         &self.monitor
     }
 

@@ -121,8 +121,8 @@ fn switch_ns(jobs: usize, floor_ns: u64, margin_ns: u64) -> u64 {
 /// # Errors
 /// [`MonitorError`].
 pub fn check(settings: MonitorSettings, promised: &[JobReservation]) -> Result<bool, MonitorError> {
-    let watched = promised.iter().map(|promised| (*promised, NullProgress)).collect();
-    Monitor::new(settings, watched).map(|monitor| monitor.is_covered())
+    let idle = |promised: &JobReservation| (*promised, Box::new(NullProgress) as _);
+    Monitor::new(settings, promised.iter().map(idle).collect()).map(|monitor| monitor.is_covered())
 }
 
 pub(super) struct NullProgress;
@@ -141,10 +141,10 @@ impl ProgressSource for NullProgress {
 
 /// Watches the reservations of one physical core, or of whatever else shares.
 #[derive(Debug)]
-pub struct Monitor<P> {
+pub struct Monitor {
     settings: MonitorSettings,
     jobs: Vec<ReservedJob>,
-    sources: Vec<P>,
+    sources: Vec<Box<dyn ProgressSource>>,
     /// Jobs, missed and idle of each.
     counts: Vec<(u64, u64, u64)>,
     /// Whose work may run since the last look, and who rests.
@@ -162,7 +162,7 @@ pub struct Monitor<P> {
     pub(super) statistics: MonitorStatistics,
 }
 
-impl<P: ProgressSource> Monitor<P> {
+impl Monitor {
     /// Watches these reservations. Periods begin as promised; of one reservation alone, with the jobs of
     /// the program where it tells them ([`ProgressSource::begun_ns`]). All times will be of the clock of [`JobReservation::first_ns`].
     ///
@@ -170,12 +170,12 @@ impl<P: ProgressSource> Monitor<P> {
     /// [`MonitorError`].
     pub fn new(
         settings: MonitorSettings,
-        watched: Vec<(JobReservation, P)>,
-    ) -> Result<Monitor<P>, MonitorError> {
+        watched: Vec<(JobReservation, Box<dyn ProgressSource>)>,
+    ) -> Result<Monitor, MonitorError> {
         if settings.checks == SlackCheck::Fixed(0) {
             return Err(MonitorError::Interval);
         }
-        let (promised, sources): (Vec<JobReservation>, Vec<P>) = watched.into_iter().unzip();
+        let (promised, sources): (Vec<JobReservation>, Vec<_>) = watched.into_iter().unzip();
         let shortest =
             promised.iter().map(JobReservation::period_ns).min().ok_or(MonitorError::Nothing)?;
         // Of several, work is held, and so begins when it may.
@@ -258,7 +258,7 @@ impl<P: ProgressSource> Monitor<P> {
     /// Errors of progress, of all reservations.
     #[must_use]
     pub fn doubts(&self) -> ProgressErrors {
-        self.sources.iter().map(ProgressSource::errors).fold(
+        self.sources.iter().map(|source| source.errors()).fold(
             ProgressErrors::default(),
             |sum, each| ProgressErrors {
                 backwards: sum.backwards + each.backwards,
@@ -270,7 +270,7 @@ impl<P: ProgressSource> Monitor<P> {
     /// Where progress is read.
     #[must_use]
     pub fn progress_name(&self) -> &'static str {
-        self.sources.first().map_or("none", ProgressSource::name)
+        self.sources.first().map_or("none", |source| source.name())
     }
 
     /// Takes the duration of an order to stop. The margin is never below an observed duration: it grows by the excess
@@ -299,7 +299,7 @@ impl<P: ProgressSource> Monitor<P> {
         let each = self.jobs.iter_mut().zip(&mut self.sources).zip(&mut self.counts);
         for (index, ((job, source), counts)) in each.enumerate() {
             job.held = runs.is_some_and(|runs| runs != index) && !resting.has(index);
-            let advance = job.advance(now, source);
+            let advance = job.advance(now, source.as_mut());
             counts.0 += advance.ended;
             counts.1 += advance.missed;
             counts.2 += advance.idle;
@@ -356,7 +356,7 @@ impl<P: ProgressSource> Monitor<P> {
             };
             // Of those that were held nothing can be said.
             let asked = self.jobs.len() > 1 && index < ReservationSet::MOST && !job.held;
-            if !asked || !self.sources.get_mut(index).is_some_and(ProgressSource::is_idle) {
+            if !asked || !self.sources.get_mut(index).is_some_and(|source| source.is_idle()) {
                 return (Some(index), rests);
             }
             rests = rests.with(index);
