@@ -36,7 +36,6 @@ pub struct AccountingSample {
     now_ns: u64,
     cpu_ns: u64,
     waited_ns: Option<u64>,
-    /// Times that it slept.
     slept: u64,
     complete: bool,
 }

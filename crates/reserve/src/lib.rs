@@ -23,5 +23,7 @@ pub mod smt;
 pub mod stale_state;
 pub mod supply;
 pub mod target;
+#[cfg(test)]
+mod testing;
 
 pub use hourglass_documents::{Reservation, ReservationKind};

@@ -148,17 +148,16 @@ mod tests {
             let text = format!("no control group can be made in {}", home.path().display());
             return skip(Requirement::CONTROL_GROUP, text);
         };
-        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        left.take_process(child.id()).unwrap();
+        let child = crate::testing::Program::sleeping();
+        left.take_process(child.pid()).unwrap();
         left.freeze().unwrap();
         let found = groups();
         let ours = found.iter().find(|found| found.maker == gone);
         let steps = ours.map(undo).unwrap_or_default();
         let outcomes: Vec<_> = steps.iter().map(clean::undo).collect();
         let (exists, back) =
-            (left.path().exists(), hierarchy.group_of(child.id()).unwrap() == home);
-        child.kill().unwrap();
-        child.wait().unwrap();
+            (left.path().exists(), hierarchy.group_of(child.pid()).unwrap() == home);
+        drop(child);
         alive.remove().unwrap();
         assert!(found.iter().all(|found| found.maker != std::process::id()));
         assert!(

@@ -32,11 +32,12 @@ impl ProgressSource for Silent {
 }
 
 /// 20 of every 100 ms; 5 ms are kept back.
-fn watched(policy: SiblingPolicy, count: usize) -> (Monitor<Silent>, Arc<AtomicBool>) {
+fn watched(policy: SiblingPolicy, count: usize) -> (Monitor, Arc<AtomicBool>) {
     let (reserved, period) = (Span::from_millis(20), Span::from_millis(100));
     let reservation = Reservation::new(reserved, period, ReservationKind::Hard).unwrap();
     let sleeps = Arc::new(AtomicBool::new(true));
-    let each = || (JobReservation::new(&reservation, 0), Silent(Arc::clone(&sleeps)));
+    let each =
+        || (JobReservation::new(&reservation, 0), Box::new(Silent(Arc::clone(&sleeps))) as _);
     let settings = MonitorSettings { policy, margin_ns: 5 * MS, ..MonitorSettings::default() };
     let monitor = Monitor::new(settings, (0..count).map(|_| each()).collect()).unwrap();
     (monitor, sleeps)

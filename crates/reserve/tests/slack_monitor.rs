@@ -7,7 +7,7 @@ use hourglass_documents::{Reservation, ReservationKind};
 use hourglass_reserve::progress::ProgressSource;
 use hourglass_reserve::smt::jobs::JobReservation;
 use hourglass_reserve::smt::monitor::{
-    self, Checks, CoRunnerLevel, Monitor, MonitorError, MonitorSettings, SiblingPolicy,
+    self, CoRunnerLevel, Monitor, MonitorError, MonitorSettings, SiblingPolicy, SlackCheck,
 };
 use hourglass_reserve::smt::sim::{FULL, SimEnvironment, SmtSimOutcome, simulate};
 use hourglass_sim::slack::ProgressRate;
@@ -238,8 +238,8 @@ proptest! {
     ) {
         let policies = [SiblingPolicy::Monitor, SiblingPolicy::Monitor, SiblingPolicy::Monitor, SiblingPolicy::Disable];
         let checks = match policy {
-            0 => Checks::Every(interval * 100_000),
-            _ => Checks::Variable,
+            0 => SlackCheck::Fixed(interval * 100_000),
+            _ => SlackCheck::Variable,
         };
         let alpha = ProgressRate::new(part, 10).unwrap();
         let policy = policies[policy as usize];
@@ -266,7 +266,7 @@ proptest! {
 fn monitor_of(settings: MonitorSettings, promised: &[JobReservation]) -> Option<bool> {
     use hourglass_reserve::progress::{ProgressPage, WordProgress};
     let word = || WordProgress::new(ProgressPage::create().unwrap());
-    let watched = promised.iter().map(|promised| (*promised, word())).collect();
+    let watched = promised.iter().map(|promised| (*promised, Box::new(word()) as _)).collect();
     Some(Monitor::new(settings, watched).ok()?.is_covered())
 }
 
@@ -342,13 +342,21 @@ impl ProgressSource for SetProgress {
     }
 }
 
+fn watch(
+    reserved: [JobReservation; 2],
+    progress: [&SetProgress; 2],
+) -> Vec<(JobReservation, Box<dyn ProgressSource>)> {
+    let boxed = progress.map(|progress| Box::new(progress.clone()) as Box<dyn ProgressSource>);
+    reserved.into_iter().zip(boxed).collect()
+}
+
 /// The bug: of several reservations, one whose work slept and reported nothing kept the processor from the others until
 /// its deadline, with all co-runners stopped for it.
 #[test]
 fn who_sleeps_is_not_waited_for() {
     let reserved = [promised(3 * MS, 10 * MS, 10 * MS), promised(4 * MS, 20 * MS, 20 * MS)];
     let (first, second) = (SetProgress::default(), SetProgress::default());
-    let watched = vec![(reserved[0], first.clone()), (reserved[1], second.clone())];
+    let watched = watch(reserved, [&first, &second]);
     let mut monitor = Monitor::new(MonitorSettings::default(), watched).unwrap();
     let order = monitor.check_slack(0);
     assert_eq!((order.runs, order.idle.has(0)), (Some(0), false));
@@ -383,7 +391,7 @@ fn who_sleeps_is_not_waited_for() {
 fn who_has_ended_is_not_watched() {
     let reserved = [promised(6 * MS, 10 * MS, 10 * MS), promised(6 * MS, 20 * MS, 20 * MS)];
     let (first, second) = (SetProgress::default(), SetProgress::default());
-    let watched = vec![(reserved[0], first.clone()), (reserved[1], second.clone())];
+    let watched = watch(reserved, [&first, &second]);
     let mut monitor = Monitor::new(MonitorSettings::default(), watched).unwrap();
     assert_eq!(monitor.check_slack(0).runs, Some(0));
     first.ends();
@@ -464,7 +472,7 @@ fn what_cannot_be_watched_is_refused() {
     let half = promised(6 * MS, 10 * MS, 10 * MS);
     assert_eq!(refused(MonitorSettings::default(), &[]), MonitorError::Nothing);
     assert_eq!(refused(MonitorSettings::default(), &[half, half]), MonitorError::Overbooked);
-    let never = MonitorSettings { checks: Checks::Every(0), ..MonitorSettings::default() };
+    let never = MonitorSettings { checks: SlackCheck::Fixed(0), ..MonitorSettings::default() };
     assert_eq!(refused(never, &[half]), MonitorError::Interval);
     // The check of a command line before it starts anything gives equal answers.
     assert_eq!(

@@ -20,7 +20,6 @@ pub struct Histogram {
     total: u64,
 }
 
-/// The bucket of a value.
 #[inline]
 fn bucket(value: u64) -> usize {
     // Below LINEAR the value itself; above, its highest DIGITS + 1 digits and how far they lie.

@@ -3,12 +3,10 @@
 //! Owns: the streams of a simulation: one a thread and purpose, so that what one thread draws does
 //! not depend on the others. Must not: decide anything.
 
-/// The purpose of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// Execution times.
     Cost = 1,
-    /// Release jitter.
     Jitter = 2,
     /// Gaps of sporadic arrivals.
     Gap = 3,
@@ -22,7 +20,6 @@ fn mixed(state: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The seed of a stream.
 pub(super) fn seed_of(seed: u64, stream: u64, purpose: Purpose) -> u64 {
     mixed(mixed(mixed(seed) ^ stream) ^ purpose as u64)
 }
@@ -32,7 +29,6 @@ pub(super) fn seed_of(seed: u64, stream: u64, purpose: Purpose) -> u64 {
 pub(super) struct SimRng(u64);
 
 impl SimRng {
-    /// The stream with this seed.
     pub(super) fn new(seed: u64) -> SimRng {
         SimRng(seed)
     }

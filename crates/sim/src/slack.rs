@@ -55,6 +55,30 @@ pub enum Decision {
     Stop,
 }
 
+/// The times at which slack is checked (section 3.2), besides the begins and ends of jobs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SlackCheck {
+    /// When it may be used up: equations 2 and 3.
+    #[default]
+    Variable,
+    /// Checks at this distance, ns; above zero. With a long one much slack is given away.
+    Fixed(u64),
+}
+
+impl SlackCheck {
+    /// The decision for checks at these times: co-runners stop if slack may be used up before the next check.
+    #[must_use]
+    pub fn limit(self, now: u64, decision: Decision) -> Decision {
+        match (self, decision) {
+            (SlackCheck::Fixed(interval), Decision::RunUntil(latest)) => {
+                let next = now.saturating_add(interval);
+                if next <= latest { Decision::RunUntil(next) } else { Decision::Stop }
+            }
+            (_, decision) => decision,
+        }
+    }
+}
+
 impl SlackReservation {
     /// `cost` of work by `deadline`. With a rate `alpha` that is proven, checks are rarer; without
     /// proof it must be zero.
@@ -67,8 +91,8 @@ impl SlackReservation {
     /// Once all of the work is done it is kept, and slack has no meaning any more.
     #[must_use]
     pub fn slack(&self, now: u64, done: u64) -> i128 {
-        let left = i128::from(self.deadline) - i128::from(now);
-        left - i128::from(self.cost.saturating_sub(done))
+        let remaining = self.cost.saturating_sub(done);
+        PendingWork { deadline: self.deadline, remaining }.slack(now)
     }
 
     /// Equation 2, and 3 where `alpha` is above zero: the next check is at now + slack / (1 - alpha).
@@ -90,19 +114,6 @@ impl SlackReservation {
                 }
             }
             _ => Decision::Stop,
-        }
-    }
-
-    /// Section 3.2, checks at a fixed interval: the neighbours may run on until the next one only if
-    /// the margin is left then even in the worst case. With a long interval much slack is given away.
-    #[must_use]
-    pub fn decide_at_interval(&self, now: u64, slack: i128, interval: u64) -> Decision {
-        let next = now.saturating_add(interval);
-        match self.decide(now, slack) {
-            Decision::RunUntil(latest) if interval > 0 && latest >= next => {
-                Decision::RunUntil(next)
-            }
-            Decision::RunUntil(_) | Decision::Stop => Decision::Stop,
         }
     }
 
@@ -142,19 +153,12 @@ pub struct PendingWork {
     pub remaining: u64,
 }
 
-/// Section 3.4: the slack of the whole system at `now`, given in any order; `None` if nothing is
-/// left to do. Processes that are done have no slack and do not count.
-#[must_use]
-pub fn system_slack(now: u64, processes: &[PendingWork]) -> Option<i128> {
-    let mut pending: Vec<PendingWork> =
-        processes.iter().copied().filter(|p| p.remaining > 0).collect();
-    pending.sort_unstable_by_key(|p| p.deadline);
-    let mut work = 0i128;
-    let slack = pending.iter().map(|p| {
-        work += i128::from(p.remaining);
-        i128::from(p.deadline) - i128::from(now) - work
-    });
-    slack.min()
+impl PendingWork {
+    /// Slack at `now`: T - C, section 3.1. Below zero, the promise is broken.
+    #[must_use]
+    pub fn slack(self, now: u64) -> i128 {
+        i128::from(self.deadline) - i128::from(now) - i128::from(self.remaining)
+    }
 }
 
 /// One, with 64 binary digits behind the point.
@@ -291,7 +295,7 @@ mod tests {
                     break;
                 }
                 prop_assert!(slack >= i128::from(margin.min(room)));
-                let found = promise.decide_at_interval(now, slack, interval);
+                let found = SlackCheck::Fixed(interval).limit(now, promise.decide(now, slack));
                 let Decision::RunUntil(next) = found else { break };
                 prop_assert_eq!(next, now + interval);
                 let least = (interval * part).div_ceil(10);
@@ -336,16 +340,6 @@ mod tests {
         }
     }
 
-    /// Section 3.4, equation 9: a task that is done does not count; the later deadline may bind.
-    #[test]
-    fn the_system_has_the_least_slack() {
-        let of = |deadline, left| PendingWork { deadline, remaining: left };
-        assert_eq!(system_slack(0, &[of(20, 8), of(10, 3)]), Some(7));
-        assert_eq!(system_slack(2, &[of(20, 15), of(10, 3)]), Some(0));
-        assert_eq!(system_slack(15, &[of(10, 0), of(20, 1)]), Some(4));
-        assert_eq!(system_slack(15, &[of(10, 0)]), None);
-    }
-
     /// 5 of every 10 beside 9 by 20: equation 9 sees a slack of 5, but 5 more come before 20.
     #[test]
     fn later_periods_need_slack_too() {
@@ -354,8 +348,7 @@ mod tests {
             Reservation { pending: of(10, 5), cost: 5, period: 10 },
             Reservation { pending: of(20, 9), cost: 9, period: 20 },
         ];
-        let pending = reservations.map(|r| r.pending);
-        assert_eq!(system_slack(0, &pending), Some(5));
+        assert_eq!(slack_of_each(&[(10, 5), (20, 9)]), (vec![5, 6], Some(5)));
         assert_eq!(slack_ahead(0, &reservations, MANY_LOOKS), Ok(Some(1)));
         let full = [Reservation { cost: 11, ..reservations[0] }];
         assert_eq!(slack_ahead(0, &full, MANY_LOOKS), Err(SlackError::Overbooked));

@@ -193,7 +193,7 @@ fn held(facts: &AdmissionFacts, sum: &Bandwidth) -> Vec<String> {
 
 pub(super) fn remedy(request: &BackendRequest, sum: &Bandwidth) -> String {
     let period = request.reservation.period();
-    let largest = Span::from_nanos(i64::try_from(sum.largest_budget_ns).unwrap_or(i64::MAX));
+    let largest = Span::saturating_from_nanos(sum.largest_budget_ns);
     if largest < Span::from_nanos(super::rules::SHORTEST_BUDGET_NS) {
         return "end one of these threads (chrt -p TID tells its class), or wait a second and try \
                 again: nothing is left"

@@ -1,7 +1,7 @@
 //! What stands behind the kernel's answer to `sched_setattr` for the deadline class.
 
 use super::{AdmissionFacts, Obstacle, Refusal, bandwidth, deadline};
-use crate::backend::{BackendKind, BackendRequest};
+use crate::backend::BackendRequest;
 
 /// Error numbers, the same on every architecture of Linux with a clock source for Hourglass.
 pub(crate) const EPERM: i32 = 1;
@@ -73,7 +73,7 @@ fn unseen(errno: i32, request: &BackendRequest, facts: &AdmissionFacts) -> Refus
             "sudo dmesg | tail may tell more",
         ),
     };
-    Refusal { backend: BackendKind::Deadline, id, errno: None, cause, remedy: remedy.to_owned() }
+    Refusal::deadline(id, cause, remedy.to_owned())
 }
 
 /// The kernel answers EBUSY although the sum fits: a thread that is not visible here has the bandwidth, or had it until
@@ -108,7 +108,7 @@ fn busy(request: &BackendRequest, facts: &AdmissionFacts) -> Refusal {
             ),
         )
     };
-    Refusal { backend: BackendKind::Deadline, id: Obstacle::Bandwidth, errno: None, cause, remedy }
+    Refusal::deadline(Obstacle::Bandwidth, cause, remedy)
 }
 
 /// A cpuset that is made and taken away has the kernel count anew.

@@ -44,7 +44,7 @@ pub struct Refusal {
 
 impl Refusal {
     /// By the deadline class, before the kernel was asked.
-    fn deadline(id: Obstacle, cause: String, remedy: String) -> Refusal {
+    pub(crate) fn deadline(id: Obstacle, cause: String, remedy: String) -> Refusal {
         Refusal { backend: BackendKind::Deadline, id, errno: None, cause, remedy }
     }
 }

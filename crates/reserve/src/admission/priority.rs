@@ -1,7 +1,5 @@
 //! What a reserve that raises priorities demands of the kernel: FIFO.
 
-use hourglass_time::Span;
-
 use super::{AdmissionFacts, Obstacle, Refusal, rules};
 use crate::backend::{BackendKind, BackendRequest};
 
@@ -58,10 +56,6 @@ pub(super) fn group_budget(_: &BackendRequest, facts: &AdmissionFacts) -> Option
     ))
 }
 
-fn span_us(us: u64) -> Span {
-    Span::from_micros(i64::try_from(us).unwrap_or(i64::MAX))
-}
-
 /// A reservation must be no more than the kernel lets real-time threads have on a CPU.
 pub(super) fn throttle(request: &BackendRequest, facts: &AdmissionFacts) -> Option<Refusal> {
     let runtime = u64::try_from(facts.rt_runtime_us?).ok()?;
@@ -77,8 +71,8 @@ pub(super) fn throttle(request: &BackendRequest, facts: &AdmissionFacts) -> Opti
             "{} in every {} is more than kernel.sched_rt_runtime_us lets real-time threads have: {} in every {}",
             request.reservation.budget(),
             request.reservation.period(),
-            span_us(runtime),
-            span_us(whole)
+            rules::micros(runtime),
+            rules::micros(whole)
         ),
         "reserve less; or give real-time threads everything: sudo sysctl \
          kernel.sched_rt_runtime_us=-1"

@@ -185,7 +185,6 @@ fn partition(cpus: &CpuSet, facts: &AdmissionFacts) -> String {
     }
 }
 
-/// The class is switched off.
 pub(super) fn switched_off(_: &BackendRequest, facts: &AdmissionFacts) -> Option<Refusal> {
     (facts.rt_runtime_us == Some(0)).then(|| {
         Refusal::deadline(
@@ -196,6 +195,6 @@ pub(super) fn switched_off(_: &BackendRequest, facts: &AdmissionFacts) -> Option
     })
 }
 
-fn micros(us: u64) -> Span {
+pub(super) fn micros(us: u64) -> Span {
     Span::from_micros(i64::try_from(us).unwrap_or(i64::MAX))
 }

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 
 use super::facts::{FairServer, FairServerSource};
 use super::*;
+use crate::testing::request;
 
 /// A machine whose files lie in a folder, and whose threads have policies.
 struct Machine {
@@ -77,14 +78,6 @@ impl Machine {
 
     fn facts(&self) -> AdmissionFacts {
         self.facts_of(None)
-    }
-}
-
-fn request(budget_us: i64, period_us: i64) -> BackendRequest {
-    let (budget, period) = (Span::from_micros(budget_us), Span::from_micros(period_us));
-    BackendRequest {
-        reservation: Reservation::new(budget, period, ReservationKind::Hard).unwrap(),
-        cpu: None,
     }
 }
 

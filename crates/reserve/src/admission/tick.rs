@@ -58,7 +58,7 @@ impl Tick {
     pub fn against(&self, request: &BackendRequest) -> Option<String> {
         let budget = request.reservation.budget();
         self.is_coarse_for(budget.nanos_or_zero()).then(|| {
-            let tick = Span::from_nanos(i64::try_from(self.ns).unwrap_or(i64::MAX));
+            let tick = Span::saturating_from_nanos(self.ns);
             let why = match self.between {
                 Some(_) => "HRTICK_DL is off",
                 None => "HRTICK_DL cannot be read, and is off by default",

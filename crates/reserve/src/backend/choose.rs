@@ -120,7 +120,6 @@ fn refusals_text(refusals: &[Refusal], kind: BackendKind) -> String {
     format!("{first}{alone}")
 }
 
-/// A backend in a sentence.
 struct BackendPhrase(BackendKind);
 
 impl fmt::Display for BackendPhrase {

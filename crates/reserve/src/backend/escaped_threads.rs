@@ -37,7 +37,6 @@ const FAR: Duration = Duration::from_secs(1);
 /// A warning names at most this many threads.
 const NAMED: usize = 8;
 
-/// Threads outside of the group.
 #[derive(Debug, Default)]
 struct EscapedThreads {
     /// Processes that left, with their names.
@@ -162,7 +161,6 @@ impl EscapeScanner {
         self.scan_marked();
     }
 
-    /// Scans descendants and former members.
     fn scan_descendants(&mut self) {
         let mut suspects = match self.target {
             Target::Process(root) => members::tree(root),
@@ -252,30 +250,21 @@ fn lasting(look: impl FnOnce()) -> Duration {
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
-    use std::process::{Child, Command};
 
     use hourglass_sys::cgroup::Version;
 
     use super::*;
+    use crate::testing::Program;
 
     /// Whether they are another user's, who left, and who stayed outside.
     type Case = (fn(u32) -> bool, Vec<u32>, Vec<u32>);
-
-    /// Ended with the test.
-    struct Sleeper(Child);
-
-    impl Drop for Sleeper {
-        fn drop(&mut self) {
-            let _ = self.0.kill().and_then(|()| self.0.wait());
-        }
-    }
 
     /// The bug: a child of another user (sudo), which no reservation takes in, was reported as one that left, with a
     /// remedy that does not help.
     #[test]
     fn who_was_never_inside_and_is_anothers_did_not_leave() {
-        let programs = [(); 2].map(|()| Sleeper(Command::new("sleep").arg("60").spawn().unwrap()));
-        let [member, stranger] = [programs[0].0.id(), programs[1].0.id()];
+        let programs = [(); 2].map(|()| Program::sleeping());
+        let [member, stranger] = programs.each_ref().map(Program::pid);
         let cases: [Case; 2] =
             [(|_| true, vec![member], vec![stranger]), (|_| false, vec![member, stranger], vec![])];
         for (is_foreign, left, foreign) in cases {

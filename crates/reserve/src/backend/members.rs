@@ -137,7 +137,6 @@ pub(super) struct ThreadPlacement {
     pub(super) cpu: u32,
     /// The real-time priority; 0 outside of these classes.
     pub(super) priority: u32,
-    /// The number of its policy.
     pub(super) policy: u32,
 }
 

@@ -90,6 +90,7 @@ pub(super) fn holds_reservation(pid: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Program;
 
     #[test]
     fn groups_of_a_reserve_name_its_holder() {
@@ -103,14 +104,9 @@ mod tests {
     /// No process keeps a reserve on the test host; other tests of this process do.
     #[test]
     fn an_ordinary_process_is_not_nested() {
-        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let nested = (
-            holds_reservation(child.id()),
-            refusal(BackendKind::User, &Target::Thread(child.id())),
-        );
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert_eq!(nested, (false, None));
+        let child = Program::sleeping();
+        assert!(!holds_reservation(child.pid()));
+        assert_eq!(refusal(BackendKind::User, &Target::Thread(child.pid())), None);
     }
 
     /// A thread of that name makes a process a holder, as the thread of the keeper does.

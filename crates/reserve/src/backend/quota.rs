@@ -133,7 +133,6 @@ struct CpuQuota {
     /// CPUs of threads that were pinned.
     pinned: Vec<UndoGuard>,
     gathered: Option<TargetGroup>,
-    /// The latest report.
     supply: Supply,
     spent: Spent,
     begun_ns: u64,
@@ -349,22 +348,15 @@ fn explain(error: &io::Error, target: &Target) -> Refusal {
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
     use std::time::{Duration, Instant};
 
-    use hourglass_documents::{Reservation, ReservationKind};
-    use hourglass_time::Span;
-
     use super::*;
+    use crate::testing::{self, Program};
     use hourglass_skip::{Requirement, skip};
 
     fn request(budget_us: i64, period_us: i64) -> BackendRequest {
-        let (budget, period) = (Span::from_micros(budget_us), Span::from_micros(period_us));
         let cpu = thread::affinity().unwrap().last().copied();
-        BackendRequest {
-            reservation: Reservation::new(budget, period, ReservationKind::Hard).unwrap(),
-            cpu,
-        }
+        BackendRequest { cpu, ..testing::request(budget_us, period_us) }
     }
 
     /// Documentation/admin-guide/cgroup-v2.rst and Documentation/scheduler/sched-bwc.rst: keys and units.
@@ -412,12 +404,10 @@ mod tests {
         let own = Target::Process(std::process::id());
         let checked = check(&own, &offline, &AdmissionFacts::here(None));
         assert_eq!(checked.first().map(|refusal| refusal.id), Some(Obstacle::Cpu));
-        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
-        let target = Target::Process(child.id());
+        let child = Program::sleeping();
+        let target = Target::Process(child.pid());
         let refused = Quota::new(Guardian::start().unwrap()).reserve(&target, &offline);
         let pinned = not_pinned(&io::ErrorKind::InvalidInput.into(), &target, 8_000);
-        child.kill().unwrap();
-        child.wait().unwrap();
         assert_eq!(refused.unwrap_err(), checked[0]);
         assert_eq!(pinned.id, Obstacle::Cpu);
         assert!(pinned.cause.contains("CPU 8000"), "{pinned}");
@@ -426,11 +416,11 @@ mod tests {
     /// A spinning program is throttled, and afterwards is where it was.
     #[test]
     fn a_capped_program_is_throttled() {
-        let mut child = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
-        let target = Target::Process(child.id());
+        let child = Program::shell("while :; do :; done");
+        let target = Target::Process(child.pid());
         let situation = || {
-            let group = Hierarchy::with("cpu").and_then(|cpu| cpu.group_of(child.id()));
-            (group.ok().map(|group| group.path().to_owned()), thread::affinity_of(child.id()).ok())
+            let group = Hierarchy::with("cpu").and_then(|cpu| cpu.group_of(child.pid()));
+            (group.ok().map(|group| group.path().to_owned()), thread::affinity_of(child.pid()).ok())
         };
         let before = situation();
         let quota = Quota::new(Guardian::start().unwrap());
@@ -446,8 +436,6 @@ mod tests {
             (inside, released, capped.supply())
         });
         let after = situation();
-        child.kill().unwrap();
-        child.wait().unwrap();
         match outcome {
             Ok((inside, released, supply)) => {
                 released.unwrap();

@@ -184,10 +184,10 @@ pub(super) fn unless_gone(answer: io::Result<()>) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
     use std::time::Instant;
 
     use super::*;
+    use crate::testing::Program;
     use hourglass_skip::{Requirement, skip};
 
     /// In each hierarchy that can freeze: a program that forks is taken whole, stands, goes on, and is home
@@ -196,15 +196,14 @@ mod tests {
     fn a_program_is_taken_whole_and_brought_home() {
         let hierarchies = [Hierarchy::unified(), Hierarchy::with("freezer")];
         for hierarchy in hierarchies.into_iter().flatten() {
-            let script = "while :; do :; done & while :; do :; done";
-            let mut child = Command::new("sh").args(["-c", script]).spawn().unwrap();
-            let target = Target::Process(child.id());
+            let child = Program::shell("while :; do :; done & while :; do :; done");
+            let target = Target::Process(child.pid());
             let begun = Instant::now();
-            while members::tree(child.id()).len() < 2 && begun.elapsed().as_secs() < 20 {
+            while members::tree(child.pid()).len() < 2 && begun.elapsed().as_secs() < 20 {
                 std::thread::yield_now();
             }
-            let everybody = members::tree(child.id());
-            let home = hierarchy.group_of(child.id()).unwrap();
+            let everybody = members::tree(child.pid());
+            let home = hierarchy.group_of(child.pid()).unwrap();
             let guardian = Guardian::start().unwrap();
             let outcome = in_hierarchy(&guardian, &target, &hierarchy).map(|gathered| {
                 let mut inside = members::processes_within(&gathered.group);
@@ -219,10 +218,7 @@ mod tests {
             });
             let after: Vec<_> =
                 everybody.iter().map(|pid| hierarchy.group_of(*pid).unwrap()).collect();
-            for pid in &everybody {
-                hourglass_sys::pidfd::PidFd::open(*pid).unwrap().kill().unwrap();
-            }
-            child.wait().unwrap();
+            drop(child);
             assert!(after.iter().all(|group| *group == home), "{after:?}, not {home:?}");
             match outcome {
                 Ok((inside, stood, thawed, dissolved, path)) => {

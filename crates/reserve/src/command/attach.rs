@@ -227,38 +227,30 @@ fn named(name: &str) -> Result<u32, AttachError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::{Child, Command};
-
-    struct OtherProcess(Child);
-
-    impl Drop for OtherProcess {
-        fn drop(&mut self) {
-            self.0.kill().unwrap();
-            self.0.wait().unwrap();
-        }
-    }
+    use crate::testing::Program;
+    use std::process::Command;
 
     /// A process whose only thread has this name.
-    fn other(name: &str) -> OtherProcess {
+    fn other(name: &str) -> Program {
         let mut command = Command::new("sh");
         // The shell itself writes, so that the name is its own.
         command.args(["-c", &format!("printf {name} > /proc/$$/comm; read nothing")]);
-        let child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
-        let path = format!("/proc/{}/comm", child.id());
+        let child = Program::spawn(command.stdin(std::process::Stdio::piped()));
+        let path = format!("/proc/{}/comm", child.pid());
         for _ in 0..5000 {
             if fs::read_to_string(&path).is_ok_and(|comm| comm.trim() == name) {
                 break;
             }
             std::thread::sleep(std::time::Duration::from_millis(2));
         }
-        OtherProcess(child)
+        child
     }
 
     #[test]
     fn threads_are_found_by_number_and_by_name() {
         let name = format!("hg-{}", std::process::id());
         let one = other(&name);
-        let id = one.0.id();
+        let id = one.pid();
         let by_name = AttachedTarget::find(&TargetSelector::thread(&name)).unwrap();
         assert_eq!(by_name.target(), &Target::Thread(id));
         assert_eq!(by_name.name(), name);
@@ -270,7 +262,7 @@ mod tests {
         );
         let two = other(&name);
         let several = AttachedTarget::find(&TargetSelector::thread(&name)).unwrap_err().to_string();
-        let mut ids = [id, two.0.id()];
+        let mut ids = [id, two.pid()];
         ids.sort_unstable();
         let wanted =
             format!("2 threads are called '{name}' ({}, {}); give a number", ids[0], ids[1]);
@@ -279,7 +271,7 @@ mod tests {
 
     #[test]
     fn no_other_process_is_attached_to() {
-        let id = other("hg-ended").0.id();
+        let id = other("hg-ended").pid();
         for (whom, wanted) in [
             (TargetSelector::Process(id), format!("no process {id}; it may have ended")),
             (TargetSelector::Thread(id), format!("no thread {id}; it may have ended")),
@@ -319,7 +311,7 @@ mod tests {
     #[test]
     fn what_was_reserved_for_another_of_its_number_is_undone() {
         let one = other("hg-reused");
-        let adopted = AttachedTarget::find(&TargetSelector::Process(one.0.id())).unwrap();
+        let adopted = AttachedTarget::find(&TargetSelector::Process(one.pid())).unwrap();
         let mut fake = FakeReservation::default();
         adopted.confirm(&mut fake).unwrap();
         assert!(!fake.released);
@@ -327,7 +319,7 @@ mod tests {
         let life = TaskIdentity { started: adopted.life.started - 1, ..adopted.life };
         let before = AttachedTarget { life, ..adopted };
         let said = before.confirm(&mut fake).unwrap_err().to_string();
-        assert_eq!(said, format!("no process {}; it may have ended", one.0.id()));
+        assert_eq!(said, format!("no process {}; it may have ended", one.pid()));
         assert!(fake.released);
         drop(one);
         let mut fake = FakeReservation::default();

@@ -69,44 +69,8 @@ pub struct ProgressErrors {
     pub unmoved: u64,
 }
 
-impl<P: ProgressSource + ?Sized> ProgressSource for Box<P> {
-    fn name(&self) -> &'static str {
-        (**self).name()
-    }
-
-    fn begin(&mut self, reserved_ns: u64) {
-        (**self).begin(reserved_ns);
-    }
-
-    fn done_ns(&mut self) -> u64 {
-        (**self).done_ns()
-    }
-
-    fn begun_ns(&mut self) -> Option<u64> {
-        (**self).begun_ns()
-    }
-
-    fn restart(&mut self) {
-        (**self).restart();
-    }
-
-    fn co_runners(&mut self, running: bool) {
-        (**self).co_runners(running);
-    }
-
-    fn is_silent(&mut self) -> bool {
-        (**self).is_silent()
-    }
-
-    fn is_idle(&mut self) -> bool {
-        (**self).is_idle()
-    }
-
-    fn has_ended(&mut self) -> bool {
-        (**self).has_ended()
-    }
-
-    fn errors(&self) -> ProgressErrors {
-        (**self).errors()
+impl std::fmt::Debug for dyn ProgressSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
     }
 }

@@ -97,6 +97,7 @@ mod tests {
     use super::super::ProgressSource;
     use super::super::instructions::{InstructionProgress, SingleThreadRate};
     use super::*;
+    use crate::testing::Program;
 
     /// A stand-in where there is no PMU, and as well where there is one: processor time, which the kernel counts and
     /// has inherited in the same way; a nanosecond is an "instruction".
@@ -136,14 +137,10 @@ mod tests {
         let script =
             format!("read word; sh -c '{spin}'; {spin}; read word; sh -c '{spin}'; read word");
         let mut command = Command::new("sh");
-        let mut child = command.args(["-c", &script]).stdin(Stdio::piped()).spawn().unwrap();
-        let Some(mut tree) = of_process(child.id()) else {
-            child.kill().unwrap();
-            child.wait().unwrap();
-            return;
-        };
+        let mut child = Program::spawn(command.args(["-c", &script]).stdin(Stdio::piped()));
+        let Some(mut tree) = of_process(child.pid()) else { return };
         assert_eq!(tree.len(), 1);
-        let mut orders = child.stdin.take().unwrap();
+        let mut orders = child.0.stdin.take().unwrap();
         let mut go = || std::io::Write::write_all(&mut orders, b"\n").unwrap();
         let before = tree.count().unwrap();
         go();
@@ -160,11 +157,11 @@ mod tests {
             last = now;
         }
         // One that is opened later has the past of none, and the future of all.
-        let mut late = of_process(child.id()).unwrap();
+        let mut late = of_process(child.pid()).unwrap();
         let (old, new) = (tree.count().unwrap(), late.count().unwrap());
         go();
         drop(orders);
-        child.wait().unwrap();
+        child.0.wait().unwrap();
         let (old, new) = (tree.count().unwrap() - old, late.count().unwrap() - new);
         assert!(old >= 1_000_000 && old.abs_diff(new) <= old / 10, "{old} {new}");
     }
@@ -175,14 +172,14 @@ mod tests {
         let script =
             "read word; sh -c 'i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done'; read word";
         let mut command = Command::new("sh");
-        let mut child = command.args(["-c", script]).stdin(Stdio::piped()).spawn().unwrap();
-        let trees = (of_process(child.id()), of_process(child.id()));
+        let mut child = Program::spawn(command.args(["-c", script]).stdin(Stdio::piped()));
+        let trees = (of_process(child.pid()), of_process(child.pid()));
         if let (Some(counter), Some(mut time)) = trees {
             let rate = SingleThreadRate::of_windows(&[(1, 1)]);
             let mut source = InstructionProgress::new(counter, move || time.count(), rate, 0);
             source.begin(3_000_000);
             assert!(source.done_ns() < 3_000_000);
-            let orders = child.stdin.as_mut().unwrap();
+            let orders = child.0.stdin.as_mut().unwrap();
             std::io::Write::write_all(orders, b"\n").unwrap();
             let begun = Instant::now();
             while source.done_ns() < 3_000_000 {
@@ -190,8 +187,6 @@ mod tests {
                 std::thread::sleep(Duration::from_millis(1));
             }
         }
-        child.kill().unwrap();
-        child.wait().unwrap();
     }
 
     /// A thread that cannot be counted causes a refusal; an ended thread does not, as long as others exist.

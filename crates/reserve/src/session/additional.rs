@@ -97,7 +97,6 @@ impl<'a> AdditionalReservations<'a> {
         Ok(AdditionalReservations(others))
     }
 
-    /// The targets of all.
     pub(super) fn targets(&self) -> Vec<Target> {
         self.0.iter().map(|other| other.adopted.target().clone()).collect()
     }

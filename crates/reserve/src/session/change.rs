@@ -39,7 +39,7 @@ fn number(budget: Span, period: Span) -> Result<u64, String> {
 }
 
 fn times(number: u64) -> (Span, Span) {
-    let span = |units: u64| Span::from_nanos(i64::try_from(units * UNIT_NS).unwrap_or(i64::MAX));
+    let span = |units: u64| Span::saturating_from_nanos(units * UNIT_NS);
     (span(number >> 32), span(number & u64::from(u32::MAX)))
 }
 

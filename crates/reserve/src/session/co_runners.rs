@@ -123,7 +123,6 @@ pub(super) struct CoRunnerProtection<'a> {
     request: &'a SessionRequest,
     siblings: &'a CoRunnerSettings,
     shares: SharingCpus,
-    /// Stops them.
     stopper: Box<dyn Stopper>,
     stopping: StopTiming,
     guardian: Guardian,
@@ -131,7 +130,6 @@ pub(super) struct CoRunnerProtection<'a> {
     counters: Vec<progress::InstructionCounter>,
 }
 
-/// Durations of stops, ns.
 #[derive(Clone, Copy)]
 struct StopTiming {
     /// From the order on, in 999 of 1,000 cases, and in all trials on the co-runners themselves.
@@ -236,7 +234,7 @@ pub(super) fn describe(document: &mut ReserveDocument, given: &Reservation) {
     if kept_ns > document.budget_ns {
         // In hundredths of a millisecond: the margin in it is measured, and has no more digits that say anything.
         let whole = if kept_ns > 100_000 { kept_ns / 10_000 * 10_000 } else { kept_ns };
-        let covered = Span::from_nanos(i64::try_from(whole).unwrap_or(i64::MAX));
+        let covered = Span::saturating_from_nanos(whole);
         document.reason.push_str(&format!(
             "; {covered} of each period are kept for it, so that work slowed by a sibling is not \
              throttled before it is done"

@@ -217,7 +217,7 @@ pub(super) fn late(lateness: BudgetDelay) -> Option<Warning> {
     let how = match lateness {
         BudgetDelay::Never => return None,
         BudgetDelay::AtMost(ns) => {
-            format!("up to {} late", Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX)))
+            format!("up to {} late", Span::saturating_from_nanos(ns))
         }
         BudgetDelay::Unknown => "late, and no test says by how much".to_owned(),
     };
@@ -288,25 +288,15 @@ pub(super) fn doubts(document: &ReserveDocument) -> Vec<Warning> {
 
 #[cfg(test)]
 mod tests {
-    use hourglass_documents::Reservation;
-
     use super::*;
+    use crate::session::tests::request;
 
     fn kept(
         missed: Option<u64>,
         periods: u64,
         ids: &[&'static str],
     ) -> (Option<bool>, Vec<String>) {
-        let span = Span::from_millis;
-        let request = SessionRequest {
-            reservation: Reservation::new(span(3), span(8), ReservationKind::Hard).unwrap(),
-            cpu: None,
-            backend: None,
-            subject: SessionTarget::CheckOnly,
-            siblings: None,
-            additional: Vec::new(),
-            aside: false,
-        };
+        let request = request(SessionTarget::CheckOnly);
         let mut document = ReserveDocument { missed, periods, ..requested_document(&request) };
         let doubt = |id: &&'static str| AccuracyWarning { id, text: String::new(), remedy: "" };
         let doubts: Vec<AccuracyWarning> = ids.iter().map(doubt).collect();

@@ -255,7 +255,6 @@ impl PreparedSession {
     }
 }
 
-/// A session under its reservation.
 enum ActiveSession {
     Command(Child),
     There(AttachedTarget),

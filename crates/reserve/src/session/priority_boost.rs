@@ -91,13 +91,9 @@ mod tests {
                 return skip(Requirement::REAL_TIME, "a real-time priority is refused here");
             }
             assert_eq!(sched::read(0).unwrap(), Some(Attributes::Fifo(PRIORITY)));
-            let child = std::process::Command::new("sleep").arg("60").spawn();
-            let mut child = child.unwrap();
-            urgent.restore_in_child(child.id()).unwrap();
-            let of_child = sched::read(child.id());
-            child.kill().unwrap();
-            child.wait().unwrap();
-            assert_eq!(of_child.unwrap(), had);
+            let child = crate::testing::Program::sleeping();
+            urgent.restore_in_child(child.pid()).unwrap();
+            assert_eq!(sched::read(child.pid()).unwrap(), had);
             assert_eq!(urgent.paused(|| sched::read(0).unwrap()), had);
             assert_eq!(sched::read(0).unwrap(), Some(Attributes::Fifo(PRIORITY)));
             drop(urgent);

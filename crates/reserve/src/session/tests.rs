@@ -6,11 +6,11 @@ use hourglass_time::Span;
 use super::*;
 use crate::admission::BudgetDelay;
 use crate::supply::Supply;
+use crate::testing::hard;
 
-fn request(subject: SessionTarget) -> SessionRequest {
-    let (budget, period) = (Span::from_millis(3), Span::from_millis(8));
+pub(super) fn request(subject: SessionTarget) -> SessionRequest {
     SessionRequest {
-        reservation: Reservation::new(budget, period, ReservationKind::Hard).unwrap(),
+        reservation: hard(3_000, 8_000),
         cpu: None,
         backend: None,
         subject,

@@ -24,7 +24,7 @@ use crate::progress::ProgressErrors;
 use super::enforcer::{CoRunnerEnforcer, MonitoredReservation};
 use super::jobs::JobReservation;
 use super::monitor::{
-    Checks, JobCounts, MonitorError, MonitorSettings, MonitorStatistics, SiblingPolicy,
+    JobCounts, MonitorError, MonitorSettings, MonitorStatistics, SiblingPolicy, SlackCheck,
 };
 use super::stopper::Stopper;
 
@@ -290,7 +290,6 @@ impl Drop for Driver {
     }
 }
 
-/// The life of the thread.
 fn watch(
     plan: MonitorConfig,
     watched: Vec<MonitoredReservation>,
@@ -337,7 +336,7 @@ impl Watch {
             settings.margin_ns = settings.margin_ns.saturating_add(lateness.p999_ns);
         }
         settings.smallest_ns = smallest_ns(settings.smallest_ns, lateness);
-        if let Checks::Every(interval) = &mut settings.checks {
+        if let SlackCheck::Fixed(interval) = &mut settings.checks {
             // Shorter ones the monitor would mostly spend on itself; 0 is refused.
             if *interval > 0 {
                 *interval = (*interval).max(settings.smallest_ns);
@@ -350,13 +349,13 @@ impl Watch {
         let promised = watched.iter().map(|each| each.reservation).collect();
         let enforcer = CoRunnerEnforcer::new(settings, watched, stopper)?;
         let begun = (now, now_ns(ClockId::ThreadCpu));
-        let covered = enforcer.is_covered();
-        let margin_ns = enforcer.settings().margin_ns;
+        let covered = enforcer.monitor().is_covered();
+        let margin_ns = enforcer.monitor().settings().margin_ns;
         let margins = (margin_ns, margin_ns);
         let report = report(&enforcer, (covered, margin_ns), lateness, (0, 0));
         let latest = Arc::new(Mutex::new(report));
         let interrupter = sleeper.interrupter();
-        let each = Arc::new(Mutex::new(enforcer.job_counts().collect()));
+        let each = Arc::new(Mutex::new(enforcer.monitor().job_counts().collect()));
         let (of_latest, of_each) = (Arc::clone(&latest), Arc::clone(&each));
         let alive = DriverHandle { interrupter, latest: of_latest, each: of_each, promised };
         Ok((Watch { enforcer, sleeper, lateness, covered, margins, latest, each, begun }, alive))
@@ -367,10 +366,10 @@ impl Watch {
         let mut next = self.enforcer.first_ns();
         while !self.sleeper.sleep_until(instant(next)).interrupted {
             next = self.enforcer.enforce(self.sleeper.now_ns());
-            let margin_ns = self.enforcer.settings().margin_ns;
+            let margin_ns = self.enforcer.monitor().settings().margin_ns;
             if margin_ns != self.margins.1 {
                 self.margins.1 = margin_ns;
-                self.covered &= self.enforcer.is_covered();
+                self.covered &= self.enforcer.monitor().is_covered();
             }
             let report = self.report();
             // A concurrent reader gets this with the next check.
@@ -383,7 +382,7 @@ impl Watch {
         let report = self.report();
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = report;
         *self.each.lock().unwrap_or_else(PoisonError::into_inner) =
-            self.enforcer.job_counts().collect();
+            self.enforcer.monitor().job_counts().collect();
     }
 
     fn report(&self) -> MonitorReport {
@@ -404,19 +403,20 @@ fn report(
     lateness: MonitorLatency,
     (cpu_ns, elapsed_ns): (u64, u64),
 ) -> MonitorReport {
+    let (monitor, settings) = (enforcer.monitor(), enforcer.monitor().settings());
     MonitorReport {
-        statistics: enforcer.statistics(),
-        progress_errors: enforcer.doubts(),
-        policy: enforcer.settings().policy,
-        interval_ns: match enforcer.settings().checks {
-            Checks::Every(interval) => Some(interval),
-            Checks::Variable => None,
+        statistics: monitor.statistics(),
+        progress_errors: monitor.doubts(),
+        policy: settings.policy,
+        interval_ns: match settings.checks {
+            SlackCheck::Fixed(interval) => Some(interval),
+            SlackCheck::Variable => None,
         },
         covered,
-        margin_ns: enforcer.settings().margin_ns,
+        margin_ns: settings.margin_ns,
         first_margin_ns,
         lateness,
-        progress: enforcer.progress_name(),
+        progress: monitor.progress_name(),
         stopper: enforcer.stopper_name(),
         errno: enforcer.errno(),
         cpu_ns,

@@ -4,12 +4,11 @@
 
 use std::io;
 
-use crate::progress::{ProgressErrors, ProgressSource};
+use crate::progress::ProgressSource;
 
 use super::jobs::JobReservation;
 use super::monitor::{
-    CoRunnerLevel, JobCounts, Monitor, MonitorDecision, MonitorError, MonitorSettings,
-    MonitorStatistics, ReservationSet,
+    CoRunnerLevel, Monitor, MonitorDecision, MonitorError, MonitorSettings, ReservationSet,
 };
 use super::stopper::Stopper;
 
@@ -39,12 +38,11 @@ impl std::fmt::Debug for MonitoredReservation {
 
 /// A monitor that carries out its orders. Stopped co-runners run again when it is dropped.
 pub struct CoRunnerEnforcer {
-    monitor: Monitor<Box<dyn ProgressSource>>,
+    monitor: Monitor,
     stopper: Box<dyn Stopper>,
     gates: Vec<OwnWorkGate>,
     /// How co-runners stand; `None` after an order that failed, which may have been carried out in part.
     level: Option<CoRunnerLevel>,
-    /// Since when co-runners stand.
     stopped_at: Option<u64>,
     /// The first order that failed, as errno.
     errno: Option<i32>,
@@ -205,45 +203,16 @@ impl CoRunnerEnforcer {
         level.and(gates)
     }
 
-    /// Whether the promises hold ([`Monitor::is_covered`]).
+    /// The monitor, with its settings and counts.
     #[must_use]
-    pub fn is_covered(&self) -> bool {
-        self.monitor.is_covered()
-    }
-
-    /// The counts until now.
-    #[must_use]
-    pub fn statistics(&self) -> MonitorStatistics {
-        self.monitor.statistics()
-    }
-
-    /// Counts of the jobs of each reservation, in the order in which they were given.
-    pub fn job_counts(&self) -> impl Iterator<Item = JobCounts> {
-        self.monitor.job_counts()
-    }
-
-    /// Errors of progress.
-    #[must_use]
-    pub fn doubts(&self) -> ProgressErrors {
-        self.monitor.doubts()
-    }
-
-    /// Where progress is read.
-    #[must_use]
-    pub fn progress_name(&self) -> &'static str {
-        self.monitor.progress_name()
+    pub fn monitor(&self) -> &Monitor {
+        &self.monitor
     }
 
     /// How co-runners are stopped.
     #[must_use]
     pub fn stopper_name(&self) -> &'static str {
         self.stopper.name()
-    }
-
-    /// How slack is watched.
-    #[must_use]
-    pub fn settings(&self) -> &MonitorSettings {
-        self.monitor.settings()
     }
 
     /// The kernel's answer to the first order that could not be carried out, as `errno(3)`.
@@ -262,24 +231,9 @@ impl Drop for CoRunnerEnforcer {
 
 #[cfg(test)]
 mod tests {
-    use hourglass_documents::{Reservation, ReservationKind};
-    use hourglass_time::Span;
-
     use super::*;
-
-    struct NoProgress;
-
-    impl ProgressSource for NoProgress {
-        fn name(&self) -> &'static str {
-            "none"
-        }
-
-        fn begin(&mut self, _: u64) {}
-
-        fn done_ns(&mut self) -> u64 {
-            0
-        }
-    }
+    use crate::smt::monitor::NullProgress;
+    use crate::testing::hard;
 
     /// Takes as long as a test says, and refuses the given number of orders to resume.
     struct Slow {
@@ -309,12 +263,9 @@ mod tests {
     }
 
     fn enforcer(took_ns: u64, refusals: u32) -> CoRunnerEnforcer {
-        let (reserved, period) = (Span::from_millis(40), Span::from_millis(100));
-        let reservation = Reservation::new(reserved, period, ReservationKind::Hard).unwrap();
-        let promised = JobReservation::new(&reservation, 0);
         let watched = vec![MonitoredReservation {
-            reservation: promised,
-            progress: Box::new(NoProgress),
+            reservation: JobReservation::new(&hard(40_000, 100_000), 0),
+            progress: Box::new(NullProgress),
             gate: None,
         }];
         let settings = MonitorSettings {
@@ -334,19 +285,22 @@ mod tests {
         assert_eq!(enforcer.enforce(0), 57 * MS);
         enforcer.enforce(57 * MS);
         // 3 ms and not 1.
-        assert_eq!((enforcer.settings().margin_ns, enforcer.settings().stop_ns), (5 * MS, 3 * MS));
+        assert_eq!(
+            (enforcer.monitor().settings().margin_ns, enforcer.monitor().settings().stop_ns),
+            (5 * MS, 3 * MS)
+        );
         assert_eq!(enforcer.enforce(100 * MS), 155 * MS);
         enforcer.enforce(155 * MS);
-        assert_eq!(enforcer.settings().margin_ns, 11 * MS);
-        assert_eq!(enforcer.statistics().stop_max_ns, 9 * MS);
-        assert!(enforcer.is_covered());
+        assert_eq!(enforcer.monitor().settings().margin_ns, 11 * MS);
+        assert_eq!(enforcer.monitor().statistics().stop_max_ns, 9 * MS);
+        assert!(enforcer.monitor().is_covered());
         for period in 2..4 {
             enforcer.enforce(period * 100 * MS);
             enforcer.enforce(period * 100 * MS + 59 * MS);
         }
         // 81 ms: more than the slack of any period.
-        assert_eq!(enforcer.statistics().stop_max_ns, 81 * MS);
-        assert!(!enforcer.is_covered());
+        assert_eq!(enforcer.monitor().statistics().stop_max_ns, 81 * MS);
+        assert!(!enforcer.monitor().is_covered());
     }
 
     /// A co-runner that is not resumed is resumed again soon, and that is counted.
@@ -359,10 +313,10 @@ mod tests {
         let mut now = 100 * MS;
         for failed in [1, 2] {
             let next = enforcer.enforce(now);
-            assert_eq!((next, enforcer.statistics().failed), (now + RETRY_NS, failed));
+            assert_eq!((next, enforcer.monitor().statistics().failed), (now + RETRY_NS, failed));
             now = next;
         }
         assert!(enforcer.enforce(now) > now + RETRY_NS);
-        assert_eq!((enforcer.statistics().failed, enforcer.errno()), (2, Some(1)));
+        assert_eq!((enforcer.monitor().statistics().failed, enforcer.errno()), (2, Some(1)));
     }
 }

@@ -132,7 +132,7 @@ impl ReservedJob {
     }
 
     /// Brings it to `now`.
-    pub(super) fn advance<P: ProgressSource>(&mut self, now: u64, source: &mut P) -> ElapsedJobs {
+    pub(super) fn advance(&mut self, now: u64, source: &mut dyn ProgressSource) -> ElapsedJobs {
         let mut advance = ElapsedJobs::default();
         self.ended = self.ended || source.has_ended();
         if self.ended {
@@ -164,7 +164,7 @@ impl ReservedJob {
     }
 
     /// At the deadline, once: whether a job that is not done was missed, or wanted no more.
-    fn settle_job<P: ProgressSource>(&mut self, source: &mut P, advance: &mut ElapsedJobs) {
+    fn settle_job(&mut self, source: &mut dyn ProgressSource, advance: &mut ElapsedJobs) {
         if !self.is_pending() || std::mem::replace(&mut self.settled, true) {
             return;
         }
@@ -181,7 +181,7 @@ impl ReservedJob {
     }
 
     /// The job of the period that is over.
-    fn close<P: ProgressSource>(&mut self, source: &mut P, advance: &mut ElapsedJobs) {
+    fn close(&mut self, source: &mut dyn ProgressSource, advance: &mut ElapsedJobs) {
         if self.start_ns.is_some() {
             self.measure(source);
             advance.ended = 1;
@@ -192,7 +192,7 @@ impl ReservedJob {
         }
     }
 
-    fn measure<P: ProgressSource>(&mut self, source: &mut P) {
+    fn measure(&mut self, source: &mut dyn ProgressSource) {
         if self.is_pending() {
             self.remaining_ns = self.reservation.reserved_ns.saturating_sub(source.done_ns());
         }
@@ -202,7 +202,7 @@ impl ReservedJob {
     /// that begins somewhat earlier, since the one before may have been woken late; one that begins much
     /// later though the one before was done in time, since the program has a period of its own. Somewhat
     /// later is no reason, not even for the first: that is how wake-ups are.
-    fn align<P: ProgressSource>(&mut self, now: u64, source: &mut P) {
+    fn align(&mut self, now: u64, source: &mut dyn ProgressSource) {
         let period = self.reservation.period_ns;
         let (Some(phase), Some(begun)) = (&mut self.phase, self.start_ns) else { return };
         if phase.settled {

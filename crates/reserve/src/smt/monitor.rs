@@ -4,7 +4,10 @@
 //! Owns: when to look next, and whether co-runners may run until then. Must not: read a clock, stop a process, know a
 //! formula (those are `sched`'s).
 
-use hourglass_sim::slack::{self, Decision, ProgressRate, SlackError, SlackReservation};
+pub use hourglass_sim::slack::SlackCheck;
+use hourglass_sim::slack::{
+    self, Decision, PendingWork, ProgressRate, SlackError, SlackReservation,
+};
 
 use crate::progress::{ProgressErrors, ProgressSource};
 
@@ -36,23 +39,13 @@ impl std::fmt::Display for SiblingPolicy {
     }
 }
 
-/// When slack is looked at (section 3.2).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Checks {
-    /// When it can be used up at the earliest: equation 2, and 3 with an alpha.
-    #[default]
-    Variable,
-    /// A fixed interval, ns; above zero.
-    Every(u64),
-}
-
 /// How slack is watched. Times in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MonitorSettings {
     /// What is done about co-runners.
     pub policy: SiblingPolicy,
     /// When slack is looked at.
-    pub checks: Checks,
+    pub checks: SlackCheck,
     /// The proven least rate of progress beside co-runners; [`ProgressRate::ZERO`] without proof.
     pub alpha: ProgressRate,
     /// Slack that is kept back for stopping co-runners and for the lateness of timers.
@@ -77,7 +70,7 @@ impl Default for MonitorSettings {
     fn default() -> MonitorSettings {
         MonitorSettings {
             policy: SiblingPolicy::Monitor,
-            checks: Checks::Variable,
+            checks: SlackCheck::Variable,
             alpha: ProgressRate::ZERO,
             margin_ns: 0,
             stop_ns: 0,
@@ -128,12 +121,11 @@ fn switch_ns(jobs: usize, floor_ns: u64, margin_ns: u64) -> u64 {
 /// # Errors
 /// [`MonitorError`].
 pub fn check(settings: MonitorSettings, promised: &[JobReservation]) -> Result<bool, MonitorError> {
-    let watched = promised.iter().map(|promised| (*promised, NullProgress)).collect();
-    Monitor::new(settings, watched).map(|monitor| monitor.is_covered())
+    let idle = |promised: &JobReservation| (*promised, Box::new(NullProgress) as _);
+    Monitor::new(settings, promised.iter().map(idle).collect()).map(|monitor| monitor.is_covered())
 }
 
-/// Work that does nothing.
-struct NullProgress;
+pub(super) struct NullProgress;
 
 impl ProgressSource for NullProgress {
     fn name(&self) -> &'static str {
@@ -149,10 +141,10 @@ impl ProgressSource for NullProgress {
 
 /// Watches the reservations of one physical core, or of whatever else shares.
 #[derive(Debug)]
-pub struct Monitor<P> {
+pub struct Monitor {
     settings: MonitorSettings,
     jobs: Vec<ReservedJob>,
-    sources: Vec<P>,
+    sources: Vec<Box<dyn ProgressSource>>,
     /// Jobs, missed and idle of each.
     counts: Vec<(u64, u64, u64)>,
     /// Whose work may run since the last look, and who rests.
@@ -170,7 +162,7 @@ pub struct Monitor<P> {
     pub(super) statistics: MonitorStatistics,
 }
 
-impl<P: ProgressSource> Monitor<P> {
+impl Monitor {
     /// Watches these reservations. Periods begin as promised; of one reservation alone, with the jobs of
     /// the program where it tells them ([`ProgressSource::begun_ns`]). All times will be of the clock of [`JobReservation::first_ns`].
     ///
@@ -178,12 +170,12 @@ impl<P: ProgressSource> Monitor<P> {
     /// [`MonitorError`].
     pub fn new(
         settings: MonitorSettings,
-        watched: Vec<(JobReservation, P)>,
-    ) -> Result<Monitor<P>, MonitorError> {
-        if settings.checks == Checks::Every(0) {
+        watched: Vec<(JobReservation, Box<dyn ProgressSource>)>,
+    ) -> Result<Monitor, MonitorError> {
+        if settings.checks == SlackCheck::Fixed(0) {
             return Err(MonitorError::Interval);
         }
-        let (promised, sources): (Vec<JobReservation>, Vec<P>) = watched.into_iter().unzip();
+        let (promised, sources): (Vec<JobReservation>, Vec<_>) = watched.into_iter().unzip();
         let shortest =
             promised.iter().map(JobReservation::period_ns).min().ok_or(MonitorError::Nothing)?;
         // Of several, work is held, and so begins when it may.
@@ -221,7 +213,7 @@ impl<P: ProgressSource> Monitor<P> {
         let begun: Vec<slack::Reservation> =
             self.jobs.iter().map(|job| self.slack_reservation(job)).collect();
         let slack = match begun.as_slice() {
-            [one] => Ok(Some(i128::from(one.pending.deadline) - i128::from(one.pending.remaining))),
+            [one] => Ok(Some(one.pending.slack(0))),
             all => slack::slack_ahead(0, all, LOOKS),
         };
         matches!(slack, Ok(Some(slack)) if slack >= i128::from(self.settings.margin_ns))
@@ -230,8 +222,7 @@ impl<P: ProgressSource> Monitor<P> {
     /// The reservation, with a job that begins at 0.
     fn slack_reservation(&self, job: &ReservedJob) -> slack::Reservation {
         let cost = job.reservation.reserved_ns().saturating_add(self.switch_ns);
-        let pending =
-            slack::PendingWork { deadline: job.reservation.deadline_ns(), remaining: cost };
+        let pending = PendingWork { deadline: job.reservation.deadline_ns(), remaining: cost };
         slack::Reservation { pending, cost, period: job.reservation.period_ns() }
     }
 
@@ -267,7 +258,7 @@ impl<P: ProgressSource> Monitor<P> {
     /// Errors of progress, of all reservations.
     #[must_use]
     pub fn doubts(&self) -> ProgressErrors {
-        self.sources.iter().map(ProgressSource::errors).fold(
+        self.sources.iter().map(|source| source.errors()).fold(
             ProgressErrors::default(),
             |sum, each| ProgressErrors {
                 backwards: sum.backwards + each.backwards,
@@ -279,7 +270,7 @@ impl<P: ProgressSource> Monitor<P> {
     /// Where progress is read.
     #[must_use]
     pub fn progress_name(&self) -> &'static str {
-        self.sources.first().map_or("none", ProgressSource::name)
+        self.sources.first().map_or("none", |source| source.name())
     }
 
     /// Takes the duration of an order to stop. The margin is never below an observed duration: it grows by the excess
@@ -308,7 +299,7 @@ impl<P: ProgressSource> Monitor<P> {
         let each = self.jobs.iter_mut().zip(&mut self.sources).zip(&mut self.counts);
         for (index, ((job, source), counts)) in each.enumerate() {
             job.held = runs.is_some_and(|runs| runs != index) && !resting.has(index);
-            let advance = job.advance(now, source);
+            let advance = job.advance(now, source.as_mut());
             counts.0 += advance.ended;
             counts.1 += advance.missed;
             counts.2 += advance.idle;
@@ -335,14 +326,8 @@ impl<P: ProgressSource> Monitor<P> {
         let Some(first) = first else {
             self.latched = false;
             let (level, runs, slack_ns) = (CoRunnerLevel::Run, None, None);
-            return MonitorDecision {
-                level,
-                began: false,
-                runs,
-                idle: rests,
-                slack_ns,
-                next_ns: latest,
-            };
+            let (idle, next_ns) = (rests, latest);
+            return MonitorDecision { level, began: false, runs, idle, slack_ns, next_ns };
         };
         let (level, slack_ns, next_ns) = match self.settings.policy {
             SiblingPolicy::Ignore => (CoRunnerLevel::Run, None, latest),
@@ -371,7 +356,7 @@ impl<P: ProgressSource> Monitor<P> {
             };
             // Of those that were held nothing can be said.
             let asked = self.jobs.len() > 1 && index < ReservationSet::MOST && !job.held;
-            if !asked || !self.sources.get_mut(index).is_some_and(ProgressSource::is_idle) {
+            if !asked || !self.sources.get_mut(index).is_some_and(|source| source.is_idle()) {
                 return (Some(index), rests);
             }
             rests = rests.with(index);
@@ -427,7 +412,7 @@ impl<P: ProgressSource> Monitor<P> {
         }
         self.latched = false;
         let job = self.jobs.get_mut(first)?;
-        let slack = i128::from(job.due_ns()) - i128::from(now) - i128::from(job.left_ns());
+        let slack = PendingWork { deadline: job.due_ns(), remaining: job.left_ns() }.slack(now);
         let left = slack - i128::from(self.settings.margin_ns);
         let mut wait = (job.reservation.period_ns() / REST_PART).max(self.floor_ns);
         match u64::try_from(left) {
@@ -441,10 +426,8 @@ impl<P: ProgressSource> Monitor<P> {
     fn run_until(&self, now: u64, slack: i128, more: u64) -> Option<u64> {
         let MonitorSettings { alpha, margin_ns, smallest_ns, checks, .. } = self.settings;
         let promise = SlackReservation::new(now, 0, alpha, margin_ns.saturating_add(more));
-        let (decision, least) = match checks {
-            Checks::Variable => (promise.decide(now, slack), smallest_ns),
-            Checks::Every(interval) => (promise.decide_at_interval(now, slack, interval), 0),
-        };
+        let decision = checks.limit(now, promise.decide(now, slack));
+        let least = if checks == SlackCheck::Variable { smallest_ns } else { 0 };
         match decision {
             Decision::RunUntil(until) if until - now >= least => Some(until),
             Decision::RunUntil(_) | Decision::Stop => None,
@@ -455,10 +438,7 @@ impl<P: ProgressSource> Monitor<P> {
     /// rest and those that have ended.
     fn slack_ahead(&mut self, now: u64, rests: ReservationSet) -> Result<Option<i128>, SlackError> {
         if let [job] = self.jobs.as_slice() {
-            let pending = job.pending(0, false);
-            let promise =
-                SlackReservation::new(pending.deadline, pending.remaining, ProgressRate::ZERO, 0);
-            return Ok(Some(promise.slack(now, 0)));
+            return Ok(Some(job.pending(0, false).slack(now)));
         }
         self.ahead.clear();
         let each = self.jobs.iter().enumerate().filter(|(_, job)| !job.has_ended());

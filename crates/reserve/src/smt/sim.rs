@@ -150,7 +150,7 @@ pub fn simulate<N: SimEnvironment + 'static>(
             lock(&world).outcome.looks.push((at, order));
         }
     }
-    let statistics = enforcer.statistics();
+    let statistics = enforcer.monitor().statistics();
     drop(enforcer);
     let mut outcome = std::mem::take(&mut lock(&world).outcome);
     outcome.statistics = statistics;
@@ -163,7 +163,6 @@ fn lock<N>(world: &Mutex<SimWorld<N>>) -> MutexGuard<'_, SimWorld<N>> {
 }
 
 impl<N: SimEnvironment> SimWorld<N> {
-    /// Lets time pass until `to`.
     fn advance(&mut self, to: u64) {
         loop {
             self.release();

@@ -128,8 +128,8 @@ impl Stopper for GuardedStopper {
 mod tests {
     use super::*;
     use crate::smt::stopper::{StopperKind, StopperRequest, open};
+    use crate::testing::Program;
     use hourglass_sys::pidfd::PidFd;
-    use std::process::Command;
     use std::time::{Duration, Instant};
 
     /// The state letter of `/proc/PID/stat`.
@@ -149,10 +149,10 @@ mod tests {
     /// A process that is stopped while no guardian lives stays so if the monitor is killed then.
     #[test]
     fn nothing_is_stopped_without_a_guardian() {
-        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let child = Program::sleeping();
         let guardian = Guardian::start().unwrap();
         let stopper =
-            open(StopperKind::Sigstop, &StopperRequest::processes([child.id()]), &guardian)
+            open(StopperKind::Sigstop, &StopperRequest::processes([child.pid()]), &guardian)
                 .unwrap();
         let mut stopper = WatchdogStopper::new(stopper, &guardian, 60_000_000_000).unwrap();
         let mut refused = 0;
@@ -168,15 +168,13 @@ mod tests {
                 Err(error) => {
                     refused += 1;
                     assert!(error.to_string().contains("guardian was killed"), "{error}");
-                    assert_ne!(state(child.id()), 'T');
+                    assert_ne!(state(child.pid()), 'T');
                 }
             }
             while guardian.pids().len() < 2 || !guardian.is_alive() {
                 std::thread::yield_now();
             }
         }
-        child.kill().unwrap();
-        child.wait().unwrap();
         if refused == 0 {
             hourglass_skip::skip(
                 hourglass_skip::Requirement::CHANCE,
@@ -187,24 +185,22 @@ mod tests {
 
     #[test]
     fn a_monitor_that_hangs_keeps_nothing_stopped() {
-        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let child = Program::sleeping();
         let guardian = Guardian::start().unwrap();
         let stopper =
-            open(StopperKind::Sigstop, &StopperRequest::processes([child.id()]), &guardian)
+            open(StopperKind::Sigstop, &StopperRequest::processes([child.pid()]), &guardian)
                 .unwrap();
         let mut stopper = WatchdogStopper::new(stopper, &guardian, 20_000_000).unwrap();
         stopper.stop().unwrap();
         // Nothing more is heard of the monitor.
-        soon(child.id(), 'S');
+        soon(child.pid(), 'S');
         assert_eq!(guardian.broken(), 1);
         // It comes back after all, and stops and resumes as before.
         stopper.patience_ns = 60_000_000_000;
         stopper.stop().unwrap();
-        soon(child.id(), 'T');
+        soon(child.pid(), 'T');
         stopper.resume().unwrap();
-        soon(child.id(), 'S');
+        soon(child.pid(), 'S');
         assert_eq!(guardian.broken(), 1);
-        child.kill().unwrap();
-        child.wait().unwrap();
     }
 }

@@ -90,7 +90,6 @@ impl<const TELL: bool> SimState<TELL> {
         }
     }
 
-    /// Servers join their domains.
     fn join_servers(&mut self) {
         for at in 0..self.servers.len() {
             let keeper = &self.servers[at];

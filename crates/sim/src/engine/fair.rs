@@ -22,7 +22,6 @@ const PACE: u64 = 1 << 22;
 /// A lag is limited to this number of slices.
 const LAG_SLICES: i128 = 2;
 
-/// A thread's share.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Share {
     pub(super) weight: u64,

@@ -147,7 +147,6 @@ impl<const TELL: bool> SimState<TELL> {
         Ok(())
     }
 
-    /// A thread competes no more.
     pub(super) fn make_unready(&mut self, thread: usize) -> Result<(), SimError> {
         let runner = &mut self.runners[thread];
         runner.ready = false;

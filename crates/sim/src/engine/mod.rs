@@ -111,7 +111,6 @@ struct Slots {
     end: usize,
 }
 
-/// Simulates.
 pub(super) fn run<M: Monitor>(
     system: &System,
     settings: SimSettings,
@@ -195,7 +194,6 @@ impl<const TELL: bool> SimState<TELL> {
         sink.reached(self.now)
     }
 
-    /// Expires what is due.
     fn expire(&mut self) -> Result<(), SimError> {
         loop {
             let (at, slot) = self.timers.first();

@@ -53,7 +53,6 @@ pub struct CallReasons {
 }
 
 impl CallReasons {
-    /// Whether any of `wanted` happened.
     pub(super) fn meets(self, wanted: CallReasons) -> bool {
         (self.release && wanted.release)
             || (self.completion && wanted.completion)

@@ -26,7 +26,6 @@ pub(super) struct Scripts {
     /// The count of each semaphore.
     pub(super) left: Vec<u64>,
     pub(super) barriers: Vec<VecDeque<usize>>,
-    /// Parties of each barrier.
     pub(super) parties: Vec<u64>,
     pub(super) starts: Vec<VecDeque<usize>>,
     /// How often each start was made.

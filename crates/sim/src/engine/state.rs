@@ -13,7 +13,6 @@ use super::fair::Share;
 use super::monitor::CpuGate;
 use super::queue::{Queue, QueueState};
 
-/// A thread and its jobs.
 #[derive(Clone, Debug)]
 pub(super) struct ThreadState {
     pub(super) class: Class,

@@ -67,7 +67,6 @@ impl<const TELL: bool> SimState<TELL> {
         }
     }
 
-    /// A thread waits among others.
     fn await_others(
         &mut self,
         thread: usize,

@@ -34,7 +34,6 @@ impl TimerHeap {
         (at, slot as usize)
     }
 
-    /// Sets a slot.
     #[inline]
     pub(super) fn set(&mut self, slot: usize, at: u64) {
         let mut place = self.nodes.len() / 2 + slot;

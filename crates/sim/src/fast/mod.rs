@@ -29,9 +29,7 @@ const JOBS_TO_ASK: u64 = 1 << 16;
 /// The number of jobs between two such questions where slices are stored in between.
 const JOBS_TO_TELL: u64 = 1 << 11;
 
-/// The outcome of a try.
 pub(super) enum FastOutcome {
-    /// The system has been simulated.
     Done(Result<SimOutcome, SimError>),
     /// The engine must simulate. The sink already received this number of slices, which are the engine's first ones.
     Left(u64),

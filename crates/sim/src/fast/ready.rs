@@ -3,7 +3,6 @@
 //! Owns: [`ReadySet`], a bit each; of more than a word, a second level says which words have any. Must not: know
 //! what a lane is.
 
-/// Bits of a word.
 pub(super) const WORD: usize = u64::BITS as usize;
 
 /// Lanes that there are bits for: a word of words.
@@ -13,7 +12,6 @@ pub(super) const MOST_THREADS: usize = WORD * WORD;
 pub(super) struct ReadySet {
     /// The only word; of many, a bit for each word that has one.
     top: u64,
-    /// The words, of many.
     words: Vec<u64>,
 }
 

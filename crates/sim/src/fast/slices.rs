@@ -13,7 +13,6 @@ pub(super) enum SliceEnd {
     Horizon,
 }
 
-/// The slices of a CPU.
 #[derive(Debug)]
 pub(super) struct CpuSlices {
     cpu: u32,

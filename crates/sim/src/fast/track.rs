@@ -24,7 +24,6 @@ use super::slices::{CpuSlices, SliceEnd};
 struct FastThread {
     arrival: u64,
     remaining: u64,
-    /// The arrival that comes next.
     coming: u64,
     /// Nothing is released before this: the offset and the longest jitter.
     earliest_release: u64,
@@ -102,7 +101,6 @@ pub(super) struct Track {
     pub(super) slices: Option<CpuSlices>,
 }
 
-/// Whether threads are that many.
 fn many(threads: usize) -> bool {
     threads > WORD
 }
@@ -266,7 +264,6 @@ impl Track {
         }
     }
 
-    /// The running job is done.
     #[inline]
     fn complete<const KEYS: bool, const MANY: bool, const TELL: bool>(&mut self) {
         let Some(at) = self.running else { return };

@@ -17,8 +17,8 @@ pub mod slack;
 mod tests;
 
 use super::{NullMonitor, SimError, SimOutcome, SimSettings, Sink, System};
-pub use crate::slack::ProgressRate;
 use crate::slack::{Decision, SlackReservation};
+pub use crate::slack::{ProgressRate, SlackCheck};
 
 use disabling::DisableMonitor;
 use monitoring::SlackMonitor;
@@ -50,17 +50,6 @@ pub struct Monitoring {
     pub check: SlackCheck,
     /// How progress is known.
     pub progress: ProgressModel,
-}
-
-/// The times at which slack is checked, besides the releases and completions of real-time jobs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SlackCheck {
-    /// When it may be used up: equations 2 and 3.
-    #[default]
-    Variable,
-    /// Checks at this distance, ns; above zero. Co-runners are also stopped if slack may be used up
-    /// before the next check.
-    Fixed(u64),
 }
 
 /// How the progress of a job is known (section 3.2).
@@ -96,13 +85,7 @@ impl Monitoring {
     pub fn decide(&self, now: u64, slack: i128) -> Decision {
         let slack = slack - i128::from(self.latency);
         let promise = SlackReservation::new(0, 0, self.alpha, self.margin);
-        match (self.check, promise.decide_as_published(now, slack)) {
-            (SlackCheck::Fixed(interval), Decision::RunUntil(until)) => {
-                let next = now.saturating_add(interval);
-                if until >= next { Decision::RunUntil(next) } else { Decision::Stop }
-            }
-            (_, decision) => decision,
-        }
+        self.check.limit(now, promise.decide_as_published(now, slack))
     }
 
     /// What of a reserve of `reserve` is certainly done, given what the job needs and has done, all

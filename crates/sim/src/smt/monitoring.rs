@@ -21,7 +21,6 @@ enum State {
     Watching,
     /// Co-runners are being stopped, and still run.
     Stopping,
-    /// Co-runners are stopped.
     Stopped,
 }
 

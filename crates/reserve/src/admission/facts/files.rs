@@ -11,12 +11,10 @@ use hourglass_documents::CpuSet;
 /// megabyte.
 const MOST_BYTES: u64 = 4 << 20;
 
-/// Files below a root.
 #[derive(Clone, Debug)]
 pub(in crate::admission) struct Files(PathBuf);
 
 impl Files {
-    /// The files below `root`.
     pub(in crate::admission) fn under_root(root: &Path) -> Files {
         Files(root.to_owned())
     }

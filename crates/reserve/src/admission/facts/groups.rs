@@ -12,7 +12,6 @@ use super::{Cpuset, GroupBudget};
 /// Most cpusets that are looked at for domains.
 const MOST_CPUSETS: usize = 4096;
 
-/// What the control groups say.
 #[derive(Default)]
 pub(super) struct Groups {
     pub(super) budgets: Vec<GroupBudget>,

@@ -16,7 +16,7 @@ fn terms(tid: u32) -> Option<(Reservation, bool)> {
     else {
         return None;
     };
-    let span = |ns: u64| Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX));
+    let span = Span::saturating_from_nanos;
     let period_ns = if period_ns == 0 { deadline_ns } else { period_ns };
     let strength = if reclaim { ReservationKind::Soft } else { ReservationKind::Hard };
     let whole = Reservation::new(span(runtime_ns), span(period_ns), strength).ok()?;

@@ -82,7 +82,6 @@ struct CpuTimeEstimate {
     unsure_ns: u64,
 }
 
-/// Periods of one reservation.
 #[derive(Clone, Debug)]
 pub(super) struct PeriodLedger {
     budget_ns: u64,

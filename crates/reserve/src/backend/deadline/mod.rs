@@ -131,18 +131,16 @@ fn the_thread(target: &Target, request: &BackendRequest) -> Result<u32, Refusal>
     match members::threads_of(process).as_slice() {
         [] => Err(explain(crate::admission::ESRCH, request, &AdmissionFacts::default())),
         [thread] => Ok(*thread),
-        threads => Err(Refusal {
-            backend: BackendKind::Deadline,
-            id: Obstacle::Fork,
-            errno: None,
-            cause: format!(
+        threads => Err(Refusal::deadline(
+            Obstacle::Fork,
+            format!(
                 "process {process} has {} threads (/proc/{process}/task), and the deadline class gives each \
                  thread a budget of its own",
                 threads.len()
             ),
-            remedy: "--backend user, which has one budget for all of them; or --thread TID for one"
+            "--backend user, which has one budget for all of them; or --thread TID for one"
                 .to_owned(),
-        }),
+        )),
     }
 }
 

@@ -34,7 +34,6 @@ struct HeldShared {
     foreign: AtomicBool,
 }
 
-/// A thread in the class.
 pub(super) struct DeadlineReservation {
     reserved: ReservedThread,
     /// Scheduling before the reservation; taken when it is put back.

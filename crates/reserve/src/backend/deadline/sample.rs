@@ -18,7 +18,6 @@ pub(super) struct ReservedThread {
 }
 
 impl ReservedThread {
-    /// Thread `tid`.
     pub(super) fn open(tid: u32) -> io::Result<ReservedThread> {
         let (_, started) = state_and_start(tid)?;
         Ok(ReservedThread { tid, process: members::process_of(tid).unwrap_or(tid), started })

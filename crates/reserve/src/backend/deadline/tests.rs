@@ -2,16 +2,16 @@
 //! others have, a test says so and ends.
 
 use std::io::Write;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hourglass_skip::{Requirement, skip};
 use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::thread as os;
-use hourglass_time::Span;
 
 use super::sample::{DeadlineSample, ReservedThread, StallDetector};
 use super::*;
+use crate::testing::{Program, hard, request};
 
 const DEADLINE_CLASS: i32 = 6;
 
@@ -20,15 +20,6 @@ static ALONE: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn hard(budget_us: i64, period_us: i64) -> Reservation {
-    let (budget, period) = (Span::from_micros(budget_us), Span::from_micros(period_us));
-    Reservation::new(budget, period, ReservationKind::Hard).unwrap()
-}
-
-fn request(budget_us: i64, period_us: i64) -> BackendRequest {
-    BackendRequest { reservation: hard(budget_us, period_us), cpu: None }
 }
 
 /// Runs `work` in a thread of its own, since the class stays with the thread. `None`, with a message, where this
@@ -99,18 +90,8 @@ fn others_fault(refusal: &Refusal) -> bool {
     refusal.cause.contains("that would fit")
 }
 
-/// A child that is ended with its owner.
-struct ChildGuard(Child);
-
-impl Drop for ChildGuard {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn child(script: &str) -> ChildGuard {
-    ChildGuard(Command::new("nice").args(["-n", "5", "sh", "-c", script]).spawn().unwrap())
+fn child(script: &str) -> Program {
+    Program::spawn(Command::new("nice").args(["-n", "5", "sh", "-c", script]))
 }
 
 #[test]
@@ -257,7 +238,7 @@ fn children_of_a_reserved_process_begin_anew() {
     let held = match Deadline.reserve(&target, &request(1_000, 10_000)) {
         Ok(held) => held,
         Err(refusal) => {
-            drop(ChildGuard(shell));
+            drop(Program(shell));
             return say_why(&refusal);
         }
     };

@@ -213,21 +213,17 @@ fn misfits(
         ),
         AdmissionFailure::Late { cpu, share } if share == new => format!(
             "on CPU {cpu} the reservations that are there would delay {} beyond its deadline of {}: {}",
-            span(share.budget_ns),
-            span(share.deadline_ns),
+            Span::saturating_from_nanos(share.budget_ns),
+            Span::saturating_from_nanos(share.deadline_ns),
             holders(others, *cpu)
         ),
         AdmissionFailure::Late { cpu, share } => format!(
             "on CPU {cpu} a reservation that is there would come too late, due within {}: {}",
-            span(share.deadline_ns),
+            Span::saturating_from_nanos(share.deadline_ns),
             holders(others.iter().filter(|held| held.share == *share), *cpu)
         ),
     };
     refusal(Obstacle::Bandwidth, cause, "reserve less, or take another CPU with --cpu")
-}
-
-fn span(ns: u64) -> Span {
-    Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX))
 }
 
 /// Holders of time on a CPU, the largest first.
@@ -242,7 +238,12 @@ fn holders<'a>(others: impl IntoIterator<Item = &'a RegisteredReservation>, cpu:
     here.sort_by_key(|held| std::cmp::Reverse(part(held)));
     let text = |held: &&RegisteredReservation| {
         let ReservationClaim { budget_ns, period_ns, .. } = held.share;
-        format!("{} has {} every {}", held.holder, span(budget_ns), span(period_ns))
+        format!(
+            "{} has {} every {}",
+            held.holder,
+            Span::saturating_from_nanos(budget_ns),
+            Span::saturating_from_nanos(period_ns)
+        )
     };
     let mut texts: Vec<String> = here.iter().take(MOST).map(text).collect();
     if here.len() > MOST {

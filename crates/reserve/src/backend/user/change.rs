@@ -75,7 +75,7 @@ pub(crate) fn may_change(pid: u32, budget: Span, period: Span) -> Result<(), Str
         }
         several => return Err(format!("process {pid} keeps {} reservations", several.len())),
     };
-    let span = |ns: u64| Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX));
+    let span = Span::saturating_from_nanos;
     // Whether it is soft bears on no admission.
     let strength = hourglass_documents::ReservationKind::Hard;
     let before = Reservation::new(span(share.budget_ns), span(share.period_ns), strength)

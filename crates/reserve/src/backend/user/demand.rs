@@ -37,7 +37,6 @@ struct DemandState {
     sample: Sample,
     /// Known wait that is not in the thread's count yet, ns.
     pending_ns: u64,
-    /// Number of the observation.
     at_ns: u64,
 }
 

@@ -110,7 +110,6 @@ struct EnforcerShared {
     change: Mutex<Option<(BudgetTerms, u8)>>,
 }
 
-/// The state of the thread.
 struct EnforcerTask {
     team: MemberSet,
     terms: BudgetTerms,
@@ -215,7 +214,6 @@ impl Drop for BudgetEnforcer {
     }
 }
 
-/// The life of the thread.
 fn live(
     shared: &EnforcerShared,
     cpus: &[u32],

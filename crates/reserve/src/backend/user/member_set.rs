@@ -30,7 +30,6 @@ use crate::target::Target;
 /// Threads that make threads while all are gone through: so often the new ones are looked for.
 const PASSES: u32 = 16;
 
-/// Settings for all members.
 #[derive(Clone, Debug)]
 pub(super) struct TeamPolicy {
     /// The priority of raised members; the one above serves to change it back and forth.

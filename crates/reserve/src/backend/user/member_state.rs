@@ -10,7 +10,6 @@ use super::budget::DispatchLevel;
 const FIRST_NS: u64 = 1_000_000;
 const LAST_NS: u64 = 100_000_000;
 
-/// An order to all members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MemberAction {
     /// They are as they should be.
@@ -55,7 +54,6 @@ impl MemberState {
         }
     }
 
-    /// The latest decision.
     pub(super) fn level(&self) -> DispatchLevel {
         self.requested
     }

@@ -279,8 +279,7 @@ impl ActiveReservation for UserReservation {
             unseen.into_iter().chain(outside).chain(report.moved.doubt()).collect();
         if report.left_out > report.supply.periods / TOLERATED_PART {
             let left_out = report.left_out;
-            let latest =
-                Span::from_micros(i64::try_from(report.latest_ns / 1_000).unwrap_or(i64::MAX));
+            let latest = Span::saturating_from_nanos(report.latest_ns / 1_000 * 1_000);
             doubts.push(AccuracyWarning {
                 id: "periods-left-out",
                 text: format!(

@@ -50,7 +50,6 @@ impl Reach {
         self.span_ns = 0;
     }
 
-    /// The longest one, ns.
     pub(super) fn max_ns(&self) -> u64 {
         self.max_ns
     }

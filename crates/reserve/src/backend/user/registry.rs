@@ -83,7 +83,6 @@ impl Holder {
         Holder::Process { pid: Some(pid), command: command_of(pid), uid: credentials::real() }
     }
 
-    /// A live process.
     pub(super) fn process(pid: u32) -> Holder {
         let uid = fs::metadata(format!("/proc/{pid}")).map_or(0, |metadata| metadata.uid());
         Holder::Process { pid: Some(pid), command: command_of(pid), uid }
@@ -236,7 +235,6 @@ impl Registry {
         }
     }
 
-    /// The processes that hold entries.
     fn holders(&self) -> Vec<u32> {
         let pid = |held: RegisteredReservation| match held.holder {
             Holder::Process { pid, .. } => pid,
@@ -393,7 +391,6 @@ impl RegistryEntry {
         unseen::keeper_but(|| self.registry.holders())
     }
 
-    /// All other reservations of now.
     pub(super) fn others(&self) -> Vec<RegisteredReservation> {
         self.registry.but(&[self.number])
     }

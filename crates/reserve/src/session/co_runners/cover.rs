@@ -7,7 +7,7 @@ use hourglass_time::Span;
 
 use super::super::{CoRunnerSettings, SessionRequest, SiblingPolicy};
 use crate::smt::jobs::JobReservation;
-use crate::smt::monitor::{self, Checks, MonitorSettings, REST_PART};
+use crate::smt::monitor::{self, MonitorSettings, REST_PART, SlackCheck};
 
 /// The policy by which is covered: several reservations are slowed by one another's waiting as well.
 pub(super) fn covered_by(request: &SessionRequest, policy: SiblingPolicy) -> SiblingPolicy {
@@ -23,7 +23,7 @@ pub(in super::super) fn cover(
     policy: SiblingPolicy,
     margin_ns: u64,
 ) -> Reservation {
-    let span = |ns: u64| Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX));
+    let span = Span::saturating_from_nanos;
     let most = asked.deadline().min(span(asked.period().nanos_or_zero() / 10 * 9));
     let wanted = match policy {
         SiblingPolicy::Monitor => most,
@@ -42,8 +42,8 @@ pub(in super::super) fn cover(
 }
 
 /// When slack is looked at.
-pub(super) fn checks(siblings: &CoRunnerSettings) -> Checks {
-    siblings.interval.map_or(Checks::Variable, |every| Checks::Every(every.nanos_or_zero()))
+pub(super) fn checks(siblings: &CoRunnerSettings) -> SlackCheck {
+    siblings.interval.map_or(SlackCheck::Variable, |every| SlackCheck::Fixed(every.nanos_or_zero()))
 }
 
 /// The monitor's part: the budget, in time for what the backend keeps for it.

@@ -32,10 +32,6 @@ pub(super) fn refusal(id: &str, text: &str) -> ReserveRefusal {
     }
 }
 
-fn span(ns: u64) -> Span {
-    Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX))
-}
-
 /// The warnings of a run that has ended.
 pub(super) fn after(report: &MonitorReport, guardian: &Guardian) -> Vec<Warning> {
     let (broken, replaced) = (guardian.woken(), guardian.replaced());
@@ -89,7 +85,7 @@ impl ProtectionReport {
             let text = format!(
                 "the reservation leaves less slack in a period than the margin of {} that stopping co-runners takes: \
                  no period is covered, and no protection is claimed",
-                span(report.margin_ns)
+                Span::saturating_from_nanos(report.margin_ns)
             );
             warnings.push(warning(
                 "not-covered",
@@ -101,9 +97,9 @@ impl ProtectionReport {
             let text = format!(
                 "the margin grew from {} to {} in the run, and before that it was too small: stopping co-runners (up to \
                  {}) and the lateness of timers together took longer than was measured before the run",
-                span(report.first_margin_ns),
-                span(report.margin_ns),
-                span(report.statistics.stop_max_ns)
+                Span::saturating_from_nanos(report.first_margin_ns),
+                Span::saturating_from_nanos(report.margin_ns),
+                Span::saturating_from_nanos(report.statistics.stop_max_ns)
             );
             let remedy = "another --stopper; fewer processes in the set; in a virtual machine, the host was away";
             warnings.push(warning("margin-grew", text, remedy));

@@ -1,30 +1,9 @@
 //! Selections on this machine, of processes made here.
 
-use std::process::{Child, Command, Stdio};
-
 use hourglass_skip::{Requirement, skip};
 
 use super::*;
-
-/// A process that waits for its end, alone in its session.
-struct Idle(Child);
-
-impl Idle {
-    fn new() -> Idle {
-        Idle(Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap())
-    }
-
-    fn pid(&self) -> u32 {
-        self.0.id()
-    }
-}
-
-impl Drop for Idle {
-    fn drop(&mut self) {
-        drop(self.0.stdin.take());
-        let _ = self.0.wait();
-    }
-}
+use crate::testing::Program;
 
 fn chosen(selection: Selection, reserved: Option<Target>) -> Result<CoRunners, SelectionError> {
     Ok(select(&[selection], reserved, &CpuSet::default())?.wanted.co_runners)
@@ -43,7 +22,7 @@ fn words_select() {
 
 #[test]
 fn named_processes_are_stopped_unless_they_must_run() {
-    let (one, other) = (Idle::new(), Idle::new());
+    let (one, other) = (Program::sleeping(), Program::sleeping());
     let own = std::process::id();
     let select = |pid, reserved| chosen(Selection::Process(pid), reserved);
     assert_eq!(select(one.pid(), None), Ok(CoRunners::Processes(vec![one.pid()])));
@@ -76,7 +55,7 @@ fn kernel_threads_are_spared() {
 /// The session of this test holds the test itself and the shells that wait for it.
 #[test]
 fn a_session_leaves_out_who_must_run() {
-    let (one, other) = (Idle::new(), Idle::new());
+    let (one, other) = (Program::sleeping(), Program::sleeping());
     let session = field_of(one.pid(), 3).unwrap();
     let reserved = Some(Target::Process(other.pid()));
     let selected = select(&[Selection::Session(session)], reserved, &CpuSet::default()).unwrap();
@@ -96,7 +75,7 @@ fn a_session_leaves_out_who_cannot_run_there() {
     if first == last {
         return skip(Requirement::SECOND_CPU, "one CPU only");
     }
-    let (here, there) = (Idle::new(), Idle::new());
+    let (here, there) = (Program::sleeping(), Program::sleeping());
     hourglass_sys::thread::set_affinity_of(here.pid(), [*first]).unwrap();
     hourglass_sys::thread::set_affinity_of(there.pid(), [*last]).unwrap();
     let session = Selection::Session(field_of(here.pid(), 3).unwrap());

@@ -235,7 +235,7 @@ fn new_name() -> String {
 }
 
 /// ESRCH.
-fn has_ended(error: &io::Error) -> bool {
+pub(super) fn has_ended(error: &io::Error) -> bool {
     const ESRCH: i32 = 3;
     error.raw_os_error() == Some(ESRCH)
 }

@@ -324,7 +324,6 @@ fn arranged(
     Ok((wanted, Some(protected)))
 }
 
-/// The trials of one stopper.
 struct StopTrials<'a> {
     victim: &'a HeartBeat,
     trials: usize,

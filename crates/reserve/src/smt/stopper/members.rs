@@ -9,7 +9,6 @@ use hourglass_sys::cgroup::Group;
 
 use crate::backend::members;
 
-/// The definition of a set.
 #[derive(Clone, Debug)]
 pub(in crate::smt) enum CoRunnerMembers {
     /// Processes with their descendants. One whose parent ended before it was ever looked at is not

@@ -10,6 +10,7 @@ use crate::guardian::{Guardian, TaskIdentity, UndoAction, UndoGuard};
 use crate::ownership::NotOwned;
 use hourglass_sys::pidfd::PidFd;
 
+use super::group::has_ended;
 use super::members::CoRunnerMembers;
 use super::{Stopper, StopperKind, StopperRequest, Unavailable};
 use crate::backend::members::{state_of, threads_of};
@@ -95,12 +96,6 @@ impl Signals {
             }
         }
     }
-}
-
-/// ESRCH.
-fn has_ended(error: &io::Error) -> bool {
-    const ESRCH: i32 = 3;
-    error.raw_os_error() == Some(ESRCH)
 }
 
 /// Whether no thread of a process runs on in user mode: it is stopped, has ended, or will be stopped before it comes

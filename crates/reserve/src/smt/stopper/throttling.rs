@@ -35,7 +35,6 @@ enum Throttle {
         before: String,
         kept: Option<UndoGuard>,
     },
-    /// Thread by thread.
     Threads(Threads),
 }
 

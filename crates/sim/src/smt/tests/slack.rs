@@ -4,9 +4,8 @@ use proptest::prelude::*;
 
 use super::super::slack::{FutureJobs, JobPriority, PendingJob, least_slack};
 use crate::ArrivalPattern;
-use crate::slack::slack_of_each;
+use crate::slack::{PendingWork, Reservation, slack_ahead, slack_of_each};
 
-/// A thread of small numbers.
 #[derive(Clone, Debug)]
 struct Small {
     order: JobPriority,
@@ -15,7 +14,6 @@ struct Small {
     deadline: u64,
     /// What is left of a pending job, and when it is due.
     pending: Option<(u64, u64)>,
-    /// When the next job comes.
     next: u64,
 }
 
@@ -133,6 +131,31 @@ proptest! {
         let job = |&(due, left): &(u64, u64)| PendingJob { order: JobPriority::Deadline, due, left };
         let pending: Vec<PendingJob> = processes.iter().map(job).collect();
         prop_assert_eq!(least_slack(0, &pending, &[]), slack_of_each(&processes).1);
+    }
+}
+
+proptest! {
+    /// The two ways to look ahead, of the simulator and of `reserve`, check each other.
+    #[test]
+    fn both_ways_to_look_ahead_agree(
+        numbers in proptest::collection::vec((1..9u64, 0..9u64, 0..30u64, 40..90u64), 1..5), now in 0..20u64
+    ) {
+        let reservation = |&(cost, done, due, period): &(u64, u64, u64, u64)| {
+            let pending = PendingWork { deadline: due, remaining: cost - done.min(cost - 1) };
+            Reservation { pending, cost, period }
+        };
+        let reservations: Vec<Reservation> = numbers.iter().map(reservation).collect();
+        let job = |&Reservation { pending: PendingWork { deadline, remaining }, .. }: &Reservation| PendingJob {
+            order: JobPriority::Deadline, due: deadline, left: remaining
+        };
+        let pending: Vec<PendingJob> = reservations.iter().map(job).collect();
+        let future = |&Reservation { pending, cost, period }: &Reservation| {
+            let arrivals = ArrivalPattern::Periodic { offset: pending.deadline, period };
+            FutureJobs::new(JobPriority::Deadline, &arrivals, cost, period)
+        };
+        let coming: Vec<FutureJobs> = reservations.iter().map(future).collect();
+        let ahead = slack_ahead(now, &reservations, u64::MAX).unwrap();
+        prop_assert_eq!(least_slack(now, &pending, &coming), ahead);
     }
 }
 

@@ -56,7 +56,6 @@ impl World {
         }
     }
 
-    /// Lets time pass until `until`.
     fn run(&mut self, until: u64) {
         while self.now < until {
             if self.now >= self.more_at {

@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 use hourglass_skip::{Requirement, skip};
 use hourglass_sys::cgroup::{Group, Hierarchy};
 
-use super::tests::{Program, alone, kept, last_cpu, request, user};
+use super::tests::{alone, kept, last_cpu, request, user};
 use super::*;
 use crate::backend::members;
 use crate::backend::quota::Quota;
 use crate::command;
+use crate::testing::Program;
 
 /// Where process `pid` is, in whichever hierarchy a group of this process's was made for it.
 fn reserved_group(pid: u32) -> Option<(Hierarchy, Group)> {
@@ -38,16 +39,12 @@ fn check(mut reserved: Box<dyn ActiveReservation>, left: &[u32]) {
     }
 }
 
-fn sleeper() -> Program {
-    Program(Command::new("sleep").arg("60").spawn().unwrap())
-}
-
 /// The bug: a job that left its control group went on as "guaranteed", though it was not raised any more.
 #[test]
 fn who_leaves_the_group_is_named() {
     let _one = alone();
     for leaves in [false, true] {
-        let program = sleeper();
+        let program = Program::sleeping();
         let target = Target::Process(program.pid());
         let user = user();
         let wanted = request(ReservationKind::Hard, Some(last_cpu()));
@@ -65,7 +62,7 @@ fn who_leaves_the_group_is_named() {
 fn who_leaves_a_quota_is_named() {
     let _one = alone();
     for leaves in [false, true] {
-        let program = sleeper();
+        let program = Program::sleeping();
         let quota = Quota::new(Guardian::start().unwrap());
         let wanted = request(ReservationKind::Hard, None);
         let capped = match quota.reserve(&Target::Process(program.pid()), &wanted) {

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use hourglass_documents::Reservation;
 use hourglass_sys::pidfd::PidFd;
 
-use super::tests::{Program, alone, kept, last_cpu, request};
+use super::tests::{alone, kept, last_cpu, request};
 use super::*;
+use crate::testing::Program;
 
 /// One period, which lasts for the whole test: nothing is ordered anew for another reason.
 fn long(cpu: Option<u32>) -> BackendRequest {

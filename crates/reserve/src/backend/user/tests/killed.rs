@@ -8,9 +8,10 @@ use hourglass_skip::{Requirement, skip};
 use hourglass_sys::cgroup::Hierarchy;
 use hourglass_sys::clock::cpu_time::ProcessTime;
 
-use super::tests::{Program, alone, kept, last_cpu, request, situation, user};
+use super::tests::{alone, kept, last_cpu, request, situation, user};
 use super::*;
 use crate::backend::members;
+use crate::testing::Program;
 
 /// Environment variables of the process that is to be killed: the target that it reserves for, and where it makes
 /// groups.

@@ -1,7 +1,6 @@
 //! The reserve on the kernel at hand. Where it is refused, the refusal must name a cause that the machine
 //! shows, and the test says that it was skipped.
 
-use std::process::{Child, Command};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,35 +11,11 @@ use hourglass_sys::clock::cpu_time::ProcessTime;
 use hourglass_time::Span;
 
 use super::*;
-use crate::backend::members;
+use crate::testing::Program;
 
 const BUDGET_US: i64 = 2_000;
 const PERIOD_US: i64 = 10_000;
 const LASTING: Duration = Duration::from_millis(250);
-
-/// A program that is ended however the test ends.
-pub(super) struct Program(pub(super) Child);
-
-impl Program {
-    pub(super) fn shell(script: &str) -> Program {
-        Program(Command::new("sh").args(["-c", script]).spawn().unwrap())
-    }
-
-    pub(super) fn pid(&self) -> u32 {
-        self.0.id()
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        for pid in members::tree(self.pid()) {
-            if let Ok(process) = hourglass_sys::pidfd::PidFd::open(pid) {
-                let _ = process.kill();
-            }
-        }
-        let _ = self.0.wait();
-    }
-}
 
 pub(super) fn request(strength: ReservationKind, cpu: Option<u32>) -> BackendRequest {
     let (budget, period) = (Span::from_micros(BUDGET_US), Span::from_micros(PERIOD_US));

@@ -2,8 +2,9 @@
 //! Sources: reservations that were reported as kept with their program on another CPU, and nice values that were lost
 //! with the first demotion.
 
-use super::tests::{Program, alone, kept, last_cpu, request, user};
+use super::tests::{alone, kept, last_cpu, request, user};
 use super::*;
+use crate::testing::Program;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
