@@ -69,6 +69,19 @@ pub struct Interval {
 }
 
 impl Interval {
+    /// An interval with no evidence, of which the raw counter was not read.
+    #[must_use]
+    pub fn new(
+        thread: u32,
+        cpu: u32,
+        start_ns: i64,
+        end_ns: i64,
+        onset: IntervalStart,
+    ) -> Interval {
+        let evidence = Evidence::default();
+        Interval { thread, cpu, start_ns, end_ns, start_ticks: 0, end_ticks: 0, onset, evidence }
+    }
+
     /// Length in nanoseconds.
     #[must_use]
     pub fn duration_ns(&self) -> i64 {
