@@ -7,15 +7,13 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use hourglass_documents::document::{GapReport, RunResult, ThreadReport};
-use hourglass_documents::manifest::{
-    ClockFacts, Epoch, MANIFEST_SCHEMA, Manifest, MemoryFacts, ThreadFacts,
-};
+use hourglass_documents::manifest::{ClockFacts, Epoch, Manifest, ThreadFacts};
 use hourglass_documents::random::Stream;
 use hourglass_machine::HostReader;
 use hourglass_runs::fleet;
 use hourglass_runs::store::{MANIFEST_FILE, RunFolder, TRACE_FILE};
 use hourglass_theory::sweep;
-use hourglass_trace::{Evidence, Interval, IntervalStart};
+use hourglass_trace::{Interval, IntervalStart};
 
 use crate::document::Row;
 
@@ -87,14 +85,15 @@ fn templates(home: &Path) -> Result<Vec<(PathBuf, Manifest)>> {
                 let slot = thread as usize;
                 let end_ns = (at + 1) * PERIOD_NS;
                 let interval = Interval {
-                    thread,
-                    cpu: thread,
-                    start_ns: i64::try_from(begun_ns[slot])?,
-                    end_ns: i64::try_from(end_ns)?,
                     start_ticks: at * PERIOD_NS,
                     end_ticks: end_ns,
-                    onset: if at == 0 { IntervalStart::Start } else { IntervalStart::Gap },
-                    evidence: Evidence::default(),
+                    ..Interval::new(
+                        thread,
+                        thread,
+                        i64::try_from(begun_ns[slot])?,
+                        i64::try_from(end_ns)?,
+                        if at == 0 { IntervalStart::Start } else { IntervalStart::Gap },
+                    )
                 };
                 trace.write(&interval)?;
                 let gap_ns = 1_000 + (2_000_000 >> random.below(11)) * random.below(1_000) / 1_000;
@@ -121,15 +120,12 @@ fn manifest(lost: &[(u64, u64)]) -> Manifest {
         wake_up: "NATIVE".to_owned(),
         policy_asked: "OTHER:0".to_owned(),
         policy: "OTHER:0".to_owned(),
-        reservation: None,
-        reserved: None,
         cpus: id.to_string(),
-        start_ns: 0,
         finish_ns: GAPS * PERIOD_NS,
         gap_ns: 100,
         loop_ns: 20,
         records_capacity: GAPS,
-        amounts: None,
+        ..ThreadFacts::default()
     };
     let report = |(id, (total_ns, max_ns)): (u32, &(u64, u64))| ThreadReport {
         id,
@@ -147,33 +143,21 @@ fn manifest(lost: &[(u64, u64)]) -> Manifest {
     };
     let reports = (0..THREADS).zip(lost).map(report).collect();
     Manifest {
-        schema: MANIFEST_SCHEMA.to_owned(),
-        pid: None,
-        utc: Vec::new(),
         hourglass: env!("CARGO_PKG_VERSION").to_owned(),
         command_line: vec!["hourglass".to_owned(), "noise".to_owned()],
-        epoch: Epoch::default(),
         duration_ns: GAPS * PERIOD_NS,
         elapsed_ns: GAPS * PERIOD_NS,
         seed: SEED,
         records_capacity: GAPS * u64::from(THREADS),
-        ring: false,
         clock: ClockFacts {
             source: "tsc".to_owned(),
             trusted: true,
-            reason: String::new(),
             frequency_hz: 1e9,
-            calibration_start: Default::default(),
-            calibration_end: Default::default(),
+            ..ClockFacts::default()
         },
         threads: (0..THREADS).map(thread).collect(),
-        memory: MemoryFacts::default(),
-        dma_latency_us: None,
-        evidence: Vec::new(),
-        host: Default::default(),
-        kernel: None,
-        simulation: None,
         result: Some(RunResult { threads: reports, ..RunResult::default() }),
+        ..Manifest::default()
     }
 }
 

@@ -251,14 +251,15 @@ fn synthetic() -> impl Iterator<Item = Interval> {
         let end = start + 3_000 + i % 4_409;
         now = end;
         Interval {
-            thread: (i / 40 % 3) as u32,
-            cpu: (i / 4_000 % 2) as u32,
-            start_ns: start as i64,
-            end_ns: end as i64,
             start_ticks: 77_000_000_000 + start * 23 / 10,
             end_ticks: 77_000_000_000 + end * 23 / 10,
-            onset: IntervalStart::Gap,
-            evidence: Default::default(),
+            ..Interval::new(
+                (i / 40 % 3) as u32,
+                (i / 4_000 % 2) as u32,
+                start as i64,
+                end as i64,
+                IntervalStart::Gap,
+            )
         }
     })
 }

@@ -128,7 +128,7 @@ fn reserve_command(
     Ok(match py.detach(|| reserve::run(&request)) {
         Ok(outcome) => ("document", json(&outcome.document)?),
         Err(NoReservation::Refused(document)) => ("refused", json(&*document)?),
-        Err(failure) => (kind(&failure).word(), failure.to_string()),
+        Err(failure) => (kind(&failure).name(), failure.to_string()),
     })
 }
 

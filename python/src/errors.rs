@@ -11,54 +11,38 @@ use pyo3::exceptions::{PyImportError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
-/// What kind a failure is; `hourglass/errors.py` has an exception for each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ErrorKind {
-    /// A value is invalid: another value helps.
-    Invalid,
-    /// A handle that was closed, or an object that has ended.
-    Closed,
-    /// Another call uses it now.
-    Busy,
-    /// It belongs to another thread.
-    WrongThread,
-    /// A privilege is missing.
-    Permission,
-    /// The machine has no more of it.
-    Exhausted,
-    /// This machine cannot.
-    Unsupported,
-    /// The operating system refused for another reason.
-    Os,
-    /// A file or folder does not hold what it should.
-    Data,
-    /// It belongs to the process from which this one was forked.
-    Forked,
-    /// A time that did not come: the timer was cancelled or terminated, or its clock set.
-    Cancelled,
-    /// A deadline's handler ended the work.
-    Ended,
+hourglass_documents::named_enum! {
+    /// What kind a failure is; `hourglass/errors.py` has an exception for each.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum ErrorKind {
+        /// A value is invalid: another value helps.
+        Invalid => "invalid",
+        /// A handle that was closed, or an object that has ended.
+        Closed => "closed",
+        /// Another call uses it now.
+        Busy => "busy",
+        /// It belongs to another thread.
+        WrongThread => "wrong_thread",
+        /// A privilege is missing.
+        Permission => "permission",
+        /// The machine has no more of it.
+        Exhausted => "exhausted",
+        /// This machine cannot.
+        Unsupported => "unsupported",
+        /// The operating system refused for another reason.
+        Os => "os",
+        /// A file or folder does not hold what it should.
+        Data => "data",
+        /// It belongs to the process from which this one was forked.
+        Forked => "forked",
+        /// A time that did not come: the timer was cancelled or terminated, or its clock set.
+        Cancelled => "cancelled",
+        /// A deadline's handler ended the work.
+        Ended => "ended",
+    }
 }
 
 impl ErrorKind {
-    /// Its name, the value of `Error.kind`.
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            ErrorKind::Invalid => "invalid",
-            ErrorKind::Closed => "closed",
-            ErrorKind::Busy => "busy",
-            ErrorKind::WrongThread => "wrong_thread",
-            ErrorKind::Permission => "permission",
-            ErrorKind::Exhausted => "exhausted",
-            ErrorKind::Unsupported => "unsupported",
-            ErrorKind::Os => "os",
-            ErrorKind::Data => "data",
-            ErrorKind::Forked => "forked",
-            ErrorKind::Cancelled => "cancelled",
-            ErrorKind::Ended => "ended",
-        }
-    }
-
     /// What a number of the operating system means to a caller.
     pub(crate) fn of_errno(errno: i32) -> ErrorKind {
         match ErrnoClass::of_errno(errno) {
@@ -135,7 +119,7 @@ fn made(py: Python<'_>, failure: &PyFailure) -> PyResult<PyErr> {
             false => error,
         }
     })?;
-    let made = make.bind(py).call1((kind.word(), text, *errno, remedy.as_deref()))?;
+    let made = make.bind(py).call1((kind.name(), text, *errno, remedy.as_deref()))?;
     Ok(PyErr::from_value(made))
 }
 

@@ -231,9 +231,7 @@ pub(crate) fn sleep(sleeper: &mut Sleeper, until: SleepDeadline) -> SleepOutcome
             let ns = i64::try_from(ns).unwrap_or(i64::MAX);
             sleeper.sleep_until(Instant::<Monotonic>::from_nanos(ns))
         }
-        SleepDeadline::Passed(ns) => {
-            sleeper.sleep_for(Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX)))
-        }
+        SleepDeadline::Passed(ns) => sleeper.sleep_for(Span::saturating_from_nanos(ns)),
         SleepDeadline::Ticks(count) => sleeper.sleep_ticks(count),
     }
 }

@@ -69,7 +69,7 @@ pub(crate) fn waker_of(thread: hg_thread) -> Result<Interrupter, CapiError> {
 #[unsafe(no_mangle)]
 pub extern "C" fn hg_park(limit_ns: u64) {
     answer((), || {
-        let limit = Span::from_nanos(i64::try_from(limit_ns).unwrap_or(i64::MAX));
+        let limit = Span::saturating_from_nanos(limit_ns);
         with_parked(|parked| {
             let _ = parked.sleep_for(limit);
             // Each wake-up ends one wait.

@@ -70,7 +70,7 @@ fn with<T>(work: impl FnOnce(&mut DeadlineWatch) -> Result<T, FaultError>) -> Re
 }
 
 fn length(ns: u64) -> Span {
-    Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX))
+    Span::saturating_from_nanos(ns)
 }
 
 /// Watches the calling thread.

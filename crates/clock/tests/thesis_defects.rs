@@ -29,7 +29,7 @@ use hourglass_clock::timekeeping::{
     Timebase,
 };
 use hourglass_sys::hpet::Register;
-use hourglass_time::{Span, TimeVal};
+use hourglass_time::Span;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -270,7 +270,7 @@ fn defect_d_the_reads_of_a_calibration_are_bracketed() {
 
 #[test]
 fn defect_e_a_difference_across_a_second_is_exact() {
-    let span = |secs, micros| Span::try_from(TimeVal::new(secs, micros).unwrap()).unwrap();
+    let span = |secs, micros: i64| Span::from_secs_nanos(secs, micros * 1_000).unwrap();
     let apart = span(8, 3).checked_sub(span(7, 999_999));
     assert_eq!(apart, Some(Span::from_micros(4)));
     assert_eq!(span(0, 999_999), Span::from_micros(999_999), "not divided away");

@@ -15,31 +15,19 @@ pub const CHECK_SCHEMA: &str = "hourglass.check/1";
 /// Name and version of the document about worked examples.
 pub const CHECK_CORPUS_SCHEMA: &str = "hourglass.check-corpus/1";
 
-/// Whether deadlines hold.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// Every job is done by its deadline.
-    #[default]
-    Feasible,
-    /// The analysis cannot tell.
-    Unknown,
-    /// More is demanded than there is, so that responses grow without bound.
-    NoBound,
-    /// A job misses its deadline in a case that the description allows.
-    Infeasible,
-}
-
-impl Verdict {
-    /// The word for it, as in the document.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Verdict::Feasible => "feasible",
-            Verdict::Unknown => "unknown",
-            Verdict::NoBound => "no_bound",
-            Verdict::Infeasible => "infeasible",
-        }
+crate::named_enum! {
+    /// Whether deadlines hold.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+    pub serde enum Verdict {
+        /// Every job is done by its deadline.
+        #[default]
+        Feasible => "feasible",
+        /// The analysis cannot tell.
+        Unknown => "unknown",
+        /// More is demanded than there is, so that responses grow without bound.
+        NoBound => "no_bound",
+        /// A job misses its deadline in a case that the description allows.
+        Infeasible => "infeasible",
     }
 }
 

@@ -61,31 +61,19 @@ pub struct DiffSide {
     pub folders: Vec<String>,
 }
 
-/// Verdict on a change.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum DiffVerdict {
-    /// The interval lies within the margin.
-    Same,
-    /// It moved, to the good.
-    Better,
-    /// It moved, to the bad.
-    Worse,
-    /// The measurements do not tell.
-    #[default]
-    Unknown,
-}
-
-impl DiffVerdict {
-    /// The word in documents.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            DiffVerdict::Same => "same",
-            DiffVerdict::Better => "better",
-            DiffVerdict::Worse => "worse",
-            DiffVerdict::Unknown => "unknown",
-        }
+crate::named_enum! {
+    /// Verdict on a change.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub serde enum DiffVerdict {
+        /// The interval lies within the margin.
+        Same => "same",
+        /// It moved, to the good.
+        Better => "better",
+        /// It moved, to the bad.
+        Worse => "worse",
+        /// The measurements do not tell.
+        #[default]
+        Unknown => "unknown",
     }
 }
 

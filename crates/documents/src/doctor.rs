@@ -77,30 +77,18 @@ pub struct CheckResult {
     pub remedy: String,
 }
 
-/// Status of a condition. Ordered from the worst.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Status {
-    /// Real-time work is refused, or is stopped or delayed for milliseconds whatever its priority.
-    Fail,
-    /// It costs latency or jitter, or will stop work that goes beyond a limit.
-    Warn,
-    /// It could not be found out.
-    Unknown,
-    /// As it should be, or without effect on this machine.
-    Ok,
-}
-
-impl Status {
-    /// As documents write it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Status::Ok => "ok",
-            Status::Warn => "warn",
-            Status::Fail => "fail",
-            Status::Unknown => "unknown",
-        }
+crate::named_enum! {
+    /// Status of a condition. Ordered from the worst.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub serde enum Status {
+        /// Real-time work is refused, or is stopped or delayed for milliseconds whatever its priority.
+        Fail => "fail",
+        /// It costs latency or jitter, or will stop work that goes beyond a limit.
+        Warn => "warn",
+        /// It could not be found out.
+        Unknown => "unknown",
+        /// As it should be, or without effect on this machine.
+        Ok => "ok",
     }
 }
 

@@ -27,6 +27,7 @@ pub mod kernel;
 pub mod live;
 pub mod manifest;
 pub mod merged;
+mod named_enum;
 pub mod occupants;
 pub mod paper;
 pub mod policy;

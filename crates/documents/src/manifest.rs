@@ -64,6 +64,34 @@ pub struct Manifest {
     pub result: Option<RunResult>,
 }
 
+impl Default for Manifest {
+    /// An empty one.
+    fn default() -> Manifest {
+        Manifest {
+            schema: MANIFEST_SCHEMA.to_owned(),
+            hourglass: String::new(),
+            command_line: Vec::new(),
+            pid: None,
+            epoch: Epoch::default(),
+            duration_ns: 0,
+            elapsed_ns: 0,
+            seed: 0,
+            records_capacity: 0,
+            ring: false,
+            clock: ClockFacts::default(),
+            threads: Vec::new(),
+            memory: MemoryFacts::default(),
+            dma_latency_us: None,
+            evidence: Vec::new(),
+            utc: Vec::new(),
+            host: Host::default(),
+            kernel: None,
+            simulation: None,
+            result: None,
+        }
+    }
+}
+
 /// A source of evidence about gaps, and whether the run had it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvidenceFacts {
@@ -120,7 +148,7 @@ pub struct UtcReading {
 }
 
 /// Which counter measured, why that one, and how it was converted.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClockFacts {
     /// `tsc`, `cntvct` or `monotonic`.
     pub source: String,
@@ -150,7 +178,7 @@ pub struct CalibrationFacts {
 }
 
 /// A thread as it was asked for and set up.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ThreadFacts {
     /// Number of the thread.
     pub id: u32,

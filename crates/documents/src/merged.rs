@@ -82,24 +82,14 @@ pub struct MergedThread {
     pub wake_ups_lost: u64,
 }
 
-/// Metric of a histogram.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Metric {
-    /// Lengths of gaps.
-    Gap,
-    /// Latencies of wake-ups.
-    Latency,
-}
-
-impl Metric {
-    /// Its name in documents and tables.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Metric::Gap => "gap",
-            Metric::Latency => "latency",
-        }
+crate::named_enum! {
+    /// Metric of a histogram.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub serde enum Metric {
+        /// Lengths of gaps.
+        Gap => "gap",
+        /// Latencies of wake-ups.
+        Latency => "latency",
     }
 }
 

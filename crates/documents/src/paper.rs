@@ -101,28 +101,17 @@ pub struct Cell {
     pub statistic: String,
 }
 
-/// How a number was found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum MeasurementKind {
-    /// On this machine, by the means that the paper used.
-    Measured,
-    /// On this machine, with a substitute for what it lacks.
-    Emulated,
-    /// On a simulated machine, or by an analysis of one, which the row's name then says.
-    #[serde(alias = "analysed")]
-    Simulated,
-}
-
-impl MeasurementKind {
-    /// As documents write it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            MeasurementKind::Measured => "measured",
-            MeasurementKind::Emulated => "emulated",
-            MeasurementKind::Simulated => "simulated",
-        }
+crate::named_enum! {
+    /// How a number was found.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub serde enum MeasurementKind {
+        /// On this machine, by the means that the paper used.
+        Measured => "measured",
+        /// On this machine, with a substitute for what it lacks.
+        Emulated => "emulated",
+        /// On a simulated machine, or by an analysis of one, which the row's name then says.
+        #[serde(alias = "analysed")]
+        Simulated => "simulated",
     }
 }
 

@@ -45,7 +45,7 @@ fn warning(thread: &ThreadReport, strayed: &StrayReport, online: Option<&CpuSet>
             "measure again without such changes: dmesg tells of CPUs that went offline".to_owned(),
         ),
     };
-    let at = Span::from_nanos(i64::try_from(at_ns).unwrap_or(i64::MAX));
+    let at = Span::saturating_from_nanos(at_ns);
     Warning {
         id: "left-its-cpus".to_owned(),
         text: format!(

@@ -2,9 +2,7 @@
 
 use hourglass_clock::timekeeping::{Native, ReferenceClock, Timebase};
 use hourglass_documents::host::Host;
-use hourglass_documents::manifest::{
-    CalibrationFacts, ClockFacts, Epoch, MANIFEST_SCHEMA, Manifest, MemoryFacts,
-};
+use hourglass_documents::manifest::{CalibrationFacts, ClockFacts, Epoch, Manifest};
 
 /// Ticks of `CLOCK_MONOTONIC` in a second: one a nanosecond.
 const HERTZ: f64 = 1e9;
@@ -21,17 +19,11 @@ pub(crate) fn manifest(
     let realtime_ns = Native.reference_ns(ReferenceClock::Realtime).saturating_sub(since_ns);
     let calibration = CalibrationFacts { frequency_hz: HERTZ, ..CalibrationFacts::default() };
     Manifest {
-        schema: MANIFEST_SCHEMA.to_owned(),
-        pid: None,
-        utc: Vec::new(),
         hourglass: env!("CARGO_PKG_VERSION").to_owned(),
         command_line,
         epoch: Epoch { monotonic_ns: begin_ns, realtime_ns, ticks: begin_ns },
         duration_ns: elapsed_ns,
         elapsed_ns,
-        seed: 0,
-        records_capacity: 0,
-        ring: false,
         clock: ClockFacts {
             source: "monotonic".to_owned(),
             trusted: false,
@@ -40,13 +32,7 @@ pub(crate) fn manifest(
             calibration_start: calibration,
             calibration_end: calibration,
         },
-        threads: Vec::new(),
-        memory: MemoryFacts::default(),
-        dma_latency_us: None,
-        evidence: Vec::new(),
         host,
-        kernel: None,
-        simulation: None,
-        result: None,
+        ..Manifest::default()
     }
 }

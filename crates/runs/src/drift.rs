@@ -90,11 +90,8 @@ pub fn warning(manifest: &Manifest) -> Option<Warning> {
 
 #[cfg(test)]
 mod tests {
-    use hourglass_documents::host::Host;
     use hourglass_documents::kernel::KernelFacts;
-    use hourglass_documents::manifest::{
-        ClockFacts, Epoch, MANIFEST_SCHEMA, Manifest, MemoryFacts,
-    };
+    use hourglass_documents::manifest::{ClockFacts, Manifest};
 
     use super::*;
 
@@ -116,26 +113,10 @@ mod tests {
             calibration_end: calibration(2.3e9 * (1.0 + ppb / 1e9), 100_000_000_000, 100),
         };
         Manifest {
-            schema: MANIFEST_SCHEMA.to_owned(),
-            pid: None,
-            utc: Vec::new(),
-            hourglass: String::new(),
-            command_line: Vec::new(),
-            epoch: Epoch::default(),
             duration_ns: 100_000_000_000,
             elapsed_ns: 100_000_000_000,
-            seed: 0,
-            records_capacity: 0,
-            ring: false,
             clock,
-            threads: Vec::new(),
-            memory: MemoryFacts::default(),
-            dma_latency_us: None,
-            evidence: Vec::new(),
-            host: Host::default(),
-            kernel: None,
-            simulation: None,
-            result: None,
+            ..Manifest::default()
         }
     }
 

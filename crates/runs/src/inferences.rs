@@ -91,18 +91,14 @@ mod tests {
         ThreadFacts {
             id,
             workload: "CPU".to_owned(),
-            wake_up: String::new(),
             policy_asked: policy.to_owned(),
             policy: policy.to_owned(),
-            reservation: None,
-            reserved: None,
             cpus: cpus.to_owned(),
-            start_ns: 0,
             finish_ns: 1_000,
             gap_ns: 30,
             loop_ns: 15,
             records_capacity: 1,
-            amounts: None,
+            ..ThreadFacts::default()
         }
     }
 

@@ -255,9 +255,6 @@ mod tests {
 
     const DISCRETE: TimeModel = TimeModel::Discrete;
 
-    const ALL: [Sections; 4] =
-        [Sections::Preemptive, Sections::NonPreemptive, Sections::Limited, Sections::Floating];
-
     fn set_of(numbers: &[(u64, u64, u64, u64)]) -> TaskSet {
         let task = |(period, tenths, jitter, np): &(u64, u64, u64, u64)| {
             let cost = (period * tenths / 20).max(1);
@@ -287,7 +284,7 @@ mod tests {
         #[test]
         fn no_costs_no_change(numbers in numbers(), kind in 0..4usize) {
             let set = set_of(&numbers);
-            let charged = charge(&set, ALL[kind], &KernelOverheads::default(), &[]).unwrap();
+            let charged = charge(&set, Sections::ALL[kind], &KernelOverheads::default(), &[]).unwrap();
             prop_assert_eq!(charged.tasks(), set.tasks());
             prop_assert_eq!(charged.clone().by_priority(), set.tasks());
             prop_assert_eq!(charged.by_deadline().unwrap(), set.tasks());
@@ -302,21 +299,21 @@ mod tests {
             let set = set_of(&numbers);
             let of = |(switch, caches, cost, granularity)| {
                 let tick = Some(Tick { period: 10, cost });
-                charge(&set, ALL[kind], &KernelOverheads { switch, caches, tick, granularity }, &[1]).unwrap()
+                charge(&set, Sections::ALL[kind], &KernelOverheads { switch, caches, tick, granularity }, &[1]).unwrap()
             };
             let less = of(a);
             let more = of((a.0 + b.0, a.1 + b.1, a.2 + b.2, a.3 + b.3));
             let times = |of: &InflatedTaskSet| {
                 let set = super::tests::set(of.clone());
-                fixed_priority::analyse(&set, ALL[kind], DISCRETE).from_arrival()
+                fixed_priority::analyse(&set, Sections::ALL[kind], DISCRETE).from_arrival()
             };
             for (less, more) in times(&less).iter().zip(times(&more)).take(set.len()) {
                 prop_assert!(more.is_none_or(|more| less.is_some_and(|less| less <= more)));
             }
-            if demand(more.clone(), ALL[kind]) == Verdict::Feasible {
-                prop_assert_eq!(demand(less, ALL[kind]), Verdict::Feasible);
+            if demand(more.clone(), Sections::ALL[kind]) == Verdict::Feasible {
+                prop_assert_eq!(demand(less, Sections::ALL[kind]), Verdict::Feasible);
                 let with_tick = TaskSet::new(more.by_deadline().unwrap());
-                let times = edf::response_times(&with_tick, ALL[kind], DISCRETE);
+                let times = edf::response_times(&with_tick, Sections::ALL[kind], DISCRETE);
                 let of_tasks = times.tasks.iter().take(set.len());
                 prop_assert!(of_tasks.into_iter().all(|task| task.verdict == Verdict::Feasible));
             }
@@ -427,21 +424,21 @@ mod tests {
             let tasks = set_of(&numbers).tasks().iter().map(|task| task.with_jitter(0)).collect();
             let (set, tick) = (TaskSet::new(tasks), Tick { period: 12, cost });
             let costs = KernelOverheads { tick: Some(tick), ..KernelOverheads::default() };
-            let charged = charge(&set, ALL[kind], &costs, &[]).unwrap();
+            let charged = charge(&set, Sections::ALL[kind], &costs, &[]).unwrap();
             let with_tick = super::tests::set(charged.clone());
-            let bounds = fixed_priority::analyse(&with_tick, ALL[kind], DISCRETE).from_arrival();
-            let worst = simulated(&set, ALL[kind], false, tick, phase);
+            let bounds = fixed_priority::analyse(&with_tick, Sections::ALL[kind], DISCRETE).from_arrival();
+            let worst = simulated(&set, Sections::ALL[kind], false, tick, phase);
             for (worst, bound) in worst.iter().zip(&bounds) {
                 prop_assert!(bound.is_none_or(|bound| *worst <= bound), "{:?} {:?}", worst, bounds);
             }
             let with_tick = TaskSet::new(charged.by_deadline().unwrap());
-            let bounds = edf::response_times(&with_tick, ALL[kind], DISCRETE).from_arrival();
-            let worst = simulated(&set, ALL[kind], true, tick, phase);
+            let bounds = edf::response_times(&with_tick, Sections::ALL[kind], DISCRETE).from_arrival();
+            let worst = simulated(&set, Sections::ALL[kind], true, tick, phase);
             for ((worst, bound), task) in worst.iter().zip(&bounds).zip(set.tasks()) {
                 let holds = bound.is_none_or(|bound| bound > task.deadline || *worst <= bound);
                 prop_assert!(holds, "{:?} {:?}", worst, bounds);
             }
-            if qpa::feasible(&with_tick, ALL[kind], DISCRETE).verdict == Verdict::Feasible {
+            if qpa::feasible(&with_tick, Sections::ALL[kind], DISCRETE).verdict == Verdict::Feasible {
                 prop_assert!(worst.iter().zip(set.tasks()).all(|(w, task)| *w <= task.deadline));
             }
         }
@@ -464,7 +461,8 @@ mod tests {
         let set = TaskSet::in_order(vec![Task::new(5, 20, 20).unwrap()]);
         let costs = KernelOverheads { switch: 1, ..KernelOverheads::default() };
         let charged = charge(&set, Sections::Preemptive, &costs, &[2]).unwrap();
-        let found = fixed_priority::analyse(&super::tests::set(charged), ALL[0], DISCRETE);
+        let found =
+            fixed_priority::analyse(&super::tests::set(charged), Sections::ALL[0], DISCRETE);
         assert_eq!(found.from_arrival(), [Some(5 + 6 + 1)]);
         assert_eq!(costs.with_switches(4), Some(6));
     }

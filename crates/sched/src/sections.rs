@@ -17,6 +17,12 @@ pub enum Sections {
     Floating,
 }
 
+impl Sections {
+    /// All values, in their order.
+    pub const ALL: [Sections; 4] =
+        [Sections::Preemptive, Sections::NonPreemptive, Sections::Limited, Sections::Floating];
+}
+
 /// How finely time passes, which decides by how much a segment that has just begun delays others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeModel {

@@ -16,9 +16,6 @@ use hourglass_sched::{
     Analysis, Task, TaskSet, Verdict, assign, bounds, checker, fifo, global, spin,
 };
 
-const ALL: [Sections; 4] =
-    [Sections::Preemptive, Sections::NonPreemptive, Sections::Limited, Sections::Floating];
-
 /// Numbers from a seed (Steele, Lea and Flood, OOPSLA 2014: SplitMix).
 struct Dice(u64);
 
@@ -107,7 +104,8 @@ fn all_bounds(set: &TaskSet, extra: u64) -> Vec<(&'static str, Vec<Option<u64>>)
         ("thresholds", thresholds::analyse(&thresholds, continuous).analysis.from_arrival()),
         (
             "bursts",
-            bursts::fixed_priority(&bursty, ALL[extra as usize % 4], discrete).from_arrival(),
+            bursts::fixed_priority(&bursty, Sections::ALL[extra as usize % 4], discrete)
+                .from_arrival(),
         ),
         ("supply", supply::fixed_priority(set, &supply).from_arrival()),
     ]
@@ -254,7 +252,7 @@ fn exact_tests_accept_what_sufficient_ones_do() {
         assert!(accepted.map(|v| v == Verdict::Feasible).is_sorted(), "{accepted:?}: {set:?}");
 
         let set = assign::deadline_monotonic(&tasks);
-        for sections in ALL {
+        for sections in Sections::ALL {
             let fixed = analyse(&set, sections).verdict() == Verdict::Feasible;
             let best = assign::audsley(&tasks, sections, TimeModel::Discrete);
             assert!(!fixed || best.is_some(), "{sections:?}: {set:?}");
@@ -274,7 +272,7 @@ fn exact_tests_accept_what_sufficient_ones_do() {
 fn a_verdict_without_bounds_is_the_same() {
     for_all(|dice| {
         let set = TaskSet::in_order(dice.tasks());
-        for sections in ALL {
+        for sections in Sections::ALL {
             let all = analyse(&set, sections).verdict();
             let quick = fixed_priority::verdict_within(
                 &set,
@@ -315,7 +313,7 @@ fn knowing_more_never_hurts() {
 fn answers_are_proven() {
     for_all(|dice| {
         let set = TaskSet::in_order(dice.tasks());
-        for (sections, time) in ALL
+        for (sections, time) in Sections::ALL
             .iter()
             .flat_map(|s| [TimeModel::Discrete, TimeModel::Continuous].map(|time| (*s, time)))
         {

@@ -13,10 +13,6 @@ mod sealed {
 /// What can be shifted along a line by a [`Span`]: spans and instants. Not to be implemented
 /// elsewhere.
 pub trait Shift: sealed::Sealed + Copy + Ord {
-    /// The value later or longer by `by`, or `None` out of range.
-    #[must_use]
-    fn shifted_checked(self, by: Span) -> Option<Self>;
-
     /// The value later or longer by `by`, clamped to the range.
     #[must_use]
     fn shifted_saturating(self, by: Span) -> Self;
@@ -27,10 +23,6 @@ pub trait Shift: sealed::Sealed + Copy + Ord {
 }
 
 impl Shift for Span {
-    fn shifted_checked(self, by: Span) -> Option<Span> {
-        self.checked_add(by)
-    }
-
     fn shifted_saturating(self, by: Span) -> Span {
         self.saturating_add(by)
     }
@@ -41,10 +33,6 @@ impl Shift for Span {
 }
 
 impl<C: ClockTag> Shift for Instant<C> {
-    fn shifted_checked(self, by: Span) -> Option<Instant<C>> {
-        self.checked_add(by)
-    }
-
     fn shifted_saturating(self, by: Span) -> Instant<C> {
         self.saturating_add(by)
     }
@@ -148,15 +136,6 @@ impl<T: Copy + Ord> Bounded<T> {
     pub fn intersection(self, other: Bounded<T>) -> Option<Bounded<T>> {
         Bounded::new(self.earliest.max(other.earliest), self.latest.min(other.latest))
     }
-
-    /// The shortest interval with both in it.
-    #[must_use]
-    pub fn hull(self, other: Bounded<T>) -> Bounded<T> {
-        Bounded {
-            earliest: self.earliest.min(other.earliest),
-            latest: self.latest.max(other.latest),
-        }
-    }
 }
 
 impl<T: Shift> Bounded<T> {
@@ -171,28 +150,6 @@ impl<T: Shift> Bounded<T> {
     #[must_use]
     pub fn width(self) -> Option<Span> {
         self.latest.distance_checked(self.earliest)
-    }
-
-    /// The middle, rounded towards the earliest; `None` if [`Bounded::width`] is.
-    #[must_use]
-    pub fn midpoint_floor(self) -> Option<T> {
-        self.earliest.shifted_checked(self.width()?.div_floor(2)?)
-    }
-
-    /// Both ends later by `by`, or `None` out of range.
-    #[must_use]
-    pub fn checked_shift(self, by: Span) -> Option<Bounded<T>> {
-        let earliest = self.earliest.shifted_checked(by)?;
-        Some(Bounded { earliest, latest: self.latest.shifted_checked(by)? })
-    }
-
-    /// Both ends later by `by`, each clamped to the range.
-    #[must_use]
-    pub fn saturating_shift(self, by: Span) -> Bounded<T> {
-        Bounded {
-            earliest: self.earliest.shifted_saturating(by),
-            latest: self.latest.shifted_saturating(by),
-        }
     }
 
     /// With `error` added on both sides, clamped to the range; `None` if it is negative.
@@ -293,9 +250,6 @@ mod tests {
         let all = Bounded::from_center(Span::ZERO, Span::MAX).expect("positive");
         assert_eq!((all.earliest(), all.latest()), (Span::MIN, Span::MAX));
         assert_eq!(all.width(), None);
-        assert_eq!(all.midpoint_floor(), None);
-        assert_eq!(all.checked_shift(Span::NANOSECOND), None);
-        assert_eq!(all.saturating_shift(Span::MAX).earliest(), Span::ZERO);
         assert_eq!(all.checked_since(all), None);
         assert_eq!(all.widened(Span::MAX), Some(all));
     }
@@ -305,7 +259,6 @@ mod tests {
         let (a, b) = (from_to(0, 100), from_to(80, 150));
         assert_eq!(a.intersection(b), Some(from_to(80, 100)));
         assert_eq!(a.intersection(from_to(101, 150)), None);
-        assert_eq!(a.hull(b), from_to(0, 150));
         assert!(a.contains(from_to(0, 100)) && !a.contains(b));
         assert!(a.contains(Instant::from_nanos(100)) && !a.contains(Instant::from_nanos(101)));
     }
@@ -315,7 +268,6 @@ mod tests {
         let elapsed = from_to(1_000, 1_010).checked_since(from_to(400, 420)).expect("in range");
         assert_eq!(elapsed.earliest(), Span::from_nanos(580));
         assert_eq!(elapsed.latest(), Span::from_nanos(610));
-        assert_eq!(elapsed.midpoint_floor(), Some(Span::from_nanos(595)));
         assert_eq!(format!("{elapsed}"), "[580ns, 610ns]");
         assert_eq!(format!("{:?}", from_to(-1, 2)), "[monotonic-1ns, monotonic+2ns]");
     }

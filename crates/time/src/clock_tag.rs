@@ -65,8 +65,7 @@ tags! {
     ProcessCpu = "process_cpu";
 
     /// A processor's own counter (TSC, CNTVCT) or HPET: its ticks in nanoseconds since its zero,
-    /// neither shifted nor steered. Ticks themselves are integers with a
-    /// [`TickRate`](crate::TickRate).
+    /// neither shifted nor steered.
     Counter = "counter";
 
     /// The simulated clock: since the simulation's beginning.

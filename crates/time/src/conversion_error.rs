@@ -10,16 +10,8 @@ pub enum ConversionErrorKind {
     OutOfRange,
     /// Below zero, where the other type begins.
     Negative,
-    /// A floating-point NaN.
-    NotANumber,
-    /// An infinite floating-point number.
-    Infinite,
     /// The part of a second is a whole second or more, or negative.
     Fraction,
-    /// A rate without ticks, or over no time.
-    ZeroRate,
-    /// More than 2^63 - 1 ticks either way.
-    TooManyTicks,
     /// The other type, on this machine, does not reach that far.
     Foreign,
 }
@@ -51,16 +43,8 @@ impl fmt::Display for ConversionError {
             ConversionErrorKind::Negative => {
                 "negative, and the other type begins at zero; take the magnitude and keep the sign beside it"
             }
-            ConversionErrorKind::NotANumber => "not a number; give finite seconds",
-            ConversionErrorKind::Infinite => "infinite; give finite seconds",
             ConversionErrorKind::Fraction => {
                 "the part of a second lies outside 0 to 1 s; carry whole seconds into the seconds"
-            }
-            ConversionErrorKind::ZeroRate => {
-                "a rate needs at least one tick in at least one nanosecond; give the counter's frequency"
-            }
-            ConversionErrorKind::TooManyTicks => {
-                "more ticks than 63 bits count; convert a shorter time, or at a lower rate"
             }
             ConversionErrorKind::Foreign => {
                 "the other type does not reach that far on this machine; use a time nearer to its zero"

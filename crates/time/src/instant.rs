@@ -111,19 +111,6 @@ impl<C: ClockTag> Instant<C> {
         Instant::from_zero(self.since_zero.saturating_sub(span))
     }
 
-    /// The instant later by `span`, modulo 2^64 - 1 ns: one step beyond [`Instant::MAX`] is
-    /// [`Instant::MIN`].
-    #[must_use]
-    pub const fn wrapping_add(self, span: Span) -> Instant<C> {
-        Instant::from_zero(self.since_zero.wrapping_add(span))
-    }
-
-    /// The instant earlier by `span`, modulo 2^64 - 1 ns.
-    #[must_use]
-    pub const fn wrapping_sub(self, span: Span) -> Instant<C> {
-        Instant::from_zero(self.since_zero.wrapping_sub(span))
-    }
-
     /// The time from `earlier` to this, negative if `earlier` is later; `None` if they are more
     /// than 292 years apart.
     #[must_use]
@@ -136,13 +123,6 @@ impl<C: ClockTag> Instant<C> {
     #[must_use]
     pub const fn saturating_since(self, earlier: Instant<C>) -> Span {
         self.since_zero.saturating_sub(earlier.since_zero)
-    }
-
-    /// The time from `earlier` to this, modulo 2^64 - 1 ns: the one of at most 292 years that
-    /// leads from `earlier` to this by [`Instant::wrapping_add`].
-    #[must_use]
-    pub const fn wrapping_since(self, earlier: Instant<C>) -> Span {
-        self.since_zero.wrapping_sub(earlier.since_zero)
     }
 }
 
@@ -227,13 +207,10 @@ mod tests {
         let step = Span::NANOSECOND;
         assert_eq!(Mono::MAX.checked_add(step), None);
         assert_eq!(Mono::MAX.saturating_add(step), Mono::MAX);
-        assert_eq!(Mono::MAX.wrapping_add(step), Mono::MIN);
         assert_eq!(Mono::MIN.checked_sub(step), None);
         assert_eq!(Mono::MIN.saturating_sub(step), Mono::MIN);
-        assert_eq!(Mono::MIN.wrapping_sub(step), Mono::MAX);
         assert_eq!(Mono::MAX.checked_since(Mono::MIN), None);
         assert_eq!(Mono::MAX.saturating_since(Mono::MIN), Span::MAX);
-        assert_eq!(Mono::MIN.wrapping_since(Mono::MAX), step);
         assert_eq!(Mono::from_nanos(i64::MIN), Mono::MIN);
     }
 
@@ -243,7 +220,6 @@ mod tests {
         let (start, end) = (Mono::from_nanos(105), Mono::from_nanos(100));
         assert_eq!(end.checked_since(start), Some(Span::from_nanos(-5)));
         assert_eq!(end.saturating_since(start), Span::from_nanos(-5));
-        assert_eq!(end.wrapping_since(start), Span::from_nanos(-5));
     }
 
     #[test]

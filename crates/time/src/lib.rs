@@ -2,11 +2,10 @@
 //!
 //! Owns: [`Span`], its arithmetic, its text form (`3m`, `1.5s`, `1020ms`, `87.0us`); [`Instant`],
 //! a point in time tagged with its clock ([`ClockTag`]); [`Bounded`], a time known up to an error;
-//! conversions to and from other libraries' times: [`TimeSpec`], [`TimeVal`], ticks at a
-//! [`TickRate`], seconds in floating point, `core::time::Duration`.
+//! conversions to and from other libraries' times: [`TimeSpec`], `core::time::Duration`.
 //!
 //! Must not: read a clock, touch the operating system, panic, wrap or round unasked, allocate, use
-//! floating point but where a caller has seconds in it.
+//! floating point.
 //!
 //! Everything else of Hourglass is built on this crate; without features it depends on nothing.
 //!
@@ -17,7 +16,6 @@
 //! |---|---|
 //! | `std` | `Instant<Realtime>` from and to `std::time::SystemTime` |
 //! | `jiff` | [`Span`] from and to `jiff::SignedDuration`, `Instant<Realtime>` from and to `jiff::Timestamp` |
-//! | `hifitime` | [`interop`]: the numbers that `hifitime` takes and gives, without depending on it (its licence is MPL-2.0) |
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -31,11 +29,9 @@ mod clock_tag;
 mod conversion_error;
 mod exact;
 mod instant;
-pub mod interop;
+mod interop;
 mod span;
-mod tick_rate;
 mod time_spec;
-mod time_val;
 
 pub use bounded::{Bounded, Shift};
 pub use clock_tag::{
@@ -44,6 +40,4 @@ pub use clock_tag::{
 pub use conversion_error::{ConversionError, ConversionErrorKind};
 pub use instant::Instant;
 pub use span::{ParseSpanError, ParseSpanErrorKind, Span};
-pub use tick_rate::TickRate;
 pub use time_spec::TimeSpec;
-pub use time_val::TimeVal;

@@ -4,7 +4,6 @@ mod arithmetic;
 mod division;
 mod parse;
 mod print;
-mod seconds;
 
 pub use parse::{ParseSpanError, ParseSpanErrorKind};
 pub(crate) use print::print;
@@ -23,11 +22,12 @@ use crate::exact;
 /// # Operators
 /// `-span` exists, because it cannot fail. `a + b`, `a - b`, `a * n` and `a / n` do not: they could
 /// only panic, wrap or hold at the end of the range, and none of the three should happen unseen.
-/// Each caller writes which one is right there: `checked_` (out of range is `None`), `saturating_`
-/// (held at the end) or `wrapping_` (one step beyond [`Span::MAX`] is [`Span::MIN`]; the range has
-/// 2^64 - 1 values, and wrapping arithmetic is arithmetic modulo that number). Quotients name
-/// their rounding: `_floor` goes towards minus infinity, `_ceil` towards plus infinity, `_nearest`
-/// to the nearest, a tie away from zero.
+/// Each caller writes which one is right there: `checked_` (out of range is `None`) or `saturating_`
+/// (held at the end). Quotients name their rounding: `_floor` goes towards minus infinity, `_ceil`
+/// towards plus infinity.
+///
+/// Seconds in floating point are [`Duration`]'s: `Span::try_from(Duration::try_from_secs_f64(0.1)?)`
+/// and `span.magnitude().as_secs_f64()`, both rounded to the nearest.
 ///
 /// ```
 /// use hourglass_time::Span;
@@ -148,10 +148,24 @@ impl Span {
         if self.0 < 0 { Span(-self.0) } else { self }
     }
 
-    /// The same length in the other direction; what `-span` does, for constants.
+    /// `secs` seconds and `nanos` nanoseconds, added; either may be negative, and nanoseconds
+    /// beyond a second are carried. (Thesis listing 4.1 computes this in 64 bits and tests for
+    /// the overflow afterwards; here it is exact, then tested.)
+    ///
+    /// # Errors
+    /// [`ConversionErrorKind::OutOfRange`].
+    pub const fn from_secs_nanos(secs: i64, nanos: i64) -> Result<Span, ConversionError> {
+        Span::try_from_nanos(secs as i128 * Span::SECOND.0 as i128 + nanos as i128)
+    }
+
+    /// Whole seconds rounded towards minus infinity, and the nanoseconds that are left, 0 to
+    /// 999,999,999: -1.5 s is (-2, 500,000,000), as in a `timespec`. For sign and magnitude see
+    /// [`Span::magnitude`].
     #[must_use]
-    pub const fn negated(self) -> Span {
-        Span(-self.0)
+    pub const fn secs_nanos_floor(self) -> (i64, u32) {
+        let secs = self.0.div_euclid(Span::SECOND.0);
+        let rest = self.0.rem_euclid(Span::SECOND.0);
+        (secs, rest as u32)
     }
 
     /// The length without its sign, in the standard library's type: whole seconds by
@@ -168,7 +182,7 @@ impl core::ops::Neg for Span {
     type Output = Span;
 
     fn neg(self) -> Span {
-        self.negated()
+        Span(-self.0)
     }
 }
 
@@ -241,6 +255,25 @@ mod tests {
         assert_eq!(short.max(long), long);
         assert_eq!(Span::MAX.clamp(short, long), long);
         assert!(Span::MIN < short && short < long && long < Span::MAX);
+    }
+
+    /// Thesis listing 4.1: a sum of seconds and nanoseconds beyond the range is refused, not
+    /// wrapped before the test for it.
+    #[test]
+    fn seconds_and_nanoseconds_beyond_the_range() {
+        assert!(Span::from_secs_nanos(i64::MAX, i64::MAX).is_err());
+        assert!(Span::from_secs_nanos(i64::MIN, i64::MIN).is_err());
+        assert_eq!(Span::from_secs_nanos(9_223_372_036, 854_775_807), Ok(Span::MAX));
+        assert!(Span::from_secs_nanos(9_223_372_036, 854_775_808).is_err());
+        assert_eq!(Span::from_secs_nanos(9_223_372_037, -145_224_193), Ok(Span::MAX));
+        assert_eq!(Span::from_secs_nanos(-9_223_372_036, -854_775_807), Ok(Span::MIN));
+    }
+
+    #[test]
+    fn the_nanoseconds_of_a_negative_span_are_positive() {
+        assert_eq!(Span::from_millis(-1_500).secs_nanos_floor(), (-2, 500_000_000));
+        assert_eq!(Span::from_nanos(-1).secs_nanos_floor(), (-1, 999_999_999));
+        assert_eq!(Span::MIN.secs_nanos_floor(), (-9_223_372_037, 145_224_193));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Seconds and nanoseconds, as POSIX pairs them.
 
 use crate::conversion_error::{ConversionError, ConversionErrorKind};
-use crate::{ClockTag, Instant, Span, TimeVal};
+use crate::{ClockTag, Instant, Span};
 
 /// As many make a second.
 const NANOS: i64 = 1_000_000_000;
@@ -33,18 +33,6 @@ impl TimeSpec {
             return Err(ConversionError::new(ConversionErrorKind::Fraction));
         }
         Ok(TimeSpec { secs, nanos: nanos as u32 })
-    }
-
-    /// The pair with whole seconds carried out of the nanoseconds, which may be any number: what
-    /// adding or subtracting two pairs field by field leaves.
-    ///
-    /// # Errors
-    /// [`ConversionErrorKind::OutOfRange`] if the seconds leave 64 bits.
-    pub const fn carried(secs: i64, nanos: i64) -> Result<TimeSpec, ConversionError> {
-        match secs.checked_add(nanos.div_euclid(NANOS)) {
-            Some(secs) => Ok(TimeSpec { secs, nanos: nanos.rem_euclid(NANOS) as u32 }),
-            None => Err(ConversionError::new(ConversionErrorKind::OutOfRange)),
-        }
     }
 
     /// Whole seconds, rounded towards minus infinity.
@@ -80,13 +68,6 @@ impl TryFrom<TimeSpec> for Span {
     }
 }
 
-/// Exact (thesis listing 4.4, where the microseconds are multiplied in their own width).
-impl From<TimeVal> for TimeSpec {
-    fn from(tv: TimeVal) -> TimeSpec {
-        TimeSpec { secs: tv.secs(), nanos: tv.micros() * 1_000 }
-    }
-}
-
 /// Exact; the time since the clock's zero.
 impl<C: ClockTag> From<Instant<C>> for TimeSpec {
     fn from(instant: Instant<C>) -> TimeSpec {
@@ -117,18 +98,13 @@ mod tests {
             let refused = TimeSpec::new(0, nanos).map_err(|e| e.kind());
             assert_eq!(refused, Err(ConversionErrorKind::Fraction));
         }
-        let carried = TimeSpec::carried(5, -1).expect("in range");
-        assert_eq!((carried.secs(), carried.nanos()), (4, 999_999_999));
-        assert!(TimeSpec::carried(i64::MAX, NANOS).is_err());
-        assert!(TimeSpec::carried(i64::MIN, -1).is_err());
     }
 
     #[test]
     fn pairs_are_ordered_by_time() {
-        let pair = |secs, nanos| TimeSpec::carried(secs, nanos).expect("in range");
+        let pair = |secs, nanos| TimeSpec::new(secs, nanos).expect("normalised");
         assert!(pair(-1, 0) < pair(-1, 1));
         assert!(pair(-1, 999_999_999) < pair(0, 0));
-        assert!(pair(1, -1) < pair(1, 0));
     }
 
     #[test]

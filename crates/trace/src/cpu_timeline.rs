@@ -128,14 +128,9 @@ mod tests {
 
     fn interval(thread: u32, cpu: u32, start_ns: i64, end_ns: i64) -> Interval {
         Interval {
-            thread,
-            cpu,
-            start_ns,
-            end_ns,
             start_ticks: start_ns.unsigned_abs() * 2,
             end_ticks: end_ns.unsigned_abs() * 2,
-            onset: IntervalStart::Gap,
-            evidence: Default::default(),
+            ..Interval::new(thread, cpu, start_ns, end_ns, IntervalStart::Gap)
         }
     }
 

@@ -59,72 +59,54 @@ impl Evidence {
     }
 }
 
-/// What a kernel event tells; [`KernelEvent::a`], [`KernelEvent::b`] and [`KernelEvent::value`]
-/// mean something else for each, as said here. What is not said is 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum KernelEventKind {
-    /// `sched_switch`: thread `a` left the CPU, thread `b` took it; `value` is the state in which
-    /// `a` left: 0 runnable (preempted or yielded), else the kernel's bits, waiting. Records of one
-    /// thread's switches do not say who the other was: [`KernelEvent::UNTOLD`].
-    Switch = 0,
-    /// `sched_waking`: thread `a` is being made runnable for CPU `b`.
-    Waking = 1,
-    /// `sched_migrate_task`: thread `a` goes to CPU `b` from CPU `value`.
-    Migrate = 2,
-    /// `irq_handler_entry`: a device interrupt of line `a`.
-    IrqEntry = 3,
-    /// `irq_handler_exit` of line `a`.
-    IrqExit = 4,
-    /// `softirq_entry` of vector `a` (0 high tasklets, 1 timer, 2 network out, 3 network in,
-    /// 4 block, 5 poll, 6 tasklets, 7 scheduler, 8 hrtimer, 9 RCU).
-    SoftirqEntry = 5,
-    /// `softirq_exit` of vector `a`.
-    SoftirqExit = 6,
-    /// Entry of a processor's own interrupt of [`Vector`] code `a`; `b` is the processor's number
-    /// of it, where it has one.
-    VectorEntry = 7,
-    /// Exit of a processor's own interrupt of [`Vector`] code `a`.
-    VectorExit = 8,
-    /// `hrtimer_expire_entry`: the timer `value` (an opaque name) expired.
-    HrtimerEntry = 9,
-    /// `hrtimer_expire_exit` of the timer `value`.
-    HrtimerExit = 10,
-    /// `hrtimer_start`: the timer `value` was armed; see [`KernelEvent::expiry_ns`].
-    HrtimerStart = 11,
-    /// A page fault of the running thread at address `value`; `a` is 1 where the thread was in
-    /// user space.
-    PageFault = 12,
-    /// `signal_deliver`: signal `a` was given to the running thread.
-    Signal = 13,
-    /// Here `value` events of this CPU were lost; 0 if their number is unknown.
-    Lost = 14,
-    /// Thread `a` of the run (by its number there) wrote a mark into the trace: it had just woken
-    /// `value` ns late, later than ever before in the run.
-    Mark = 15,
+hourglass_documents::named_enum! {
+    /// What a kernel event tells; [`KernelEvent::a`], [`KernelEvent::b`] and [`KernelEvent::value`]
+    /// mean something else for each, as said here. What is not said is 0.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[repr(u8)]
+    pub enum KernelEventKind {
+        /// `sched_switch`: thread `a` left the CPU, thread `b` took it; `value` is the state in which
+        /// `a` left: 0 runnable (preempted or yielded), else the kernel's bits, waiting. Records of one
+        /// thread's switches do not say who the other was: [`KernelEvent::UNTOLD`].
+        Switch = 0,
+        /// `sched_waking`: thread `a` is being made runnable for CPU `b`.
+        Waking = 1,
+        /// `sched_migrate_task`: thread `a` goes to CPU `b` from CPU `value`.
+        Migrate = 2,
+        /// `irq_handler_entry`: a device interrupt of line `a`.
+        IrqEntry = 3,
+        /// `irq_handler_exit` of line `a`.
+        IrqExit = 4,
+        /// `softirq_entry` of vector `a` (0 high tasklets, 1 timer, 2 network out, 3 network in,
+        /// 4 block, 5 poll, 6 tasklets, 7 scheduler, 8 hrtimer, 9 RCU).
+        SoftirqEntry = 5,
+        /// `softirq_exit` of vector `a`.
+        SoftirqExit = 6,
+        /// Entry of a processor's own interrupt of [`Vector`] code `a`; `b` is the processor's number
+        /// of it, where it has one.
+        VectorEntry = 7,
+        /// Exit of a processor's own interrupt of [`Vector`] code `a`.
+        VectorExit = 8,
+        /// `hrtimer_expire_entry`: the timer `value` (an opaque name) expired.
+        HrtimerEntry = 9,
+        /// `hrtimer_expire_exit` of the timer `value`.
+        HrtimerExit = 10,
+        /// `hrtimer_start`: the timer `value` was armed; see [`KernelEvent::expiry_ns`].
+        HrtimerStart = 11,
+        /// A page fault of the running thread at address `value`; `a` is 1 where the thread was in
+        /// user space.
+        PageFault = 12,
+        /// `signal_deliver`: signal `a` was given to the running thread.
+        Signal = 13,
+        /// Here `value` events of this CPU were lost; 0 if their number is unknown.
+        Lost = 14,
+        /// Thread `a` of the run (by its number there) wrote a mark into the trace: it had just woken
+        /// `value` ns late, later than ever before in the run.
+        Mark = 15,
+    }
 }
 
 impl KernelEventKind {
-    /// All, in the order of their codes.
-    pub const ALL: [KernelEventKind; 16] = [
-        KernelEventKind::Switch,
-        KernelEventKind::Waking,
-        KernelEventKind::Migrate,
-        KernelEventKind::IrqEntry,
-        KernelEventKind::IrqExit,
-        KernelEventKind::SoftirqEntry,
-        KernelEventKind::SoftirqExit,
-        KernelEventKind::VectorEntry,
-        KernelEventKind::VectorExit,
-        KernelEventKind::HrtimerEntry,
-        KernelEventKind::HrtimerExit,
-        KernelEventKind::HrtimerStart,
-        KernelEventKind::PageFault,
-        KernelEventKind::Signal,
-        KernelEventKind::Lost,
-        KernelEventKind::Mark,
-    ];
-
     /// The code stored in files.
     #[must_use]
     pub fn code(self) -> u8 {
@@ -138,32 +120,25 @@ impl KernelEventKind {
     }
 }
 
-/// An interrupt of the processor itself (the `irq_vectors` events of x86, `ipi` elsewhere).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Vector {
-    /// The CPU's own timer: the tick, and every high-resolution timer.
-    LocalTimer = 0,
-    /// Another CPU asks to look at what should run.
-    Reschedule = 1,
-    /// Another CPU asks to call a function.
-    CallFunction = 2,
-    /// Work to be done in interrupt context.
-    IrqWork = 3,
-    /// Anything else.
-    Other = 4,
+hourglass_documents::named_enum! {
+    /// An interrupt of the processor itself (the `irq_vectors` events of x86, `ipi` elsewhere).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[repr(u8)]
+    pub enum Vector {
+        /// The CPU's own timer: the tick, and every high-resolution timer.
+        LocalTimer = 0,
+        /// Another CPU asks to look at what should run.
+        Reschedule = 1,
+        /// Another CPU asks to call a function.
+        CallFunction = 2,
+        /// Work to be done in interrupt context.
+        IrqWork = 3,
+        /// Anything else.
+        Other = 4,
+    }
 }
 
 impl Vector {
-    /// All, in the order of their codes.
-    pub const ALL: [Vector; 5] = [
-        Vector::LocalTimer,
-        Vector::Reschedule,
-        Vector::CallFunction,
-        Vector::IrqWork,
-        Vector::Other,
-    ];
-
     /// The code in [`KernelEvent::a`].
     #[must_use]
     pub fn code(self) -> u32 {

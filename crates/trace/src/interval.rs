@@ -2,34 +2,27 @@
 
 use crate::Evidence;
 
-/// What stands before an interval: why the one before it ended.
-///
-/// This is what the recorder itself knows, without inference.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum IntervalStart {
-    /// The thread's first interval.
-    Start = 0,
-    /// A gap: the counter jumped by more than GAP between two reads.
-    Gap = 1,
-    /// The thread waited for its next period by its own will.
-    Wait = 2,
-    /// The thread had just yielded the processor.
-    Yield = 3,
-    /// Two reads in a row came from different CPUs.
-    Migration = 4,
+hourglass_documents::named_enum! {
+    /// What stands before an interval: why the one before it ended.
+    ///
+    /// This is what the recorder itself knows, without inference.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[repr(u8)]
+    pub enum IntervalStart {
+        /// The thread's first interval.
+        Start = 0,
+        /// A gap: the counter jumped by more than GAP between two reads.
+        Gap = 1,
+        /// The thread waited for its next period by its own will.
+        Wait = 2,
+        /// The thread had just yielded the processor.
+        Yield = 3,
+        /// Two reads in a row came from different CPUs.
+        Migration = 4,
+    }
 }
 
 impl IntervalStart {
-    /// All values, in the order of their codes.
-    pub const ALL: [IntervalStart; 5] = [
-        IntervalStart::Start,
-        IntervalStart::Gap,
-        IntervalStart::Wait,
-        IntervalStart::Yield,
-        IntervalStart::Migration,
-    ];
-
     /// The code stored in the trace.
     #[must_use]
     pub fn code(self) -> u8 {
@@ -76,6 +69,19 @@ pub struct Interval {
 }
 
 impl Interval {
+    /// An interval with no evidence, of which the raw counter was not read.
+    #[must_use]
+    pub fn new(
+        thread: u32,
+        cpu: u32,
+        start_ns: i64,
+        end_ns: i64,
+        onset: IntervalStart,
+    ) -> Interval {
+        let evidence = Evidence::default();
+        Interval { thread, cpu, start_ns, end_ns, start_ticks: 0, end_ticks: 0, onset, evidence }
+    }
+
     /// Length in nanoseconds.
     #[must_use]
     pub fn duration_ns(&self) -> i64 {

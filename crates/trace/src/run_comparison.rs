@@ -233,16 +233,8 @@ mod tests {
 
     /// A thread with a gap of 20 us every `every` ns, for 4 s.
     fn run(every: i64) -> GapRate {
-        let interval = |start_ns: i64, end_ns: i64| Interval {
-            thread: 0,
-            cpu: 0,
-            start_ns,
-            end_ns,
-            start_ticks: 0,
-            end_ticks: 0,
-            onset: IntervalStart::Gap,
-            evidence: Default::default(),
-        };
+        let interval =
+            |start_ns: i64, end_ns: i64| Interval::new(0, 0, start_ns, end_ns, IntervalStart::Gap);
         let count = 4_000 * MS / every;
         // Gaps are not quite regular, so that slices differ.
         let at = |k: i64| k * every + (k * k * 7_919) % (every / 2);

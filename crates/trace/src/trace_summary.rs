@@ -159,16 +159,7 @@ mod tests {
         end_ns: i64,
         onset: IntervalStart,
     ) -> Interval {
-        Interval {
-            thread,
-            cpu,
-            start_ns,
-            end_ns,
-            start_ticks: 0,
-            end_ticks: 0,
-            onset,
-            evidence: Default::default(),
-        }
+        Interval::new(thread, cpu, start_ns, end_ns, onset)
     }
 
     fn summary(intervals: &[Interval]) -> TraceSummary {

@@ -59,21 +59,17 @@ pub(crate) struct SpanEnd {
     pub(crate) busy: bool,
 }
 
-pub(crate) fn span(ns: u64) -> Span {
-    Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX))
-}
-
 /// Both ends, in order.
 pub(crate) fn between(least_ns: u64, most_ns: u64) -> Bounded<Span> {
-    let most = span(most_ns);
-    Bounded::new(span(least_ns), most).unwrap_or(Bounded::exact(most))
+    let most = Span::saturating_from_nanos(most_ns);
+    Bounded::new(Span::saturating_from_nanos(least_ns), most).unwrap_or(Bounded::exact(most))
 }
 
 impl Loss {
     /// Of a span of which only the greatest length is known.
     pub(crate) fn unknown(length_ns: u64) -> Loss {
         Loss {
-            length: span(length_ns),
+            length: Span::saturating_from_nanos(length_ns),
             off_cpu: between(0, length_ns),
             switches: Switches::default(),
             waited: Span::ZERO,
@@ -101,10 +97,10 @@ impl Loss {
             evidence = evidence.with(Indication::RecordedSwitch);
         }
         Some(Loss {
-            length: span(length_ns),
+            length: Span::saturating_from_nanos(length_ns),
             off_cpu: between(least_ns, most_ns),
             switches: Switches { voluntary: lost.voluntary, involuntary: lost.involuntary },
-            waited: span(lost.waited_ns.min(most_ns)),
+            waited: Span::saturating_from_nanos(lost.waited_ns.min(most_ns)),
             faults: lost.faults(),
             migrated: (before != after).then_some((before, after)),
             cause,

@@ -95,16 +95,7 @@ mod tests {
     /// Waits for the next period are no interruptions, and neither is what lies outside.
     #[test]
     fn what_cuts_a_segment() {
-        let interval = |start_ns, end_ns, onset| Interval {
-            thread: 0,
-            cpu: 0,
-            start_ns,
-            end_ns,
-            start_ticks: 0,
-            end_ticks: 0,
-            onset,
-            evidence: Default::default(),
-        };
+        let interval = |start_ns, end_ns, onset| Interval::new(0, 0, start_ns, end_ns, onset);
         let trace = [
             interval(0, 90, IntervalStart::Start),
             interval(95, 105, IntervalStart::Gap),

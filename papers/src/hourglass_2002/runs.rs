@@ -315,16 +315,7 @@ mod tests {
     /// A segment keeps its own length of the trace on both sides.
     #[test]
     fn a_segment_and_what_lies_around_it() {
-        let interval = |start_ns| Interval {
-            thread: 0,
-            cpu: 0,
-            start_ns,
-            end_ns: start_ns + 5,
-            start_ticks: 0,
-            end_ticks: 0,
-            onset: IntervalStart::Gap,
-            evidence: Default::default(),
-        };
+        let interval = |start_ns| Interval::new(0, 0, start_ns, start_ns + 5, IntervalStart::Gap);
         let trace = (0..100).map(|n| interval(n * 10));
         let found = segment("6", "", (500, 600), Vec::new(), trace);
         assert_eq!((found.pieces[0].start_ns, found.pieces.len()), (400, 31));

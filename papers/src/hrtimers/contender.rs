@@ -107,30 +107,21 @@ impl<B: PriorityStructure> TimerStructure for Queue<Sim, (), B> {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// The paper's wheel, kept for comparison.
-    Cascading,
-    /// The library's wheel of timeouts.
-    Timeouts,
-    /// The library's queue of timers on its heap.
-    Heap,
-    /// The same on the paper's red-black tree.
-    RedBlack,
+hourglass_documents::named_enum! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(super) enum Kind {
+        /// The paper's wheel, kept for comparison.
+        Cascading => "cascading wheel",
+        /// The library's wheel of timeouts.
+        Timeouts => "timeout wheel",
+        /// The library's queue of timers on its heap.
+        Heap => "heap",
+        /// The same on the paper's red-black tree.
+        RedBlack => "red-black tree",
+    }
 }
 
 impl Kind {
-    pub(super) const ALL: [Kind; 4] = [Kind::Cascading, Kind::Timeouts, Kind::Heap, Kind::RedBlack];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Kind::Cascading => "cascading wheel",
-            Kind::Timeouts => "timeout wheel",
-            Kind::Heap => "heap",
-            Kind::RedBlack => "red-black tree",
-        }
-    }
-
     /// An empty one at time zero; the wheels with ticks, or granules, of this length.
     pub(super) fn empty(self, tick: Span) -> Result<Box<dyn TimerStructure>, QueueError> {
         Ok(match self {

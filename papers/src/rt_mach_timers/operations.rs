@@ -20,24 +20,15 @@ const AHEAD_NS: u64 = 3_600_000_000_000;
 /// The period of a periodic one.
 const PERIOD_NS: u64 = 1_000_000_000;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Operation {
-    ArmOnce,
-    ArmPeriodic,
-    Cancel,
-    Create,
-    Terminate,
-}
-
-impl Operation {
-    /// In the order of the paper's table.
-    pub(super) const ALL: [Operation; 5] = [
-        Operation::ArmOnce,
-        Operation::ArmPeriodic,
-        Operation::Cancel,
-        Operation::Create,
-        Operation::Terminate,
-    ];
+hourglass_documents::named_enum! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(super) enum Operation {
+        ArmOnce,
+        ArmPeriodic,
+        Cancel,
+        Create,
+        Terminate,
+    }
 }
 
 /// What one subject's operations took, or why it has none.

@@ -25,31 +25,21 @@ const BATCH: usize = 16;
 /// Batches of each.
 const ROUNDS: u64 = 200;
 
-/// What the timers wait in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Structure {
-    List,
-    /// This kernel's, by POSIX timers.
-    Kernel,
-    /// The library's queue on its red-black tree.
-    RedBlack,
-    /// The library's queue on its heap.
-    Heap,
+hourglass_documents::named_enum! {
+    /// What the timers wait in.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(super) enum Structure {
+        List => "sorted list",
+        /// This kernel's, by POSIX timers.
+        Kernel => "POSIX timers",
+        /// The library's queue on its red-black tree.
+        RedBlack => "red-black tree",
+        /// The library's queue on its heap.
+        Heap => "heap",
+    }
 }
 
 impl Structure {
-    pub(super) const ALL: [Structure; 4] =
-        [Structure::List, Structure::Kernel, Structure::RedBlack, Structure::Heap];
-
-    fn name(self) -> &'static str {
-        match self {
-            Structure::List => "sorted list",
-            Structure::Kernel => "POSIX timers",
-            Structure::RedBlack => "red-black tree",
-            Structure::Heap => "heap",
-        }
-    }
-
     /// Numbers of pending timers. A list cannot be filled with more in seconds, and a user may not
     /// have many more signals queued.
     fn sizes(self) -> &'static [usize] {

@@ -10,31 +10,21 @@ use hourglass_timer::queue::{Handle, Queue};
 
 use super::service::ServiceTimers;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TimerKind {
-    /// `timer_create` and its kin.
-    Posix,
-    /// `timerfd_create` and its kin.
-    TimerFd,
-    /// The library's timer service, whose engine is another thread.
-    Service,
-    /// The library's queue, in the thread that uses it.
-    Queue,
+hourglass_documents::named_enum! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(super) enum TimerKind {
+        /// `timer_create` and its kin.
+        Posix => "POSIX timer",
+        /// `timerfd_create` and its kin.
+        TimerFd => "timerfd",
+        /// The library's timer service, whose engine is another thread.
+        Service => "service",
+        /// The library's queue, in the thread that uses it.
+        Queue => "queue",
+    }
 }
 
 impl TimerKind {
-    pub(super) const ALL: [TimerKind; 4] =
-        [TimerKind::Posix, TimerKind::TimerFd, TimerKind::Service, TimerKind::Queue];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            TimerKind::Posix => "POSIX timer",
-            TimerKind::TimerFd => "timerfd",
-            TimerKind::Service => "service",
-            TimerKind::Queue => "queue",
-        }
-    }
-
     /// Opens the kind with room for `timers`, without any timer.
     pub(super) fn open(self, timers: usize) -> Result<Box<dyn TimerOperations>, String> {
         Ok(match self {

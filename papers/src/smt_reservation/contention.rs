@@ -10,20 +10,19 @@
 
 use hourglass_tasks::Fraction;
 
-/// What runs beside the real-time process, section 5.2.1. Two of each: one on each hardware thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CoRunner {
-    /// Products of integer matrices.
-    Integer,
-    /// Products of floating-point matrices, as the real-time process makes them.
-    Float,
-    Compile,
+hourglass_documents::named_enum! {
+    /// What runs beside the real-time process, section 5.2.1. Two of each: one on each hardware thread.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(super) enum CoRunner {
+        /// Products of integer matrices.
+        Integer,
+        /// Products of floating-point matrices, as the real-time process makes them.
+        Float,
+        Compile,
+    }
 }
 
 impl CoRunner {
-    /// All, as Figure 7 has them.
-    pub(super) const ALL: [CoRunner; 3] = [CoRunner::Integer, CoRunner::Float, CoRunner::Compile];
-
     /// Rate of the real-time process and of this, in hundredths, while one runs beside the other.
     pub(super) const fn percent(self) -> u64 {
         match self {

@@ -7,22 +7,21 @@ use std::ops::Range;
 const MS: u64 = 1_000_000;
 const US: u64 = 1_000;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum WorkKind {
-    /// Products of floating-point matrices.
-    Product,
-    /// Motion estimation.
-    Motion,
-    /// Cosine transformation.
-    Cosines,
-    /// The rest of an encoder: looks things up in tables.
-    Words,
+hourglass_documents::named_enum! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(super) enum WorkKind {
+        /// Products of floating-point matrices.
+        Product,
+        /// Motion estimation.
+        Motion,
+        /// Cosine transformation.
+        Cosines,
+        /// The rest of an encoder: looks things up in tables.
+        Words,
+    }
 }
 
 impl WorkKind {
-    pub(super) const ALL: [WorkKind; 4] =
-        [WorkKind::Product, WorkKind::Motion, WorkKind::Cosines, WorkKind::Words];
-
     /// Its place among all.
     pub(super) const fn place(self) -> usize {
         self as usize

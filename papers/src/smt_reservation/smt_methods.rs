@@ -2,32 +2,24 @@
 
 use hourglass_sim::smt::{Monitoring, ProgressModel, SmtPolicy};
 
-/// A policy, and where progress is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum SmtMethod {
-    /// The scheduler does not know of hardware threads.
-    Ignore,
-    /// Others stand while the real-time process runs.
-    Disable,
-    /// Slack is monitored; the process reports its progress in shared memory. The paper's `Syscall`.
-    Word,
-    /// Slack is monitored; the processor counts instructions. The paper's `PMC`.
-    Instructions,
-    /// Slack is monitored; processor time counts, beside co-runners only its certain part.
-    CpuTime,
+hourglass_documents::named_enum! {
+    /// A policy, and where progress is read.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub(super) enum SmtMethod {
+        /// The scheduler does not know of hardware threads.
+        Ignore => "ignore",
+        /// Others stand while the real-time process runs.
+        Disable => "disable",
+        /// Slack is monitored; the process reports its progress in shared memory. The paper's `Syscall`.
+        Word => "monitor, word",
+        /// Slack is monitored; the processor counts instructions. The paper's `PMC`.
+        Instructions => "monitor, instructions",
+        /// Slack is monitored; processor time counts, beside co-runners only its certain part.
+        CpuTime => "monitor, CPU time",
+    }
 }
 
 impl SmtMethod {
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            SmtMethod::Ignore => "ignore",
-            SmtMethod::Disable => "disable",
-            SmtMethod::Word => "monitor, word",
-            SmtMethod::Instructions => "monitor, instructions",
-            SmtMethod::CpuTime => "monitor, CPU time",
-        }
-    }
-
     pub(super) const fn monitors(self) -> bool {
         matches!(self, SmtMethod::Word | SmtMethod::Instructions | SmtMethod::CpuTime)
     }

@@ -203,7 +203,7 @@ impl SmtTrial<'_> {
     }
 
     fn watch(&self, way: SmtMethod, page: ProgressPage) -> Result<Driver, String> {
-        let span = |ns: u64| Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX));
+        let span = |ns: u64| Span::saturating_from_nanos(ns);
         let (reserved, period) = (span(self.jobs.reserve_ns), self.jobs.period_ns);
         let watched_ns = if way.monitors() { period / 100 * WATCHED_PERCENT } else { period };
         let reservation = Reservation::new(reserved, span(period), ReservationKind::Hard)

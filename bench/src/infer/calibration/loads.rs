@@ -20,33 +20,22 @@ pub(super) const RIVAL: &str = "rival";
 /// The unprivileged user, and its group.
 const NOBODY: u32 = 65_534;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Load {
-    Idle,
-    /// A thread that works 2 ms and rests 7 ms.
-    Busy,
-    /// Writes to a file that reach the disk, and datagrams to itself.
-    DiskAndNetwork,
-    /// A thread of a higher real-time priority with turns of 45 ms.
-    Fifo,
-    /// A process of another user in a session of its own, which never rests.
-    OtherUser,
+hourglass_documents::named_enum! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(super) enum Load {
+        Idle => "idle",
+        /// A thread that works 2 ms and rests 7 ms.
+        Busy => "busy",
+        /// Writes to a file that reach the disk, and datagrams to itself.
+        DiskAndNetwork => "disk-and-network",
+        /// A thread of a higher real-time priority with turns of 45 ms.
+        Fifo => "fifo",
+        /// A process of another user in a session of its own, which never rests.
+        OtherUser => "other-user",
+    }
 }
 
 impl Load {
-    pub(super) const ALL: [Load; 5] =
-        [Load::Idle, Load::Busy, Load::DiskAndNetwork, Load::Fifo, Load::OtherUser];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Load::Idle => "idle",
-            Load::Busy => "busy",
-            Load::DiskAndNetwork => "disk-and-network",
-            Load::Fifo => "fifo",
-            Load::OtherUser => "other-user",
-        }
-    }
-
     /// Begins it on a CPU, until what it gives is dropped.
     pub(super) fn begin(self, cpu: u32) -> Result<RunningLoad> {
         let mut working = RunningLoad::default();

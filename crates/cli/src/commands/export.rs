@@ -57,27 +57,19 @@ pub(crate) struct Export {
     histogram_us: u64,
 }
 
-/// What can be written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Format {
-    Perfetto,
-    Hdr,
-    Csv,
-    Cyclictest,
-    CyclictestHist,
+hourglass_documents::named_enum! {
+    /// What can be written.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Format {
+        Perfetto => "perfetto",
+        Hdr => "hdr",
+        Csv => "csv",
+        Cyclictest => "cyclictest",
+        CyclictestHist => "cyclictest-hist",
+    }
 }
 
 impl Format {
-    fn name(self) -> &'static str {
-        match self {
-            Format::Perfetto => "perfetto",
-            Format::Hdr => "hdr",
-            Format::Csv => "csv",
-            Format::Cyclictest => "cyclictest",
-            Format::CyclictestHist => "cyclictest-hist",
-        }
-    }
-
     /// Whether it is about latencies.
     fn needs_latencies(self) -> bool {
         matches!(self, Format::Hdr | Format::Cyclictest | Format::CyclictestHist)

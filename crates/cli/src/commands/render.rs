@@ -64,7 +64,7 @@ pub(crate) fn render(render: &Render, settings: Settings) -> Result<ExitCode> {
     let ended = recalled.document().manifest.elapsed_ns;
     let forwards = render.to.is_none_or(|to| to > render.from);
     if forwards && render.from.nanos_or_zero() >= ended && ended > 0 {
-        let ended = Span::from_nanos(i64::try_from(ended).unwrap_or(i64::MAX));
+        let ended = Span::saturating_from_nanos(ended);
         return Err(Stop::usage(format!("--from: the run had ended by then, at {ended}")).into());
     }
     let options = options(render, &recalled);

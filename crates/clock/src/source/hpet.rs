@@ -81,7 +81,7 @@ impl<R: Registers> HpetSource<R> {
     pub fn max_poll_interval(&self) -> Option<Span> {
         self.extended.as_ref()?;
         let half = self.capabilities.wraps_after_ns() / 2;
-        Some(Span::from_nanos(i64::try_from(half).unwrap_or(i64::MAX)))
+        Some(Span::saturating_from_nanos(half))
     }
 }
 

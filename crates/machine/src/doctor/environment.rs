@@ -44,7 +44,7 @@ pub(super) fn stolen_time(e: &DoctorInput) -> CheckVerdict {
         }
         Some(0) => CheckVerdict::ok("none"),
         Some(ns) => {
-            let span = Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX));
+            let span = Span::saturating_from_nanos(ns);
             CheckVerdict::warn(
                 format!("the host took {span} from all CPUs together since boot"),
                 leave_the_guest(),

@@ -9,10 +9,7 @@ use hourglass_documents::document::{
     LostSpan, RUN_SCHEMA, RunDocument, RunResult, SiteCause, SiteReport, ThreadReport, Warning,
 };
 use hourglass_documents::host::Host;
-use hourglass_documents::manifest::{
-    CalibrationFacts, ClockFacts, Epoch, EvidenceFacts, MANIFEST_SCHEMA, Manifest, MemoryFacts,
-    ThreadFacts,
-};
+use hourglass_documents::manifest::{ClockFacts, EvidenceFacts, Manifest, ThreadFacts};
 use hourglass_documents::sites::{RecordedLoss, RecordedSpan};
 use hourglass_runs::store::{RunFolder, WriteError};
 use hourglass_sys::thread as os;
@@ -24,10 +21,8 @@ use hourglass_witness::sites::{self, DroppedCounts, SiteSettings, Sites, SpanLos
 
 use super::SpanRecording;
 use super::span_intervals::{OmittedIntervals, intervals};
+use crate::outside;
 use hourglass_runs::causes::{Explanation, SPANS};
-
-/// Ticks of `CLOCK_MONOTONIC` in a second: one a nanosecond.
-const HERTZ: f64 = 1e9;
 
 /// What a thread of the program is in the run.
 struct Thread {
@@ -276,54 +271,27 @@ fn manifest(
     elapsed_ns: u64,
     records: u64,
 ) -> Manifest {
-    // Read together now, and set back by what passed since the begin.
-    let since_ns = Native.reference_ns(ReferenceClock::Monotonic).saturating_sub(begin_ns);
-    let realtime_ns = Native.reference_ns(ReferenceClock::Realtime).saturating_sub(since_ns);
-    let calibration = CalibrationFacts { frequency_hz: HERTZ, ..CalibrationFacts::default() };
     let facts = |thread: &Thread| ThreadFacts {
         id: thread.id,
         workload: SPANS.to_owned(),
-        wake_up: String::new(),
         policy_asked: thread.policy.clone(),
         policy: thread.policy.clone(),
-        reservation: None,
-        reserved: None,
         cpus: thread.cpus.iter().copied().collect::<CpuSet>().to_string(),
-        start_ns: 0,
         finish_ns: elapsed_ns,
-        gap_ns: 0,
-        loop_ns: 0,
         records_capacity: records,
-        amounts: None,
+        ..ThreadFacts::default()
     };
+    let outside = outside::manifest(std::env::args().collect(), host, begin_ns, elapsed_ns);
     Manifest {
-        schema: MANIFEST_SCHEMA.to_owned(),
         pid: Some(std::process::id()),
-        utc: Vec::new(),
-        hourglass: env!("CARGO_PKG_VERSION").to_owned(),
-        command_line: std::env::args().collect(),
-        epoch: Epoch { monotonic_ns: begin_ns, realtime_ns, ticks: begin_ns },
-        duration_ns: elapsed_ns,
-        elapsed_ns,
-        seed: 0,
         records_capacity: records,
-        ring: false,
         clock: ClockFacts {
-            source: "monotonic".to_owned(),
-            trusted: false,
             reason: "spans are read by the processor's counter and placed on this clock".to_owned(),
-            frequency_hz: HERTZ,
-            calibration_start: calibration,
-            calibration_end: calibration,
+            ..outside.clock
         },
         threads: threads.iter().map(facts).collect(),
-        memory: MemoryFacts::default(),
-        dma_latency_us: None,
         evidence: vec![section()],
-        host,
-        kernel: None,
-        simulation: None,
-        result: None,
+        ..outside
     }
 }
 

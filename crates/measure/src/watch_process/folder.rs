@@ -239,17 +239,12 @@ fn facts(id: u32, thread: &WatchedThread, records: u64) -> ThreadFacts {
     ThreadFacts {
         id,
         workload: WORKLOAD.to_owned(),
-        wake_up: String::new(),
         policy_asked: policy.clone(),
         policy,
         reservation: budget(thread.tid),
-        reserved: None,
         cpus: cpus.to_string(),
         start_ns: thread.since_ns,
-        finish_ns: 0,
-        gap_ns: 0,
-        loop_ns: 0,
         records_capacity: records,
-        amounts: None,
+        ..ThreadFacts::default()
     }
 }

@@ -12,7 +12,7 @@ use hourglass_machine::facts::ThreadCounts;
 use hourglass_machine::refusal::Refusal;
 use hourglass_machine::usual_cpus;
 use hourglass_trace::delay::{DelayEvent, DelayTally, Delays, InitialState, named};
-use hourglass_trace::{Evidence, Interval, KernelEvent};
+use hourglass_trace::{Interval, KernelEvent};
 
 use crate::kernel_trace::live::LiveRecording;
 
@@ -224,14 +224,15 @@ fn sort(
             };
             let ticks = |ns: i64| epoch_ns.saturating_add_signed(ns);
             kept.intervals.push(Interval {
-                thread,
-                cpu: stretch.cpu,
-                start_ns: stretch.from_ns,
-                end_ns: stretch.to_ns.max(stretch.from_ns),
                 start_ticks: ticks(stretch.from_ns),
                 end_ticks: ticks(stretch.to_ns.max(stretch.from_ns)),
-                onset: stretch.onset,
-                evidence: Evidence::NONE,
+                ..Interval::new(
+                    thread,
+                    stretch.cpu,
+                    stretch.from_ns,
+                    stretch.to_ns.max(stretch.from_ns),
+                    stretch.onset,
+                )
             });
         }
     }

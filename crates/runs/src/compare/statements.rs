@@ -247,7 +247,7 @@ fn timer(a: &[ComparedRun], b: &[ComparedRun]) -> Option<Statement> {
         "{} of the wake-ups by {} are later than {}, {} of those by {}",
         percent(found.late),
         suspect.wake_up,
-        Span::from_nanos(i64::try_from(limit).unwrap_or(i64::MAX)),
+        Span::saturating_from_nanos(limit),
         percent(found.late_other),
         than.wake_up
     );

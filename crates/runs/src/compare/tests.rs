@@ -3,9 +3,7 @@
 use hourglass_documents::diff::Statement;
 use hourglass_documents::document::{Premise, RUN_SCHEMA, RunDocument, RunResult, Warning};
 use hourglass_documents::host::Host;
-use hourglass_documents::manifest::{
-    CalibrationFacts, ClockFacts, Epoch, MANIFEST_SCHEMA, Manifest, MemoryFacts, ThreadFacts,
-};
+use hourglass_documents::manifest::{CalibrationFacts, ClockFacts, Epoch, Manifest, ThreadFacts};
 use hourglass_trace::compare::RunSample;
 use hourglass_trace::{Evidence, Interval, IntervalStart};
 
@@ -17,20 +15,16 @@ const SECOND: u64 = 1_000_000_000;
 
 fn thread(workload: &str, gap_ns: u64) -> ThreadFacts {
     ThreadFacts {
-        id: 0,
         workload: workload.to_owned(),
         wake_up: "HR".to_owned(),
         policy_asked: "OTHER:0".to_owned(),
         policy: "OTHER:0".to_owned(),
-        reservation: None,
-        reserved: None,
         cpus: "0".to_owned(),
-        start_ns: 0,
         finish_ns: SECOND,
         gap_ns,
         loop_ns: gap_ns / 2,
         records_capacity: 1_000,
-        amounts: None,
+        ..ThreadFacts::default()
     }
 }
 
@@ -38,9 +32,6 @@ fn thread(workload: &str, gap_ns: u64) -> ThreadFacts {
 fn run(began_s: u64, gap_ns: u64) -> ComparedRun {
     let calibration = CalibrationFacts::default();
     let manifest = Manifest {
-        schema: MANIFEST_SCHEMA.to_owned(),
-        pid: None,
-        utc: Vec::new(),
         hourglass: "0.1.0".to_owned(),
         command_line: ["hourglass", "-n", "1"].map(str::to_owned).to_vec(),
         epoch: Epoch { realtime_ns: began_s * SECOND, ..Epoch::default() },
@@ -48,7 +39,6 @@ fn run(began_s: u64, gap_ns: u64) -> ComparedRun {
         elapsed_ns: SECOND,
         seed: 1,
         records_capacity: 1_000,
-        ring: false,
         clock: ClockFacts {
             source: "tsc".to_owned(),
             trusted: true,
@@ -58,13 +48,8 @@ fn run(began_s: u64, gap_ns: u64) -> ComparedRun {
             calibration_end: calibration,
         },
         threads: vec![thread("CPU", gap_ns)],
-        memory: MemoryFacts::default(),
-        dma_latency_us: None,
         host: Host { kernel: "6.8".to_owned(), ..Host::default() },
-        simulation: None,
-        evidence: Vec::new(),
-        kernel: None,
-        result: None,
+        ..Manifest::default()
     };
     let (sample, observed) = (RunSample::new(SECOND), RunObservation::default());
     ComparedRun {
@@ -151,16 +136,7 @@ fn gaps_count_above_the_larger_threshold() {
         for gap in gaps {
             at += gap;
             let (start_ns, end_ns) = (at, at + 1_000);
-            run.sample.push(&Interval {
-                thread: 0,
-                cpu: 0,
-                start_ns,
-                end_ns,
-                start_ticks: 0,
-                end_ticks: 0,
-                onset: IntervalStart::Gap,
-                evidence: Evidence::NONE,
-            });
+            run.sample.push(&Interval::new(0, 0, start_ns, end_ns, IntervalStart::Gap));
             at = end_ns;
         }
         run

@@ -9,11 +9,9 @@ use crate::store::{MANIFEST_FILE, RunFolder, StoredWakeUp, TRACE_FILE};
 use hdrhistogram::Histogram;
 use hourglass_documents::document::{GapReport, LatencyReport, RunResult, ThreadReport};
 use hourglass_documents::histogram_steps::step_of;
-use hourglass_documents::manifest::{
-    ClockFacts, Epoch, MANIFEST_SCHEMA, Manifest, MemoryFacts, ThreadFacts,
-};
+use hourglass_documents::manifest::{ClockFacts, Epoch, Manifest, ThreadFacts};
 use hourglass_documents::merged::{FleetDocument, Metric};
-use hourglass_trace::{Evidence, Interval, IntervalStart};
+use hourglass_trace::{Interval, IntervalStart};
 
 use super::*;
 
@@ -45,25 +43,18 @@ fn noise(node: &'static str, begun_s: u64) -> TestFolder {
 impl TestFolder {
     fn manifest(&self) -> Manifest {
         let thread = ThreadFacts {
-            id: 0,
             workload: if self.latencies_ns.is_empty() { "CPU" } else { "GRID 1ms" }.to_owned(),
             wake_up: "NATIVE".to_owned(),
             policy_asked: "FIFO:80".to_owned(),
             policy: "FIFO:80".to_owned(),
-            reservation: None,
-            reserved: None,
             cpus: "0".to_owned(),
-            start_ns: 0,
             finish_ns: 1_000_000_000,
             gap_ns: 100,
             loop_ns: 20,
             records_capacity: 1_000,
-            amounts: None,
+            ..ThreadFacts::default()
         };
         let mut manifest = Manifest {
-            schema: MANIFEST_SCHEMA.to_owned(),
-            pid: None,
-            utc: Vec::new(),
             hourglass: "0.1.0".to_owned(),
             command_line: vec!["hourglass".to_owned()],
             epoch: Epoch {
@@ -75,23 +66,14 @@ impl TestFolder {
             elapsed_ns: 1_000_000_000,
             seed: 1,
             records_capacity: 1_000,
-            ring: false,
             clock: ClockFacts {
                 source: "tsc".to_owned(),
                 trusted: true,
-                reason: String::new(),
                 frequency_hz: 1e9,
-                calibration_start: Default::default(),
-                calibration_end: Default::default(),
+                ..ClockFacts::default()
             },
             threads: vec![thread],
-            memory: MemoryFacts::default(),
-            dma_latency_us: None,
-            evidence: Vec::new(),
-            host: Default::default(),
-            kernel: None,
-            simulation: None,
-            result: None,
+            ..Manifest::default()
         };
         manifest.host.node = Some(self.node.to_owned());
         manifest.host.boot_id = Some("a boot".to_owned());
@@ -137,14 +119,9 @@ impl TestFolder {
             let ticks = |ns: i64| u64::try_from(ns).unwrap();
             trace
                 .write(&Interval {
-                    thread: 0,
-                    cpu: 0,
-                    start_ns: at_ns,
-                    end_ns,
                     start_ticks: ticks(at_ns),
                     end_ticks: ticks(end_ns),
-                    onset,
-                    evidence: Evidence::default(),
+                    ..Interval::new(0, 0, at_ns, end_ns, onset)
                 })
                 .unwrap();
             (at_ns, onset) = (end_ns + i64::try_from(gap_ns).unwrap(), IntervalStart::Gap);

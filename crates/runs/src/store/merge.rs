@@ -71,14 +71,9 @@ mod tests {
 
     fn interval(thread: u32, start_ticks: u64, mark: i64) -> Interval {
         Interval {
-            thread,
-            cpu: 0,
-            start_ns: mark,
-            end_ns: mark,
             start_ticks,
             end_ticks: start_ticks,
-            onset: IntervalStart::Gap,
-            evidence: Default::default(),
+            ..Interval::new(thread, 0, mark, mark, IntervalStart::Gap)
         }
     }
 

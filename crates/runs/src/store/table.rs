@@ -53,31 +53,23 @@ impl Column {
     }
 }
 
-/// Type of a column's values. Parquet knows unsigned numbers only as an annotation of signed ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ColumnType {
-    Int32,
-    Uint32,
-    Int64,
-    Uint64,
-    /// UTF-8. Such columns are written, and none is read.
-    Text,
+hourglass_documents::named_enum! {
+    /// Type of a column's values. Parquet knows unsigned numbers only as an annotation of signed ones.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum ColumnType {
+        Int32 => "int32",
+        Uint32 => "uint32",
+        Int64 => "int64",
+        Uint64 => "uint64",
+        /// UTF-8. Such columns are written, and none is read.
+        Text => "text",
+    }
 }
 
 /// Last four bytes of every Parquet file.
 const PARQUET_MAGIC: [u8; 4] = *b"PAR1";
 
 impl ColumnType {
-    fn name(self) -> &'static str {
-        match self {
-            ColumnType::Int32 => "int32",
-            ColumnType::Uint32 => "uint32",
-            ColumnType::Int64 => "int64",
-            ColumnType::Uint64 => "uint64",
-            ColumnType::Text => "text",
-        }
-    }
-
     /// The type of the column that `descriptor` describes, or the name of one that is no number
     /// of ours.
     fn from_descriptor(descriptor: &ColumnDescriptor) -> Result<ColumnType, String> {

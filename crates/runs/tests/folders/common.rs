@@ -4,18 +4,12 @@
 use std::path::{Path, PathBuf};
 
 use hourglass_documents::document::RunResult;
-use hourglass_documents::host::Host;
-use hourglass_documents::manifest::{
-    ClockFacts, Epoch, MANIFEST_SCHEMA, Manifest, MemoryFacts, ThreadFacts,
-};
+use hourglass_documents::manifest::{ClockFacts, Epoch, Manifest, ThreadFacts};
 use hourglass_runs::store::{LatencyError, RunFolder, StoredWakeUp, Trace};
 use hourglass_trace::{CounterDeltas, Evidence, Interval, IntervalStart};
 
 pub(crate) fn manifest() -> Manifest {
     Manifest {
-        schema: MANIFEST_SCHEMA.to_owned(),
-        pid: None,
-        utc: Vec::new(),
         hourglass: "0.1.0".to_owned(),
         command_line: vec!["hourglass".to_owned(), "-d".to_owned(), "1s".to_owned()],
         epoch: Epoch {
@@ -27,38 +21,27 @@ pub(crate) fn manifest() -> Manifest {
         elapsed_ns: 1_000_000_321,
         seed: 7,
         records_capacity: 1000,
-        ring: false,
         clock: ClockFacts {
             source: "tsc".to_owned(),
             trusted: true,
             reason: "constant and synchronous".to_owned(),
             frequency_hz: 2.4e9,
-            calibration_start: Default::default(),
-            calibration_end: Default::default(),
+            ..ClockFacts::default()
         },
         threads: vec![ThreadFacts {
-            id: 0,
             workload: "CPU".to_owned(),
             wake_up: "HR".to_owned(),
             policy_asked: "NORMAL".to_owned(),
             policy: "OTHER:0".to_owned(),
-            reservation: None,
-            reserved: None,
             cpus: "0-1".to_owned(),
-            start_ns: 0,
             finish_ns: 1_000_000_000,
             gap_ns: 500,
             loop_ns: 20,
             records_capacity: 1000,
-            amounts: None,
+            ..ThreadFacts::default()
         }],
-        memory: MemoryFacts::default(),
-        dma_latency_us: None,
-        evidence: Vec::new(),
-        host: Host::default(),
-        kernel: None,
-        simulation: None,
         result: Some(RunResult::default()),
+        ..Manifest::default()
     }
 }
 

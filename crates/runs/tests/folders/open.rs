@@ -367,14 +367,9 @@ fn a_trace_written_by_pyarrow() {
     assert_eq!(
         read[4],
         Interval {
-            thread: 0,
-            cpu: 1,
-            start_ns: 300,
-            end_ns: 300,
             start_ticks: (1 << 63) + 305,
             end_ticks: u64::MAX,
-            onset: IntervalStart::Gap,
-            evidence: Default::default(),
+            ..Interval::new(0, 1, 300, 300, IntervalStart::Gap)
         }
     );
     assert_eq!(read[0].start_ns, -5);

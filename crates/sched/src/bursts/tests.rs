@@ -6,9 +6,6 @@ use super::*;
 use crate::reference::worst_of;
 use crate::verdict::ResponseBound;
 
-const ALL: [Sections; 4] =
-    [Sections::Preemptive, Sections::NonPreemptive, Sections::Limited, Sections::Floating];
-
 type Numbers = (u64, u64, u64, u64, u64, Vec<u64>);
 
 fn numbers() -> impl Strategy<Value = Vec<Numbers>> {
@@ -46,7 +43,7 @@ proptest! {
             set = TaskSet::new(set.tasks().iter().map(|t| t.with_priority(7)).collect());
         }
         let bursty = BurstyTaskSet::of(&set);
-        let (sections, time) = (ALL[kind], TimeModel::Discrete);
+        let (sections, time) = (Sections::ALL[kind], TimeModel::Discrete);
         let curves = with_curves(&bursty, sections, time, StepLimit::default());
         let plain = fixed_priority::analyse(&set, sections, time);
         for (at, (a, b)) in curves.tasks.iter().zip(&plain.tasks).enumerate() {
@@ -68,10 +65,10 @@ proptest! {
     fn bounds_are_reached(numbers in numbers(), kind in 0..4usize) {
         let set = set_of(&numbers, true);
         let bursty = BurstyTaskSet::of(&set);
-        let analysis = with_curves(&bursty, ALL[kind], TimeModel::Discrete, StepLimit::default());
+        let analysis = with_curves(&bursty, Sections::ALL[kind], TimeModel::Discrete, StepLimit::default());
         for (position, result) in analysis.tasks.iter().enumerate() {
             let Some(bound) = result.outcome.response() else { continue };
-            let worst = worst_of(&set, &bursty.curves, ALL[kind], position, &analysis);
+            let worst = worst_of(&set, &bursty.curves, Sections::ALL[kind], position, &analysis);
             if let Some(worst) = worst {
                 prop_assert_eq!(worst, bound, "task {} of {:?}", position, &set);
             }
@@ -96,8 +93,8 @@ proptest! {
             (*period, *a, *b, *c, *d, gaps)
         };
         let numbers: Vec<Numbers> = numbers.iter().map(tight).collect();
-        let with = fixed_priority(&set_of(&numbers, true), ALL[kind], TimeModel::Discrete);
-        let without = fixed_priority(&set_of(&numbers, false), ALL[kind], TimeModel::Discrete);
+        let with = fixed_priority(&set_of(&numbers, true), Sections::ALL[kind], TimeModel::Discrete);
+        let without = fixed_priority(&set_of(&numbers, false), Sections::ALL[kind], TimeModel::Discrete);
         for (with, without) in with.from_arrival().iter().zip(without.from_arrival()) {
             prop_assert!(with.is_none_or(|with| without.is_some_and(|w| w <= with)));
         }

@@ -286,9 +286,6 @@ mod tests {
 
     use super::*;
 
-    const ALL: [Sections; 4] =
-        [Sections::Preemptive, Sections::NonPreemptive, Sections::Limited, Sections::Floating];
-
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(1_000))]
 
@@ -310,15 +307,15 @@ mod tests {
             };
             let set = TaskSet::in_order(numbers.iter().map(task).collect());
             let time = TimeModel::Continuous;
-            let found = response_times(&set, ALL[kind], time);
+            let found = response_times(&set, Sections::ALL[kind], time);
             for (position, result) in found.tasks.iter().enumerate() {
                 let Window::Length(length) = result.window else { continue };
-                let every = Level::new(&set, position, ALL[kind], time).every_case(length);
+                let every = Level::new(&set, position, Sections::ALL[kind], time).every_case(length);
                 let all = task_result(&set, position, &every, 0, length);
                 prop_assert_eq!((result.outcome, result.verdict), (all.outcome, all.verdict));
                 prop_assert!(found.points(position).iter().all(|point| every.contains(point)));
             }
-            prop_assert_eq!(crate::checker::edf(&set, ALL[kind], time, &found), Ok(()));
+            prop_assert_eq!(crate::checker::edf(&set, Sections::ALL[kind], time, &found), Ok(()));
         }
     }
 }

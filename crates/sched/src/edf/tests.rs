@@ -11,9 +11,6 @@ use crate::reference::worst_edf;
 use crate::task::{Task, TaskSet};
 use crate::verdict::{Verdict, Witness};
 
-const ALL: [Sections; 4] =
-    [Sections::Preemptive, Sections::NonPreemptive, Sections::Limited, Sections::Floating];
-
 fn small_task() -> impl Strategy<Value = Task> {
     (2..20u64, 1..7u64, 1..40u64, 0..12u64, 1..4u64).prop_map(|(period, tenths, d, j, np)| {
         let cost = (period * tenths / 10).max(1);
@@ -36,10 +33,10 @@ proptest! {
     fn bounds_are_reached(set in small_set(), kind in 0..2usize) {
         let still = |t: &Task| if kind == 0 { t.clone() } else { t.with_jitter(0) };
         let set = TaskSet::new(set.tasks().iter().map(still).collect());
-        let analysis = response_times(&set, ALL[kind], TimeModel::Discrete);
+        let analysis = response_times(&set, Sections::ALL[kind], TimeModel::Discrete);
         for (position, result) in analysis.tasks.iter().enumerate() {
             let Some(bound) = result.outcome.response() else { continue };
-            if let Some(worst) = worst_edf(&set, ALL[kind], position, &analysis) {
+            if let Some(worst) = worst_edf(&set, Sections::ALL[kind], position, &analysis) {
                 prop_assert_eq!(worst, bound, "task {} of {:?}", position, &set);
             }
         }
@@ -48,8 +45,8 @@ proptest! {
     /// The simulation stays within all bounds (asserted in debug builds), and the checker agrees.
     #[test]
     fn bounds_hold(set in small_set(), kind in 0..4usize) {
-        let analysis = response_times(&set, ALL[kind], TimeModel::Discrete);
-        let continuous = response_times(&set, ALL[kind], TimeModel::Continuous);
+        let analysis = response_times(&set, Sections::ALL[kind], TimeModel::Discrete);
+        let continuous = response_times(&set, Sections::ALL[kind], TimeModel::Continuous);
         for (a, b) in analysis.from_arrival().iter().zip(continuous.from_arrival()) {
             prop_assert!(a.unwrap_or(u64::MAX) <= b.unwrap_or(u64::MAX));
         }
@@ -58,11 +55,11 @@ proptest! {
     /// QPA, the full processor demand test and the response times give the same verdict.
     #[test]
     fn three_ways_agree(set in small_set(), kind in 0..2usize) {
-        let quick = feasible(&set, ALL[kind], TimeModel::Discrete).verdict;
-        let full = processor_demand(&set, ALL[kind], TimeModel::Discrete);
+        let quick = feasible(&set, Sections::ALL[kind], TimeModel::Discrete).verdict;
+        let full = processor_demand(&set, Sections::ALL[kind], TimeModel::Discrete);
         prop_assert_eq!(quick == Verdict::Feasible, full == Verdict::Feasible);
         prop_assert_eq!(quick == Verdict::NoBound, full == Verdict::NoBound);
-        let times = response_times(&set, ALL[kind], TimeModel::Discrete).verdict();
+        let times = response_times(&set, Sections::ALL[kind], TimeModel::Discrete).verdict();
         if !matches!(times, Verdict::Unknown(_)) {
             prop_assert_eq!(quick == Verdict::Feasible, times == Verdict::Feasible, "{:?}", set);
         }
@@ -92,9 +89,9 @@ proptest! {
         };
         let set = TaskSet::in_order(numbers.iter().map(task).collect());
         for time in [TimeModel::Discrete, TimeModel::Continuous] {
-            let times = response_times_within(&set, ALL[kind], time, StepLimit::with_steps(250_000));
+            let times = response_times_within(&set, Sections::ALL[kind], time, StepLimit::with_steps(250_000));
             prop_assert_eq!(times.tasks.len(), set.len());
-            let _ = qpa::feasible_within(&set, ALL[kind], time, StepLimit::with_steps(250_000));
+            let _ = qpa::feasible_within(&set, Sections::ALL[kind], time, StepLimit::with_steps(250_000));
         }
     }
 }

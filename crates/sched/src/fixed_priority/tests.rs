@@ -6,9 +6,6 @@ use super::*;
 use crate::reference::worst_fixed_priority;
 use crate::task::Task;
 
-const ALL: [Sections; 4] =
-    [Sections::Preemptive, Sections::NonPreemptive, Sections::Limited, Sections::Floating];
-
 /// A small task: period, cost as a share of it, deadline, jitter, segments.
 fn small_task() -> impl Strategy<Value = Task> {
     (2..24u64, 1..9u64, 1..40u64, 0..12u64, 1..4u64).prop_map(|(period, tenths, d, j, np)| {
@@ -35,10 +32,10 @@ proptest! {
     fn bounds_are_reached(tasks in small_tasks(), equal in any::<bool>(), kind in 0..4usize) {
         let order = TaskSet::in_order(tasks.clone());
         let set = if equal { TaskSet::new(tasks) } else { order };
-        let analysis = discrete(&set, ALL[kind]);
+        let analysis = discrete(&set, Sections::ALL[kind]);
         for (position, result) in analysis.tasks.iter().enumerate() {
             let Some(bound) = result.outcome.response() else { continue };
-            if let Some(worst) = worst_fixed_priority(&set, ALL[kind], position, &analysis) {
+            if let Some(worst) = worst_fixed_priority(&set, Sections::ALL[kind], position, &analysis) {
                 prop_assert_eq!(worst, bound, "task {} of {:?}", position, &set);
             }
         }
@@ -108,10 +105,10 @@ proptest! {
     #[test]
     fn permutation_changes_nothing(tasks in small_tasks(), turn in 0..5usize, kind in 0..4usize) {
         let set = TaskSet::in_order(tasks);
-        let before = discrete(&set, ALL[kind]);
+        let before = discrete(&set, Sections::ALL[kind]);
         let mut turned = set.tasks().to_vec();
         turned.rotate_left(turn % set.len());
-        let after = discrete(&TaskSet::new(turned), ALL[kind]);
+        let after = discrete(&TaskSet::new(turned), Sections::ALL[kind]);
         let mut expected = before.from_arrival();
         expected.rotate_left(turn % set.len());
         prop_assert_eq!(after.from_arrival(), expected);
@@ -122,9 +119,9 @@ proptest! {
     fn identical_twins_count_twice(tasks in small_tasks(), which in 0..5usize, kind in 0..4usize) {
         let mut twins = TaskSet::in_order(tasks).tasks().to_vec();
         let which = which % twins.len();
-        let before = discrete(&TaskSet::new(twins.clone()), ALL[kind]);
+        let before = discrete(&TaskSet::new(twins.clone()), Sections::ALL[kind]);
         twins.push(twins[which].clone());
-        let after = discrete(&TaskSet::new(twins), ALL[kind]);
+        let after = discrete(&TaskSet::new(twins), Sections::ALL[kind]);
         let (one, two) = (after.tasks[which].outcome, after.tasks[after.tasks.len() - 1].outcome);
         prop_assert_eq!(one, two);
         if let (Some(before), Some(after)) = (before.tasks[which].outcome.response(), one.response()) {
@@ -138,7 +135,7 @@ proptest! {
         tasks in small_tasks(), which in 0..5usize, by in 1..5u64, what in 0..3, kind in 0..4usize
     ) {
         let set = TaskSet::in_order(tasks);
-        let before = discrete(&set, ALL[kind]);
+        let before = discrete(&set, Sections::ALL[kind]);
         let mut grown = set.tasks().to_vec();
         let task = &mut grown[which % set.len()];
         match what {
@@ -146,7 +143,7 @@ proptest! {
             1 => task.jitter += by,
             _ => task.blocking += by,
         }
-        let after = discrete(&TaskSet::new(grown), ALL[kind]);
+        let after = discrete(&TaskSet::new(grown), Sections::ALL[kind]);
         for (old, new) in before.from_arrival().iter().zip(after.from_arrival()) {
             // None, which is no bound, is the largest.
             prop_assert!(new.unwrap_or(u64::MAX) >= old.unwrap_or(u64::MAX));
@@ -168,7 +165,7 @@ proptest! {
         let tasks: Vec<Task> = numbers.iter().map(task).collect();
         let set = if equal { TaskSet::new(tasks) } else { TaskSet::in_order(tasks) };
         for time in [TimeModel::Discrete, TimeModel::Continuous] {
-            let found = analyse_within(&set, ALL[kind], time, StepLimit::with_steps(250_000));
+            let found = analyse_within(&set, Sections::ALL[kind], time, StepLimit::with_steps(250_000));
             prop_assert_eq!(found.tasks.len(), set.len());
         }
     }

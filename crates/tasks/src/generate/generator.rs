@@ -176,7 +176,7 @@ impl Recipe {
         GenerateError::TooCoarse {
             tasks: self.tasks,
             granularity: self.cost_granularity,
-            period: Span::from_nanos(i64::try_from(shortest).unwrap_or(i64::MAX)),
+            period: Span::saturating_from_nanos(shortest),
             utilisation,
         }
     }

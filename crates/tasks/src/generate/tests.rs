@@ -36,18 +36,11 @@ fn distance(mut sample: Vec<f64>, distribution: impl Fn(f64) -> f64) -> f64 {
     sample.iter().enumerate().map(apart).fold(0.0, f64::max) * n.sqrt()
 }
 
-const ALL: [UtilisationMethod; 4] = [
-    UtilisationMethod::UUniFast,
-    UtilisationMethod::UUniFastDiscard,
-    UtilisationMethod::RandFixedSum,
-    UtilisationMethod::DirichletRescale,
-];
-
 /// With periods of 10 and 40 ms, sums of cost / period are whole quarters of a nanosecond in 10 ms.
 #[test]
 fn the_exact_sum_is_the_utilisation_less_rounding() {
     for (method, utilisation) in
-        ALL.iter().flat_map(|m| ["0.000001", "0.3", "0.95", "1"].map(|u| (m, u)))
+        UtilisationMethod::ALL.iter().flat_map(|m| ["0.000001", "0.3", "0.95", "1"].map(|u| (m, u)))
     {
         for tasks in [1, 2, 7, 10] {
             let source = recipe(*method, tasks).at(millionths(utilisation)).unwrap();
@@ -70,7 +63,7 @@ fn the_exact_sum_is_the_utilisation_less_rounding() {
 /// 1 - (1 - x / U)^(n - 1), whichever of them it is.
 #[test]
 fn single_utilisations_are_spread_as_in_a_simplex() {
-    for method in ALL {
+    for method in UtilisationMethod::ALL {
         let drawn = shares(&recipe(method, 5), "0.8", 4_000);
         for task in 0..5 {
             let sample = drawn.iter().map(|set| set[task]).collect();
@@ -85,9 +78,11 @@ fn single_utilisations_are_spread_as_in_a_simplex() {
 /// Dirichlet-rescale with even bounds of three tasks: there no two can be over theirs.
 #[test]
 fn above_one_processor_all_agree_with_discarding() {
-    for (tasks, utilisation, methods) in
-        [(3, "1.2", &ALL[2..]), (6, "2.5", &ALL[2..3]), (6, "4.5", &ALL[2..3])]
-    {
+    for (tasks, utilisation, methods) in [
+        (3, "1.2", &UtilisationMethod::ALL[2..]),
+        (6, "2.5", &UtilisationMethod::ALL[2..3]),
+        (6, "4.5", &UtilisationMethod::ALL[2..3]),
+    ] {
         let mut wanted: Vec<f64> =
             shares(&recipe(UtilisationMethod::UUniFastDiscard, tasks), utilisation, 3_000)
                 .into_iter()
@@ -243,7 +238,7 @@ proptest! {
         method in 0..4usize, least in 0..400_000u64, most in 0..1_100_000u64, granule in 1..50_000_000i64
     ) {
         let recipe = Recipe {
-            seed, tasks, processors, method: ALL[method],
+            seed, tasks, processors, method: UtilisationMethod::ALL[method],
             bounds: vec![Bound { least: Millionths::new(least), most: Millionths::new(most) }],
             granularity: Span::from_nanos(granule),
             cost_granularity: Span::from_nanos(granule / 100_000 + 1),

@@ -14,39 +14,27 @@ use hourglass_documents::random::Stream;
 /// Draws that are thrown away for one set before it is given up.
 const MOST_TRIES: u32 = 10_000;
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum UtilisationMethod {
-    /// UUniFast (Bini and Buttazzo, RTSJ 2005): uniform over all vectors with the sum; one processor.
-    #[default]
-    UUniFast,
-    /// UUniFast-Discard (Davis and Burns, RTSS 2009): the same, drawn again while a task is outside
-    /// its bounds; without bounds, while it has more than 1. Uniform over what is left.
-    UUniFastDiscard,
-    /// Randfixedsum (Stafford 2006; Emberson, Stafford and Davis, WATERS 2010): uniform, with the same
-    /// bounds for all tasks, at any sum.
-    RandFixedSum,
-    /// Dirichlet-rescale (Griffin, Bate and Davis, RTSS 2020): bounds for each task, at any sum. Not
-    /// always uniform where these are uneven, as its authors have found since.
-    DirichletRescale,
-}
-
-/// All methods and their names.
-const NAMES: [(UtilisationMethod, &str); 4] = [
-    (UtilisationMethod::UUniFast, "uunifast"),
-    (UtilisationMethod::UUniFastDiscard, "uunifast-discard"),
-    (UtilisationMethod::RandFixedSum, "randfixedsum"),
-    (UtilisationMethod::DirichletRescale, "drs"),
-];
-
-impl UtilisationMethod {
-    /// The names of all methods.
-    pub const NAMES: [&str; 4] = [NAMES[0].1, NAMES[1].1, NAMES[2].1, NAMES[3].1];
+hourglass_documents::named_enum! {
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum UtilisationMethod {
+        /// UUniFast (Bini and Buttazzo, RTSJ 2005): uniform over all vectors with the sum; one processor.
+        #[default]
+        UUniFast => "uunifast",
+        /// UUniFast-Discard (Davis and Burns, RTSS 2009): the same, drawn again while a task is outside
+        /// its bounds; without bounds, while it has more than 1. Uniform over what is left.
+        UUniFastDiscard => "uunifast-discard",
+        /// Randfixedsum (Stafford 2006; Emberson, Stafford and Davis, WATERS 2010): uniform, with the same
+        /// bounds for all tasks, at any sum.
+        RandFixedSum => "randfixedsum",
+        /// Dirichlet-rescale (Griffin, Bate and Davis, RTSS 2020): bounds for each task, at any sum. Not
+        /// always uniform where these are uneven, as its authors have found since.
+        DirichletRescale => "drs",
+    }
 }
 
 impl fmt::Display for UtilisationMethod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = NAMES.iter().find(|(method, _)| method == self).map_or("", |(_, name)| name);
-        f.write_str(name)
+        f.write_str(self.name())
     }
 }
 
@@ -54,8 +42,7 @@ impl FromStr for UtilisationMethod {
     type Err = WordError;
 
     fn from_str(text: &str) -> Result<UtilisationMethod, WordError> {
-        let found = NAMES.iter().find(|(_, name)| *name == text.trim()).map(|(method, _)| *method);
-        found.ok_or_else(|| WordError::Form {
+        UtilisationMethod::from_name(text.trim()).ok_or_else(|| WordError::Form {
             given: text.to_owned(),
             wanted: "uunifast, uunifast-discard, randfixedsum or drs",
         })

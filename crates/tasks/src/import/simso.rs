@@ -135,7 +135,7 @@ fn processors(
         notes.file("migration_overhead is passed over; count it in each WCET");
     }
     if let Some(most) = costs.iter().max().filter(|most| **most > 0) {
-        let most = Span::from_nanos(i64::try_from(*most).unwrap_or(i64::MAX));
+        let most = Span::saturating_from_nanos(*most);
         set.machine.overheads.context_switch = Some(most);
         if costs.iter().min() != costs.iter().max() {
             notes.file("the longest context switch of the processors is taken for all");

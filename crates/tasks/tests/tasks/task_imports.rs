@@ -368,16 +368,7 @@ fn cases_become_sets_of_tasks() {
 }
 
 fn interval(thread: u32, start_ns: i64, end_ns: i64, onset: IntervalStart) -> Interval {
-    Interval {
-        thread,
-        cpu: 0,
-        start_ns,
-        end_ns,
-        start_ticks: 0,
-        end_ticks: 0,
-        onset,
-        evidence: Default::default(),
-    }
+    Interval::new(thread, 0, start_ns, end_ns, onset)
 }
 
 /// Jobs begin after waits; gaps within one do not count.
@@ -403,28 +394,14 @@ fn manifest(threads: &[(u32, &str, &str)]) -> Manifest {
         wake_up: "HR".to_owned(),
         policy_asked: (*policy).to_owned(),
         policy: (*policy).to_owned(),
-        reservation: None,
-        reserved: None,
         cpus: "0-1".to_owned(),
-        start_ns: 0,
         finish_ns: 20_000,
         gap_ns: 100,
         loop_ns: 10,
         records_capacity: 100,
-        amounts: None,
+        ..ThreadFacts::default()
     };
-    serde_json::from_value(serde_json::json!({
-        "schema": "hourglass.manifest/1", "hourglass": "0", "command_line": [], "epoch":
-        {"monotonic_ns": 0, "realtime_ns": 0, "ticks": 0}, "duration_ns": 20_000, "elapsed_ns":
-        20_000, "seed": 0, "records_capacity": 100, "ring": false, "clock": {"source": "sim",
-        "trusted": true, "reason": "", "frequency_hz": 1e9,
-        "calibration_start": {"frequency_hz": 1e9, "window_ns": 0, "rate_error_ppb": 0, "bracket_ns": 0},
-        "calibration_end": {"frequency_hz": 1e9, "window_ns": 0, "rate_error_ppb": 0, "bracket_ns": 0}},
-        "threads": threads.iter().map(facts).collect::<Vec<_>>(),
-        "memory": {"all_locked": false, "buffers_locked_bytes": 0, "buffers_unlocked_bytes": 0},
-        "dma_latency_us": null, "host": hourglass_documents::host::Host::default()
-    }))
-    .unwrap()
+    Manifest { threads: threads.iter().map(facts).collect(), ..Manifest::default() }
 }
 
 #[test]

@@ -1,7 +1,6 @@
-//! Sums, differences and products of spans: checked, saturating and wrapping.
+//! Sums, differences and products of spans: checked and saturating.
 
 use super::Span;
-use crate::exact;
 
 impl Span {
     /// The sum, or `None` out of range.
@@ -47,23 +46,5 @@ impl Span {
     #[must_use]
     pub const fn saturating_mul(self, by: i64) -> Span {
         Span::from_nanos(self.nanos().saturating_mul(by))
-    }
-
-    /// The sum modulo 2^64 - 1: one step beyond [`Span::MAX`] is [`Span::MIN`].
-    #[must_use]
-    pub const fn wrapping_add(self, other: Span) -> Span {
-        Span(exact::fold(self.nanos() as i128 + other.nanos() as i128))
-    }
-
-    /// The difference modulo 2^64 - 1: one step below [`Span::MIN`] is [`Span::MAX`].
-    #[must_use]
-    pub const fn wrapping_sub(self, other: Span) -> Span {
-        Span(exact::fold(self.nanos() as i128 - other.nanos() as i128))
-    }
-
-    /// The product modulo 2^64 - 1.
-    #[must_use]
-    pub const fn wrapping_mul(self, by: i64) -> Span {
-        Span(exact::fold(self.nanos() as i128 * by as i128))
     }
 }

@@ -3,9 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use crate::common::spans;
-use hourglass_time::{
-    ConversionErrorKind as Kind, Instant, Realtime, Span, Tai, interop::hifitime,
-};
+use hourglass_time::{ConversionErrorKind as Kind, Instant, Realtime, Span};
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
 
@@ -28,21 +26,6 @@ proptest! {
         prop_assert_eq!(stamp.as_nanosecond(), i128::from(span.nanos()));
         prop_assert_eq!(Instant::try_from(stamp), Ok(instant));
     }
-
-    #[test]
-    fn hifitime_numbers(span in spans(), any_number in any::<i128>()) {
-        let nanos = hifitime::span_to_total_nanoseconds(span);
-        prop_assert_eq!(hifitime::span_from_total_nanoseconds(nanos), Ok(span));
-        let wall = Instant::<Realtime>::from_zero(span);
-        let nanos = hifitime::realtime_to_unix_nanoseconds(wall);
-        prop_assert_eq!(hifitime::realtime_from_unix_nanoseconds(nanos), Ok(wall));
-        let atomic = Instant::<Tai>::from_zero(span);
-        let nanos = hifitime::tai_to_j1900_nanoseconds(atomic);
-        prop_assert_eq!(hifitime::tai_from_j1900_nanoseconds(nanos), Ok(atomic));
-        let fits = i64::try_from(any_number).is_ok_and(|n| n != i64::MIN);
-        prop_assert_eq!(hifitime::span_from_total_nanoseconds(any_number).is_ok(), fits);
-        let _ = hifitime::tai_from_j1900_nanoseconds(any_number);
-    }
 }
 
 #[test]
@@ -55,11 +38,6 @@ fn out_of_range_is_a_typed_error() {
     let far = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(1 << 40));
     let refused = far.map(|t| Instant::try_from(t).map_err(|e| e.kind()));
     assert_eq!(refused, Some(Err(Kind::OutOfRange)));
-    for number in [i128::MIN, i128::MAX] {
-        let refused = hifitime::tai_from_j1900_nanoseconds(number).map_err(|e| e.kind());
-        assert_eq!(refused, Err(Kind::OutOfRange));
-        assert!(hifitime::realtime_from_unix_nanoseconds(number).is_err());
-    }
 }
 
 /// The day on which 2000-01-01 began, as the calendars of the others tell it.
@@ -68,8 +46,4 @@ fn a_known_day() {
     let y2000: Timestamp = "2000-01-01T00:00:00Z".parse().expect("a date");
     let instant = Instant::try_from(y2000).expect("in range");
     assert_eq!(instant, Instant::from_zero(Span::from_secs(946_684_800)));
-    // J2000 is 36,525 days after J1900; both at midnight here.
-    let atomic = Instant::<Tai>::from_zero(Span::from_secs(946_684_800));
-    let days = hifitime::tai_to_j1900_nanoseconds(atomic) / 86_400_000_000_000;
-    assert_eq!(days, 36_524);
 }

@@ -158,7 +158,7 @@ impl<T> EngineTimers<T> {
         if expiry_ns < 0 {
             return Err(TimerError::ExpiryOutOfRange { base, expiry_ns });
         }
-        let slack = Span::from_nanos(i64::try_from(slack_ns).unwrap_or(i64::MAX));
+        let slack = Span::saturating_from_nanos(slack_ns);
         let queue = &mut self.queues[base as usize];
         queue.arm(id.handle, Instant::from_nanos(expiry_ns), slack)?;
         // Only on a clock that may be set.

@@ -115,7 +115,7 @@ impl Period {
     /// To the next whole nanosecond above.
     #[must_use]
     pub fn span_ceil(self) -> Span {
-        Span::from_nanos(i64::try_from(self.nth_ns(1)).unwrap_or(i64::MAX))
+        Span::saturating_from_nanos(self.nth_ns(1))
     }
 
     /// Whether it is at most `skew` away from `desired`, either way, exactly.

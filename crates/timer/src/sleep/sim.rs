@@ -242,7 +242,7 @@ impl SimMachine {
 
     fn advance_to(&self, to_ns: u64) {
         let by = to_ns.saturating_sub(self.now());
-        self.time.advance(Span::from_nanos(i64::try_from(by).unwrap_or(i64::MAX)));
+        self.time.advance(Span::saturating_from_nanos(by));
     }
 
     /// Lets the thread run until `end`, or to what happens before.

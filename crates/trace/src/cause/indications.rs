@@ -2,158 +2,79 @@
 
 use std::fmt;
 
-/// One piece of evidence for the cause of a gap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Indication {
-    /// A `sched_switch` took the thread off its CPU.
-    KernelSwitch = 0,
-    /// An interrupt, a softirq, a fault or a signal of the kernel's trace lies in the gap.
-    KernelWork = 1,
-    /// The kernel recorded nothing on the CPU, and lost nothing.
-    KernelSilent = 2,
-    /// The kernel's record has a hole here.
-    KernelLost = 3,
-    /// The kernel cleared the critical section.
-    Cleared = 4,
-    /// The kernel did not clear the critical section.
-    NotCleared = 5,
-    /// The kernel counted a switch forced on the thread.
-    CountedInvoluntary = 6,
-    /// The kernel counted a switch by the thread's own wait.
-    CountedVoluntary = 7,
-    /// The kernel counted no switch.
-    NoneCounted = 8,
-    /// The kernel counted a page fault.
-    CountedFault = 9,
-    /// Another thread of the run was seen on the CPU meanwhile.
-    OtherThreadSeen = 10,
-    /// The thread was on another CPU after the gap.
-    CpuChanged = 11,
-    /// The thread had just yielded.
-    Yielded = 12,
-    /// No thread of the run has a higher priority, and this one never waits.
-    HighestPriority = 13,
-    /// The gap holds a tick, or begins on the grid of the tick where its moments had to be found.
-    OnTickGrid = 14,
-    /// Gaps of this size come back at a fixed distance.
-    Periodic = 15,
-    /// The gap is as long as real-time throttling stops a thread.
-    ThrottlingLength = 16,
-    /// Gaps of that length are a throttling period apart.
-    ThrottlingPeriod = 17,
-    /// The gap ended when the reservation was replenished.
-    Replenished = 18,
-    /// It ended with a period of the control group's quota, which stopped the group in this run.
-    QuotaPeriod = 19,
-    /// The thread was in a stopped or traced state.
-    StoppedState = 20,
-    /// The thread never waits, but the kernel counted that it did.
-    NeverWaits = 21,
-    /// A hypervisor is below the kernel.
-    VirtualMachine = 22,
-    /// The kernel counted that the quota stopped the control group in this run.
-    QuotaCounted = 23,
-    /// The kernel's log says, since the run began, that it throttles real-time threads.
-    ThrottlingLogged = 24,
-    /// A record of the thread's switches has one here.
-    RecordedSwitch = 25,
-    /// The records of the thread's switches have none here, and none is missing.
-    NoRecordedSwitch = 26,
-    /// No interrupt but ticks was counted meanwhile.
-    NoInterruptCounted = 27,
-    /// Fewer interrupts were counted in the run than there are such gaps.
-    FewInterrupts = 28,
-    /// It is too short to be an interrupt: ticks take at least twice as long.
-    ShorterThanTicks = 29,
-    /// The CPU was idle for most of the time.
-    IdleMeanwhile = 30,
-    /// Ticks were counted that do not show among the gaps.
-    TicksMissing = 31,
-    /// Real-time throttling may have been a part of it.
-    ThrottlingPossible = 32,
-    /// Time-sharing threads had the CPU for most of the time.
-    TimeSharing = 33,
-}
-
-impl Indication {
-    pub const ALL: [Indication; 34] = [
-        Indication::KernelSwitch,
-        Indication::KernelWork,
-        Indication::KernelSilent,
-        Indication::KernelLost,
-        Indication::Cleared,
-        Indication::NotCleared,
-        Indication::CountedInvoluntary,
-        Indication::CountedVoluntary,
-        Indication::NoneCounted,
-        Indication::CountedFault,
-        Indication::OtherThreadSeen,
-        Indication::CpuChanged,
-        Indication::Yielded,
-        Indication::HighestPriority,
-        Indication::OnTickGrid,
-        Indication::Periodic,
-        Indication::ThrottlingLength,
-        Indication::ThrottlingPeriod,
-        Indication::Replenished,
-        Indication::QuotaPeriod,
-        Indication::StoppedState,
-        Indication::NeverWaits,
-        Indication::VirtualMachine,
-        Indication::QuotaCounted,
-        Indication::ThrottlingLogged,
-        Indication::RecordedSwitch,
-        Indication::NoRecordedSwitch,
-        Indication::NoInterruptCounted,
-        Indication::FewInterrupts,
-        Indication::ShorterThanTicks,
-        Indication::IdleMeanwhile,
-        Indication::TicksMissing,
-        Indication::ThrottlingPossible,
-        Indication::TimeSharing,
-    ];
-
-    #[must_use]
-    pub fn words(self) -> &'static str {
-        match self {
-            Indication::KernelSwitch => "the kernel's trace has a switch",
-            Indication::KernelWork => "the kernel's trace has interrupts or faults",
-            Indication::KernelSilent => "the kernel's trace has nothing here",
-            Indication::KernelLost => "the kernel's trace has a hole here",
-            Indication::Cleared => "the critical section was cleared",
-            Indication::NotCleared => "the critical section was not cleared",
-            Indication::CountedInvoluntary => "an involuntary switch was counted",
-            Indication::CountedVoluntary => "a voluntary switch was counted",
-            Indication::NoneCounted => "no switch was counted",
-            Indication::CountedFault => "a page fault was counted",
-            Indication::OtherThreadSeen => "another thread of the run had the CPU",
-            Indication::CpuChanged => "the CPU changed",
-            Indication::Yielded => "the thread had yielded",
-            Indication::HighestPriority => "the thread has the highest priority and never waits",
-            Indication::OnTickGrid => "it is where a tick is",
-            Indication::Periodic => "gaps of its size are periodic",
-            Indication::ThrottlingLength => "it is as long as throttling stops a thread",
-            Indication::ThrottlingPeriod => "such gaps are a throttling period apart",
-            Indication::Replenished => "it ended when the budget was replenished",
-            Indication::QuotaPeriod => "it ended with a period of the quota",
-            Indication::StoppedState => "the thread was stopped or traced",
-            Indication::NeverWaits => "the thread never waits by itself",
-            Indication::VirtualMachine => "a hypervisor is below the kernel",
-            Indication::QuotaCounted => "the kernel counted that the group was throttled",
-            Indication::ThrottlingLogged => "the kernel's log says that it throttles",
-            Indication::RecordedSwitch => "a switch was recorded",
-            Indication::NoRecordedSwitch => "no switch was recorded",
-            Indication::NoInterruptCounted => "no interrupt but ticks was counted",
-            Indication::FewInterrupts => {
-                "far fewer interrupts were counted than there are such gaps"
-            }
-            Indication::ShorterThanTicks => "it is far shorter than ticks are",
-            Indication::IdleMeanwhile => "the CPU was idle meanwhile",
-            Indication::TicksMissing => "ticks were counted that do not show among the gaps",
-            Indication::ThrottlingPossible => "real-time throttling may be a part of it",
-            Indication::TimeSharing => "time-sharing threads had the CPU",
-        }
+hourglass_documents::named_enum! {
+    /// One piece of evidence for the cause of a gap.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[repr(u8)]
+    pub enum Indication {
+        /// A `sched_switch` took the thread off its CPU.
+        KernelSwitch = 0 => "the kernel's trace has a switch",
+        /// An interrupt, a softirq, a fault or a signal of the kernel's trace lies in the gap.
+        KernelWork = 1 => "the kernel's trace has interrupts or faults",
+        /// The kernel recorded nothing on the CPU, and lost nothing.
+        KernelSilent = 2 => "the kernel's trace has nothing here",
+        /// The kernel's record has a hole here.
+        KernelLost = 3 => "the kernel's trace has a hole here",
+        /// The kernel cleared the critical section.
+        Cleared = 4 => "the critical section was cleared",
+        /// The kernel did not clear the critical section.
+        NotCleared = 5 => "the critical section was not cleared",
+        /// The kernel counted a switch forced on the thread.
+        CountedInvoluntary = 6 => "an involuntary switch was counted",
+        /// The kernel counted a switch by the thread's own wait.
+        CountedVoluntary = 7 => "a voluntary switch was counted",
+        /// The kernel counted no switch.
+        NoneCounted = 8 => "no switch was counted",
+        /// The kernel counted a page fault.
+        CountedFault = 9 => "a page fault was counted",
+        /// Another thread of the run was seen on the CPU meanwhile.
+        OtherThreadSeen = 10 => "another thread of the run had the CPU",
+        /// The thread was on another CPU after the gap.
+        CpuChanged = 11 => "the CPU changed",
+        /// The thread had just yielded.
+        Yielded = 12 => "the thread had yielded",
+        /// No thread of the run has a higher priority, and this one never waits.
+        HighestPriority = 13 => "the thread has the highest priority and never waits",
+        /// The gap holds a tick, or begins on the grid of the tick where its moments had to be found.
+        OnTickGrid = 14 => "it is where a tick is",
+        /// Gaps of this size come back at a fixed distance.
+        Periodic = 15 => "gaps of its size are periodic",
+        /// The gap is as long as real-time throttling stops a thread.
+        ThrottlingLength = 16 => "it is as long as throttling stops a thread",
+        /// Gaps of that length are a throttling period apart.
+        ThrottlingPeriod = 17 => "such gaps are a throttling period apart",
+        /// The gap ended when the reservation was replenished.
+        Replenished = 18 => "it ended when the budget was replenished",
+        /// It ended with a period of the control group's quota, which stopped the group in this run.
+        QuotaPeriod = 19 => "it ended with a period of the quota",
+        /// The thread was in a stopped or traced state.
+        StoppedState = 20 => "the thread was stopped or traced",
+        /// The thread never waits, but the kernel counted that it did.
+        NeverWaits = 21 => "the thread never waits by itself",
+        /// A hypervisor is below the kernel.
+        VirtualMachine = 22 => "a hypervisor is below the kernel",
+        /// The kernel counted that the quota stopped the control group in this run.
+        QuotaCounted = 23 => "the kernel counted that the group was throttled",
+        /// The kernel's log says, since the run began, that it throttles real-time threads.
+        ThrottlingLogged = 24 => "the kernel's log says that it throttles",
+        /// A record of the thread's switches has one here.
+        RecordedSwitch = 25 => "a switch was recorded",
+        /// The records of the thread's switches have none here, and none is missing.
+        NoRecordedSwitch = 26 => "no switch was recorded",
+        /// No interrupt but ticks was counted meanwhile.
+        NoInterruptCounted = 27 => "no interrupt but ticks was counted",
+        /// Fewer interrupts were counted in the run than there are such gaps.
+        FewInterrupts = 28 => "far fewer interrupts were counted than there are such gaps",
+        /// It is too short to be an interrupt: ticks take at least twice as long.
+        ShorterThanTicks = 29 => "it is far shorter than ticks are",
+        /// The CPU was idle for most of the time.
+        IdleMeanwhile = 30 => "the CPU was idle meanwhile",
+        /// Ticks were counted that do not show among the gaps.
+        TicksMissing = 31 => "ticks were counted that do not show among the gaps",
+        /// Real-time throttling may have been a part of it.
+        ThrottlingPossible = 32 => "real-time throttling may be a part of it",
+        /// Time-sharing threads had the CPU for most of the time.
+        TimeSharing = 33 => "time-sharing threads had the CPU",
     }
 }
 
@@ -216,7 +137,7 @@ impl fmt::Display for IndicationSet {
             if place > 0 {
                 f.write_str("; ")?;
             }
-            f.write_str(sign.words())?;
+            f.write_str(sign.name())?;
         }
         Ok(())
     }

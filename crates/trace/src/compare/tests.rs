@@ -1,7 +1,7 @@
 //! The promises of a comparison, on made-up runs. The seeds are constants here and are printed with
 //! every failure.
 
-use crate::{Evidence, Interval, IntervalStart};
+use crate::{Interval, IntervalStart};
 use hourglass_documents::diff::{DiffMetric, DiffVerdict};
 use hourglass_documents::document::{CauseReport, Deadlines, GapReport, ThreadReport};
 use hourglass_documents::random::Stream;
@@ -56,16 +56,7 @@ impl Machine {
 }
 
 fn interval(start_ns: i64, end_ns: i64) -> Interval {
-    Interval {
-        thread: 0,
-        cpu: 0,
-        start_ns,
-        end_ns,
-        start_ticks: 0,
-        end_ticks: 0,
-        onset: IntervalStart::Gap,
-        evidence: Evidence::NONE,
-    }
+    Interval::new(0, 0, start_ns, end_ns, IntervalStart::Gap)
 }
 
 fn said(metrics: &[DiffMetric], name: &str) -> DiffVerdict {

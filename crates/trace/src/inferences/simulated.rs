@@ -9,16 +9,7 @@ pub(super) fn interval(
     end_ns: i64,
     onset: IntervalStart,
 ) -> Interval {
-    Interval {
-        thread,
-        cpu,
-        start_ns,
-        end_ns,
-        start_ticks: 0,
-        end_ticks: 0,
-        onset,
-        evidence: Default::default(),
-    }
+    Interval::new(thread, cpu, start_ns, end_ns, onset)
 }
 
 /// Threads that take turns on CPU 0, with an interrupt of 1 µs in the middle of every tenth turn.

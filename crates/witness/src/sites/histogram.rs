@@ -114,7 +114,7 @@ impl Distribution {
     /// The greatest.
     #[must_use]
     pub fn greatest(&self) -> Span {
-        Span::from_nanos(i64::try_from(self.greatest_ns).unwrap_or(i64::MAX))
+        Span::saturating_from_nanos(self.greatest_ns)
     }
 
     /// A length that `ppm` of a million do not exceed: never too low, and too high by less than the width of its step,
@@ -127,13 +127,12 @@ impl Distribution {
             seen += u128::from(step.count);
             seen >= rank
         });
-        Span::from_nanos(found.map_or(0, |step| i64::try_from(step.most_ns).unwrap_or(i64::MAX)))
+        found.map_or(Span::ZERO, |step| Span::saturating_from_nanos(step.most_ns))
     }
 
     /// Each step that has counts: its least length, and how many there are. For histograms of other tools.
     pub fn steps(&self) -> impl Iterator<Item = (Span, u64)> + '_ {
-        let span = |ns: u64| Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX));
-        self.steps.iter().map(move |step| (span(step.least_ns), step.count))
+        self.steps.iter().map(|step| (Span::saturating_from_nanos(step.least_ns), step.count))
     }
 }
 

@@ -6,7 +6,7 @@ use hourglass_documents::Cause;
 use hourglass_time::{Bounded, Span};
 use hourglass_trace::cause::IndicationSet;
 
-use crate::loss::{between, span};
+use crate::loss::between;
 use crate::machine::CounterRate;
 use crate::sites::entries::DisturbedSpan;
 use crate::sites::histogram::Distribution;
@@ -144,10 +144,12 @@ impl DisturbedSpan {
             tid,
             thread,
             begun_ns: rate.at_ns(self.begun),
-            length: span(rate.length_ns(self.ended.saturating_sub(self.begun))),
+            length: Span::saturating_from_nanos(
+                rate.length_ns(self.ended.saturating_sub(self.begun)),
+            ),
             off_cpu: between(self.least_ns, self.most_ns),
             switches: Switches { voluntary: self.voluntary, involuntary: self.involuntary },
-            waited: span(self.waited_ns),
+            waited: Span::saturating_from_nanos(self.waited_ns),
             faults: self.faults,
             cpus: (self.cpus.0.into(), self.cpus.1.into()),
             cause: self.cause,

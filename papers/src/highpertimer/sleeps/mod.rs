@@ -22,24 +22,26 @@ use super::super::costs::PinnedThread;
 use local_sleeper::LocalSleeper;
 use sweep::{Sweep, SweepPlan, sweep};
 
-/// A way to sleep.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum SleepMethod {
-    /// The system's, relative, with the timer slack that the thread has.
-    System,
-    /// Ours without spinning: an absolute kernel wait without slack.
-    KernelOnly,
-    /// Spinning all the time.
-    Busy,
-    Thesis,
-    /// The same behind a function call that is not expanded inline.
-    ThesisCalled,
-    /// Ours.
-    Learned,
-    /// Ours with little CPU time.
-    Frugal,
-    /// Ours whatever it takes.
-    Precise,
+hourglass_documents::named_enum! {
+    /// A way to sleep.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(in super::super) enum SleepMethod {
+        /// The system's, relative, with the timer slack that the thread has.
+        System => "system sleep",
+        /// Ours without spinning: an absolute kernel wait without slack.
+        KernelOnly => "kernel only",
+        /// Spinning all the time.
+        Busy => "busy-waiting",
+        Thesis => "thesis' sleep",
+        /// The same behind a function call that is not expanded inline.
+        ThesisCalled => "thesis' sleep, called",
+        /// Ours.
+        Learned => "learned",
+        /// Ours with little CPU time.
+        Frugal => "frugal",
+        /// Ours whatever it takes.
+        Precise => "precise",
+    }
 }
 
 impl SleepMethod {
@@ -66,19 +68,6 @@ impl SleepMethod {
     /// Whether it is slept for the figures of misses over CPU time alone.
     pub(super) const fn is_drawn_only(self) -> bool {
         matches!(self, SleepMethod::Frugal | SleepMethod::Precise)
-    }
-
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            SleepMethod::System => "system sleep",
-            SleepMethod::KernelOnly => "kernel only",
-            SleepMethod::Busy => "busy-waiting",
-            SleepMethod::Thesis => "thesis' sleep",
-            SleepMethod::ThesisCalled => "thesis' sleep, called",
-            SleepMethod::Learned => "learned",
-            SleepMethod::Frugal => "frugal",
-            SleepMethod::Precise => "precise",
-        }
     }
 }
 

@@ -191,7 +191,7 @@ impl SimEvent {
 
     fn advance_to(&self, at_ns: u64) {
         let ahead = at_ns.saturating_sub(self.now_ns());
-        self.time.advance(Span::from_nanos(i64::try_from(ahead).unwrap_or(i64::MAX)));
+        self.time.advance(Span::saturating_from_nanos(ahead));
     }
 }
 
