@@ -1,7 +1,7 @@
 //! The tables and figures of papers, measured here.
 //!
 //! Owns: which papers there are, measuring their tables, what differs from the paper and why. A
-//! paper is a folder with a `paper.toml` and a line in [`FILES`]; a table is its data there and what measures it.
+//! paper is a folder with a `paper.toml` and a line in `FILES`; a table is its data there and what measures it.
 //! Must not: draw, print, write files.
 
 #![forbid(unsafe_code)]

@@ -196,7 +196,7 @@ pub struct TracePiece {
     pub start_ns: i64,
     /// When it was last seen to run, ns from the run's start.
     pub end_ns: i64,
-    /// Code of what stands before it ([`crate::IntervalStart`]).
+    /// Code of what stands before it (`IntervalStart` of the trace).
     pub onset: u8,
 }
 

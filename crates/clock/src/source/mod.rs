@@ -7,6 +7,7 @@
 #[cfg(target_os = "linux")]
 pub mod cntvct;
 pub mod cost;
+#[cfg(target_os = "linux")]
 pub mod cpuid;
 pub mod facts;
 #[cfg(target_os = "linux")]
