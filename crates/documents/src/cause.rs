@@ -1,5 +1,6 @@
 //! Why a thread did not run: the causes of gaps by their names in `hourglass.run/1`.
 
+use std::ffi::CStr;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -42,6 +43,57 @@ pub enum Cause {
     Unknown,
 }
 
+/// Writes what each cause is called beside it.
+macro_rules! names {
+    ($($cause:ident => $name:literal, $words:literal;)*) => {
+        impl Cause {
+            /// The name in documents.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self { $(Cause::$cause => $name,)* }
+            }
+
+            /// The name in documents, as C reads it.
+            #[must_use]
+            pub fn c_name(self) -> &'static CStr {
+                match self { $(Cause::$cause => const { terminated(concat!($name, "\0")) },)* }
+            }
+
+            /// What stands in a sentence: where most time went.
+            #[must_use]
+            pub fn words(self) -> &'static str {
+                match self { $(Cause::$cause => $words,)* }
+            }
+        }
+    };
+}
+
+names! {
+    ContextSwitchVoluntary => "context_switch_voluntary", "voluntary context switches";
+    ContextSwitchInvoluntary => "context_switch_involuntary", "involuntary context switches";
+    ContextSwitch => "context_switch", "context switches";
+    TimerTick => "timer_tick", "timer ticks";
+    Irq => "irq", "interrupts";
+    Softirq => "softirq", "softirqs";
+    Migration => "migration", "migrations";
+    PageFault => "page_fault", "page faults";
+    RtThrottling => "rt_throttling", "real-time throttling";
+    DeadlineBudget => "deadline_budget", "used-up budgets of the deadline class";
+    ReservationBudget => "reservation_budget", "used-up budgets of the reservation";
+    CgroupQuota => "cgroup_quota", "the control group's quota";
+    Stopped => "stopped", "stops by a signal";
+    IrqOrBelow => "irq_or_below", "interrupts or what is below the kernel (which of them is not known)";
+    BelowKernel => "below_kernel", "what is below the kernel (hypervisor or firmware)";
+    Unknown => "unknown", "causes not known";
+}
+
+const fn terminated(name: &'static str) -> &'static CStr {
+    match CStr::from_bytes_with_nul(name.as_bytes()) {
+        Ok(name) => name,
+        Err(_) => panic!("a name has no NUL"),
+    }
+}
+
 impl Cause {
     /// All. Folders store places in it: another one comes last.
     pub const ALL: [Cause; 16] = [
@@ -62,29 +114,6 @@ impl Cause {
         Cause::Unknown,
         Cause::ReservationBudget,
     ];
-
-    /// The name in documents.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Cause::ContextSwitchVoluntary => "context_switch_voluntary",
-            Cause::ContextSwitchInvoluntary => "context_switch_involuntary",
-            Cause::ContextSwitch => "context_switch",
-            Cause::TimerTick => "timer_tick",
-            Cause::Irq => "irq",
-            Cause::Softirq => "softirq",
-            Cause::Migration => "migration",
-            Cause::PageFault => "page_fault",
-            Cause::RtThrottling => "rt_throttling",
-            Cause::DeadlineBudget => "deadline_budget",
-            Cause::ReservationBudget => "reservation_budget",
-            Cause::CgroupQuota => "cgroup_quota",
-            Cause::Stopped => "stopped",
-            Cause::IrqOrBelow => "irq_or_below",
-            Cause::BelowKernel => "below_kernel",
-            Cause::Unknown => "unknown",
-        }
-    }
 
     /// The cause with this name in documents.
     #[must_use]
@@ -117,6 +146,7 @@ mod tests {
         for cause in Cause::ALL {
             assert_eq!(Cause::from_name(cause.name()), Some(cause));
             assert_eq!(serde_json::to_value(cause).unwrap(), cause.name());
+            assert_eq!(cause.c_name().to_str(), Ok(cause.name()));
         }
         assert_eq!(Cause::from_name("tick"), None);
     }

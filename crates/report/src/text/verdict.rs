@@ -37,7 +37,7 @@ pub fn broken(result: &RunResult) -> impl Iterator<Item = &Premise> {
 fn worst_cause(result: &RunResult) -> Option<String> {
     let worst = result.causes.iter().max_by_key(|cause| cause.total_ns)?;
     let name = match Cause::from_name(&worst.cause) {
-        Some(cause) => words(cause),
+        Some(cause) => cause.words(),
         None => &worst.cause,
     };
     let mut text =
@@ -65,7 +65,7 @@ fn worst_of_sites(result: &RunResult) -> Option<String> {
     }
     let (name, (least, most, count)) = causes.into_iter().max_by_key(|(_, sum)| sum.1)?;
     let name = match Cause::from_name(name) {
-        Some(cause) => words(cause),
+        Some(cause) => cause.words(),
         None => name,
     };
     let lost = super::between(least, most);
@@ -77,28 +77,6 @@ const NAMED: usize = 3;
 
 /// A confidence that would be written as 100 %.
 const CERTAIN: f64 = 0.995;
-
-/// A cause as it stands in a sentence.
-fn words(cause: Cause) -> &'static str {
-    match cause {
-        Cause::ContextSwitchVoluntary => "voluntary context switches",
-        Cause::ContextSwitchInvoluntary => "involuntary context switches",
-        Cause::ContextSwitch => "context switches",
-        Cause::TimerTick => "timer ticks",
-        Cause::Irq => "interrupts",
-        Cause::Softirq => "softirqs",
-        Cause::Migration => "migrations",
-        Cause::PageFault => "page faults",
-        Cause::RtThrottling => "real-time throttling",
-        Cause::DeadlineBudget => "used-up budgets of the deadline class",
-        Cause::ReservationBudget => "used-up budgets of the reservation",
-        Cause::CgroupQuota => "the control group's quota",
-        Cause::Stopped => "stops by a signal",
-        Cause::IrqOrBelow => "interrupts or what is below the kernel (which of them is not known)",
-        Cause::BelowKernel => "what is below the kernel (hypervisor or firmware)",
-        Cause::Unknown => "causes not known",
-    }
-}
 
 fn outcome(result: &RunResult) -> (String, TextStyle) {
     if let Some(reservation) = &result.reservation {
