@@ -69,10 +69,6 @@ fn with<T>(work: impl FnOnce(&mut DeadlineWatch) -> Result<T, FaultError>) -> Re
     done.unwrap_or_else(|_| Err(unwatched()))
 }
 
-fn length(ns: u64) -> Span {
-    Span::saturating_from_nanos(ns)
-}
-
 /// Watches the calling thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_watch_begin(
@@ -144,7 +140,11 @@ pub unsafe extern "C" fn hg_watch_arm_at(deadline_ns: u64, error: *mut hg_error)
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_watch_arm_in(length_ns: u64, error: *mut hg_error) -> hg_status {
     // SAFETY: as the header says of `error`.
-    unsafe { guard(error, || with(|watch| watch.arm(Deadline::In(length(length_ns))))) }
+    unsafe {
+        guard(error, || {
+            with(|watch| watch.arm(Deadline::In(Span::saturating_from_nanos(length_ns))))
+        })
+    }
 }
 
 /// Disarms the deadline.
@@ -164,7 +164,9 @@ pub unsafe extern "C" fn hg_watch_disarm(ahead: *mut bool, error: *mut hg_error)
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_watch_arm_budget(budget_ns: u64, error: *mut hg_error) -> hg_status {
     // SAFETY: as the header says of `error`.
-    unsafe { guard(error, || with(|watch| watch.arm_budget(length(budget_ns)))) }
+    unsafe {
+        guard(error, || with(|watch| watch.arm_budget(Span::saturating_from_nanos(budget_ns))))
+    }
 }
 
 /// Disarms the budget.
@@ -194,7 +196,11 @@ pub unsafe extern "C" fn hg_watch_begin_job_at(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_watch_begin_job_in(length_ns: u64, error: *mut hg_error) -> hg_status {
     // SAFETY: as the header says of `error`.
-    unsafe { guard(error, || with(|watch| watch.begin_job(Deadline::In(length(length_ns))))) }
+    unsafe {
+        guard(error, || {
+            with(|watch| watch.begin_job(Deadline::In(Span::saturating_from_nanos(length_ns))))
+        })
+    }
 }
 
 /// Begins the first of a series of jobs.
@@ -204,7 +210,8 @@ pub unsafe extern "C" fn hg_watch_begin_jobs(
     period_ns: u64,
     error: *mut hg_error,
 ) -> hg_status {
-    let series = Periodic { first_ns: first_deadline_ns, period: length(period_ns) };
+    let series =
+        Periodic { first_ns: first_deadline_ns, period: Span::saturating_from_nanos(period_ns) };
     // SAFETY: as the header says of `error`.
     unsafe { guard(error, || with(|watch| watch.begin_jobs(series))) }
 }

@@ -417,7 +417,7 @@ impl Canvas<'_> {
             self,
             "<g class=\"hg-longest\"><title>longest gap of {}: {}, at {}</title>",
             self.name(key),
-            Span::from_nanos(i64::try_from(gap.length_ns()).unwrap_or(i64::MAX)),
+            Span::saturating_from_nanos(gap.length_ns()),
             Span::from_nanos(gap.from_ns)
         );
         if right - left < LEAST_BRACKET {

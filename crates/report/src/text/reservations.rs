@@ -41,7 +41,7 @@ pub fn reservations(document: &ReservationsDocument, style: Style) -> String {
 fn row(one: &ReservationInForce) -> [String; 8] {
     let number = |number: Option<u64>| number.map_or("-".to_owned(), |number| number.to_string());
     // As the command line takes it.
-    let exact = |ns: u64| Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX)).to_string();
+    let exact = |ns: u64| Span::saturating_from_nanos(ns).to_string();
     let cpus: hourglass_documents::CpuSet = one.cpus.iter().copied().collect();
     [
         number(one.pid.map(u64::from)),

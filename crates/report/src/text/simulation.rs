@@ -215,5 +215,5 @@ fn or_nothing(ns: Option<u64>) -> String {
 
 /// Exactly.
 fn time(ns: u64) -> String {
-    Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX)).to_string()
+    Span::saturating_from_nanos(ns).to_string()
 }

@@ -170,7 +170,7 @@ impl JobWalk {
         let more = |now: Span, before: Span| {
             let each = i128::from(now.nanos()) - i128::from(before.nanos());
             let all = each.saturating_mul(i128::from(times));
-            Span::from_nanos(i64::try_from(all).unwrap_or(i64::MAX))
+            Span::saturating_from_nanos(all)
         };
         let executed = more(self.execution, before.0);
         self.execution = self.execution.saturating_add(executed);

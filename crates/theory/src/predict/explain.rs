@@ -224,7 +224,7 @@ pub(super) fn corrected(set: &TaskSet, found: &[TaskMeasurement]) -> TaskSet {
     let mut corrected = set.clone();
     for (task, found) in corrected.tasks.iter_mut().zip(found) {
         let terms = found.terms;
-        let mut late = span(terms.jitter_ns);
+        let mut late = Span::saturating_from_nanos(terms.jitter_ns);
         if let Some(tick) = task.tick()
             && late.is_positive()
         {
@@ -234,7 +234,8 @@ pub(super) fn corrected(set: &TaskSet, found: &[TaskMeasurement]) -> TaskSet {
             late = late.saturating_sub(waits);
         }
         task.jitter = task.jitter.max(late);
-        let executes = span(terms.execution_ns.saturating_add(terms.busy_wait_ns));
+        let executes =
+            Span::saturating_from_nanos(terms.execution_ns.saturating_add(terms.busy_wait_ns));
         task.wcet = task.wcet.max(executes);
     }
     corrected
@@ -259,7 +260,7 @@ pub(super) fn beside_noise(set: &TaskSet, noises: &[Noise], window: Span) -> Opt
         task.priority = Some(priority);
     }
     for noise in noises {
-        let taken = span(noise.most_in(window.nanos_or_zero()));
+        let taken = Span::saturating_from_nanos(noise.most_in(window.nanos_or_zero()));
         if taken.is_positive() {
             beside.tasks.push(Task {
                 priority: Some(top),
@@ -288,7 +289,7 @@ fn with_noise(
     found: &TaskMeasurement,
 ) {
     let Some(measured) = task.measured_ns else { return };
-    let own = [Span::from_nanos(i64::try_from(measured).unwrap_or(i64::MAX))];
+    let own = [Span::saturating_from_nanos(measured)];
     let windows = WINDOWS_MS.into_iter().map(Span::from_millis).chain(own);
     let bound_in = |window: Span| {
         let beside = beside_noise(corrected, noises, window)?;
@@ -337,10 +338,6 @@ fn clauses(terms: &MeasuredTerms) -> Vec<String> {
         clauses.push(format!("it executes for up to {}", about(terms.execution_ns)));
     }
     clauses
-}
-
-fn span(ns: u64) -> Span {
-    Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX))
 }
 
 /// A bound for people, in hundredths of its unit, rounded up.

@@ -83,13 +83,15 @@ impl Window {
             let Some(task) = corrected.tasks.get_mut(*position) else { continue };
             let excess = |assumed| {
                 let over = numbers.clone().filter_map(|n| seen.excess(set, *position, n, assumed));
-                span(over.max().unwrap_or(0))
+                Span::saturating_from_nanos(over.max().unwrap_or(0))
             };
             let received = jobs.iter().map(|job| job.times.received_ns).max().unwrap_or(0);
             let late = jobs.iter().map(|job| job.release_delay_ns).max().unwrap_or(0);
-            task.wcet = task.wcet.max(span(received));
-            task.jitter =
-                task.jitter.max(span(late)).saturating_add(excess(AnalysisAssumption::Arrivals));
+            task.wcet = task.wcet.max(Span::saturating_from_nanos(received));
+            task.jitter = task
+                .jitter
+                .max(Span::saturating_from_nanos(late))
+                .saturating_add(excess(AnalysisAssumption::Arrivals));
             task.bcet = task.bcet.map(|bcet| bcet.min(task.wcet));
             ready =
                 jobs.iter().map(ObservedJob::ready).min().map_or(ready, |first| first.min(ready));
@@ -101,7 +103,7 @@ impl Window {
         let delay = lost.saturating_add(inverted).saturating_add(waited.unwrap_or(0));
         let delay = delay.max(self.beside_jobs(seen, ready));
         if let Some(task) = corrected.tasks.get_mut(self.task) {
-            task.blocking = task.blocking.saturating_add(span(delay));
+            task.blocking = task.blocking.saturating_add(Span::saturating_from_nanos(delay));
         }
         corrected
     }
@@ -124,8 +126,4 @@ impl Window {
         let jobs = &seen.threads[self.task].jobs;
         jobs.iter().position(|job| *job == self.job).unwrap_or(usize::MAX)
     }
-}
-
-fn span(ns: u64) -> Span {
-    Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX))
 }

@@ -136,7 +136,7 @@ fn marks(
             "task '{}': each job suspends itself once, for all of {}, after {} of execution",
             task.name,
             task.suspension,
-            hourglass_time::Span::from_nanos(i64::try_from(gap / 2).unwrap_or(i64::MAX)),
+            hourglass_time::Span::saturating_from_nanos(gap / 2),
         );
         warn(warnings, "suspension", text, "");
     }

@@ -49,7 +49,7 @@ pub(super) fn amount((budget_ns, period_ns): (u64, u64)) -> String {
 }
 
 pub(super) fn exact(ns: u64) -> Span {
-    Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX))
+    Span::saturating_from_nanos(ns)
 }
 
 /// How a reservation goes while it is in force, in a line.
