@@ -170,7 +170,7 @@ impl JobWalk {
         let more = |now: Span, before: Span| {
             let each = i128::from(now.nanos()) - i128::from(before.nanos());
             let all = each.saturating_mul(i128::from(times));
-            Span::saturating_from_nanos(all)
+            Span::from_nanos(i64::try_from(all).unwrap_or(i64::MAX))
         };
         let executed = more(self.execution, before.0);
         self.execution = self.execution.saturating_add(executed);

@@ -204,7 +204,7 @@ impl SimSource {
             return self.true_time();
         };
         let ns = state.at(self.count_at(now, 0)) >> kernel::SHIFT;
-        Span::saturating_from_nanos(ns)
+        Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX))
     }
 
     /// `CLOCK_MONOTONIC_RAW`: the counter at its nominal rate; true time without a kernel.
@@ -216,7 +216,7 @@ impl SimSource {
         let count = self.count_at(self.now_ns.load(Ordering::Relaxed), 0);
         let ticks = u128::from(count.wrapping_sub(self.config.start_ticks));
         let ns = ticks * 1_000_000_000 / u128::from(self.config.hertz);
-        Span::saturating_from_nanos(ns)
+        Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX))
     }
 
     /// The kernel's clock as it is now, if there is a kernel.
