@@ -65,7 +65,7 @@ impl Downsampler {
         1 << self.shift
     }
 
-    /// What was kept as points of a figure, a measurement being in units of so many nanoseconds.
+    /// The kept measurements as points of a figure; `unit_ns` is the unit of a measurement in nanoseconds.
     pub(super) fn drawn(&self, unit_ns: f64) -> Vec<Point> {
         let point = |(number, value): Numbered| Point { number, ns: value as f64 * unit_ns };
         self.points().into_iter().map(point).collect()

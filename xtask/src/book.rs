@@ -1,5 +1,6 @@
 //! The handbook: the pages that are made from the code, and the book around them.
 
+use std::fs;
 use std::process::Command;
 
 use crate::failure::StepFailure;
@@ -8,24 +9,25 @@ use crate::workspace::{Workspace, has_program};
 /// The tests that know what the command and the documents say, and write it where this is set.
 const WRITE: &str = "HOURGLASS_BOOK";
 
+/// What they write, in `docs/src/reference`.
+const PAGES: [&str; 2] = ["commands.md", "keys.md"];
+
 /// Makes the generated pages, and the book with mdBook where it is installed.
 ///
 /// # Errors
 /// A page cannot be made, or mdBook fails.
 pub(crate) fn run(workspace: &Workspace) -> Result<(), StepFailure> {
-    let words = [
-        "test",
-        "-p",
-        "hourglass-rt",
-        "--test",
-        "keys",
-        "--test",
-        "documents",
-        "--",
-        "the_reference_has",
-    ];
+    let pages = PAGES.map(|page| workspace.root.join("docs/src/reference").join(page));
+    for page in &pages {
+        // One that is not made anew is not taken for one that was.
+        let _ = fs::remove_file(page);
+    }
+    let words = ["test", "-p", "hourglass-rt", "--test", "command", "--", "the_reference_has"];
     succeeds(workspace.cargo(&words).env(WRITE, "1"), "cargo test")?;
-    println!("docs/src/reference: commands.md and keys.md are written");
+    if let Some(missing) = pages.iter().find(|page| !page.exists()) {
+        return Err(StepFailure::Broken(format!("no test wrote {}", missing.display())));
+    }
+    println!("docs/src/reference: {} are written", PAGES.join(" and "));
     if !has_program("mdbook") {
         println!("mdbook is not installed, so that no book is made; cargo install mdbook --locked");
         return Ok(());

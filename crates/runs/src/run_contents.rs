@@ -96,7 +96,7 @@ const MOST_RECORDS: u64 = 10_000_000;
 const BYTES_PER_RECORD: u64 = 250;
 
 impl OpenRun {
-    /// Everything that the folder holds. `has_room` says whether so many bytes of memory can be had.
+    /// Everything that the folder holds. `has_room` says whether the process can get a number of bytes of memory.
     ///
     /// # Errors
     /// A file of the folder is missing or damaged.

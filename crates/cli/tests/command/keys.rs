@@ -94,11 +94,13 @@ impl Model {
         let mut before = ItemPrefix::default();
         let mut lines = text.lines();
         while let Some(line) = lines.next() {
-            if before.take(line) {
+            if before.take(line.trim_start()) {
                 continue;
             }
             let head = line.strip_prefix("pub ").unwrap_or(line);
             let name = |kind: &str| head.strip_prefix(kind)?.strip_suffix(" {");
+            // In `named_enum!`, which derives what is written.
+            let named = line.strip_prefix("    pub serde enum ").and_then(|n| n.strip_suffix(" {"));
             let written = before.attributes.contains("Serialize");
             if let Some(rest) = head.strip_prefix("const ") {
                 let value = rest.split('"').nth(1).unwrap_or_default();
@@ -109,7 +111,11 @@ impl Model {
                 let shape = Shape { about: before.about(), members, is_enum: false };
                 self.shapes.insert(name.to_owned(), shape);
             } else if let (Some(name), true) = (name("enum "), written) {
-                let members = units(&mut lines, before.value("rename_all"));
+                let members = units(&mut lines, "}", before.value("rename_all"));
+                let shape = Shape { about: before.about(), members, is_enum: true };
+                self.shapes.insert(name.to_owned(), shape);
+            } else if let Some(name) = named {
+                let members = units(&mut lines, "    }", None);
                 let shape = Shape { about: before.about(), members, is_enum: true };
                 self.shapes.insert(name.to_owned(), shape);
             }
@@ -213,17 +219,22 @@ fn fields<'a>(lines: &mut impl Iterator<Item = &'a str>) -> Vec<Member> {
 }
 
 /// The units of an enumeration up to its closing brace.
-fn units<'a>(lines: &mut impl Iterator<Item = &'a str>, case: Option<&str>) -> Vec<Member> {
+fn units<'a>(
+    lines: &mut impl Iterator<Item = &'a str>,
+    end: &str,
+    case: Option<&str>,
+) -> Vec<Member> {
     let mut members = Vec::new();
     let mut before = ItemPrefix::default();
-    for line in lines.take_while(|line| *line != "}") {
+    for line in lines.take_while(|line| *line != end) {
         let line = line.trim();
         if before.take(line) {
             continue;
         }
+        let given = line.split_once("=> \"").and_then(|(_, rest)| rest.split('"').next());
         let name: String = line.chars().take_while(|c| c.is_alphanumeric()).collect();
         if name.starts_with(char::is_uppercase) {
-            let name = match (before.value("rename"), case) {
+            let name = match (before.value("rename").or(given), case) {
                 (Some(renamed), _) => renamed.to_owned(),
                 (None, Some("snake_case")) => snake_case(&name),
                 (None, Some("lowercase")) => name.to_lowercase(),
@@ -281,6 +292,9 @@ fn page(model: &Model) -> String {
     text
 }
 
+/// Types that are written in a way of their own, which their row describes.
+const PLAIN: [&str; 3] = ["Bound", "CpuSet", "ExpectedResults"];
+
 #[test]
 fn the_reference_has_every_key() {
     let model = Model::read();
@@ -288,6 +302,13 @@ fn the_reference_has_every_key() {
     for known in ["hourglass.run/1", "hourglass.manifest/1", "| `read_p50_ns` | number or null |"] {
         assert!(text.contains(known), "{known} is not found in the code any more");
     }
+    let unknown: BTreeSet<&str> = text
+        .lines()
+        .filter_map(|row| row.split('|').nth(2)?.split('`').nth(1))
+        .filter(|kind| kind.starts_with(char::is_uppercase))
+        .collect();
+    let plain = BTreeSet::from(PLAIN);
+    assert_eq!(unknown, plain, "types without a table");
     if std::env::var_os("HOURGLASS_BOOK").is_some() {
         fs::write(root().join(PAGE), &text).unwrap();
     }

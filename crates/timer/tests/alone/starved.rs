@@ -101,7 +101,7 @@ fn a_starved_threads_handler_is_called_before_it_runs_again() {
                 assert_eq!(
                     (watch.faults(), watch.undelivered()),
                     (TURNS as u64, 0),
-                    "each told of once"
+                    "each is reported once"
                 );
                 // The entry tells before its verdict is carried out, and a host may have its CPU then.
                 let begun = Instant::now();

@@ -132,6 +132,17 @@ fn a_killed_monitor_leaves_no_process_frozen() {
     }
 }
 
+/// `reserve` with a script that has said "ready", and the rest of what it says, which must be read or kept.
+fn started(script: &str, mark: &str) -> (Running, BufReader<std::process::ChildStderr>) {
+    let words = ["reserve", AMOUNT, "--backend", "user", "--json", "--", "sh", "-c", script];
+    let mut running = Running::start(Command::new(HOURGLASS).args(words).env(MARK, mark));
+    let mut lines = BufReader::new(running.0.stderr.take().unwrap());
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    (running, lines)
+}
+
 /// The thread that keeps a reserve from user space is stopped with its process: the work is not urgent without a
 /// budget, nor stands; and it is kept again when the keeper comes back.
 #[test]
@@ -143,12 +154,7 @@ fn a_stopped_keeper_leaves_no_process_raised() {
     let mark = format!("{}-stopped", std::process::id());
     let _ended = Ending(mark.clone());
     let script = "ulimit -t 5; echo ready; while :; do :; done";
-    let words = ["reserve", AMOUNT, "--backend", "user", "--json", "--", "sh", "-c", script];
-    let mut running = Running::start(Command::new(HOURGLASS).args(words).env(MARK, &mark));
-    let mut lines = BufReader::new(running.0.stderr.take().unwrap());
-    let mut line = String::new();
-    lines.read_line(&mut line).unwrap();
-    assert_eq!(line, "ready\n");
+    let (mut running, _lines) = started(script, &mark);
     let keeper = running.0.id();
     // The guardian has the mark too, and is urgent.
     let work = || -> Vec<u32> {
@@ -188,12 +194,7 @@ fn what_ended_while_the_keeper_was_stopped_is_not_said_to_be_kept() {
     let mark = format!("{}-away", std::process::id());
     let _ended = Ending(mark.clone());
     let script = "echo ready; exec timeout 1 sh -c 'while :; do :; done'";
-    let words = ["reserve", AMOUNT, "--backend", "user", "--json", "--", "sh", "-c", script];
-    let mut running = Running::start(Command::new(HOURGLASS).args(words).env(MARK, &mark));
-    let mut lines = BufReader::new(running.0.stderr.take().unwrap());
-    let mut line = String::new();
-    lines.read_line(&mut line).unwrap();
-    assert_eq!(line, "ready\n");
+    let (mut running, _lines) = started(script, &mark);
     std::thread::sleep(Duration::from_millis(200));
     running.stop();
     std::thread::sleep(Duration::from_millis(1_500));
