@@ -12,8 +12,12 @@ use std::sync::LazyLock;
 use hourglass_documents::check::AnalysisFacts;
 use hourglass_tasks::corpus::{Case, ExpectedResults, ResultValue};
 
+use crate::bounds;
 use crate::corpus::{BadCase, busy, chains, global, graph, misc_cases};
+use crate::global::fixed_priority::{AS_PUBLISHED, Bound};
 use crate::sections::Sections;
+use crate::task::TaskSet;
+use crate::verdict::Verdict;
 
 pub use contenders::{ProcessorScope, SchedulabilityTest, TestOutcome};
 pub use question::{Bounds, Question, Rule, Situation};
@@ -22,8 +26,26 @@ pub use terms::Term;
 /// Answers one question of a worked example.
 pub(crate) type CaseFn = fn(&Case, &str) -> Result<ResultValue, BadCase>;
 
-/// Bounds the responses of a question, or says in a sentence why its numbers do not fit.
-type BoundsFn = fn(&Question) -> Result<Bounds, String>;
+/// How `check` has an answer from an analysis.
+#[derive(Clone, Copy, Debug)]
+pub enum Method {
+    /// It bounds the responses on one processor, or says in a sentence why the numbers do not fit.
+    Responses(fn(&Question) -> Result<Bounds, String>),
+    /// By demand, under EDF.
+    Demand,
+    /// By a bound of the utilisation of rate-monotonic priorities.
+    Utilisation(fn(&TaskSet) -> Verdict),
+    /// It bounds the responses on several processors under global fixed priorities.
+    Global(Bound),
+    /// By the tests of global EDF.
+    GlobalEdf,
+    /// Tasks that release each other.
+    Chains,
+    /// All orders of jobs with known arrivals.
+    JobOrders,
+    /// `check` does not ask it.
+    Examples,
+}
 
 /// An analysis.
 #[derive(Clone, Copy, Debug)]
@@ -34,294 +56,302 @@ pub struct AnalysisEntry {
     pub about: &'static str,
     /// The authors and the paper.
     pub source: &'static str,
-    /// Whether `check` asks it.
-    pub is_checked: bool,
+    /// How `check` has an answer from it.
+    pub method: Method,
     /// How it takes part in comparisons.
     pub contenders: &'static [SchedulabilityTest],
     /// Whether it answers a question; the first entry that does is used.
     fits: fn(&Question) -> bool,
-    /// The bounds of response times, if it has any on a single processor.
-    bounds: Option<BoundsFn>,
+    /// The questions for which it may be asked by name, where they are others than those that it is the first to fit.
+    by_name: Option<fn(&Question) -> bool>,
+    /// Whether deadlines hold, without bounds.
+    verdict: Option<fn(&Question) -> Verdict>,
+    /// Priorities with which deadlines hold, if it finds any.
+    priorities: Option<fn(&Question) -> Option<TaskSet>>,
     /// The kinds of worked examples that it answers.
     cases: &'static [(&'static str, CaseFn)],
 }
 
-/// An analysis that `check` uses by name only.
-const fn checked(name: &'static str, about: &'static str, source: &'static str) -> AnalysisEntry {
-    AnalysisEntry { is_checked: true, ..example(name, about, source) }
-}
-
 /// An analysis that only worked examples ask.
-const fn example(name: &'static str, about: &'static str, source: &'static str) -> AnalysisEntry {
-    AnalysisEntry {
-        name,
-        about,
-        source,
-        is_checked: false,
-        contenders: &[],
-        fits: |_| false,
-        bounds: None,
-        cases: &[],
-    }
-}
+const EXAMPLE: AnalysisEntry = AnalysisEntry {
+    name: "",
+    about: "",
+    source: "",
+    method: Method::Examples,
+    contenders: &[],
+    fits: |_| false,
+    by_name: None,
+    verdict: None,
+    priorities: None,
+    cases: &[],
+};
+
+/// Response times under fixed priorities, or first come, first served.
+const FIXED_PRIORITY: AnalysisEntry = AnalysisEntry {
+    method: Method::Responses(question::fixed_priority),
+    verdict: Some(question::fixed_priority_verdict),
+    priorities: Some(question::priorities),
+    ..EXAMPLE
+};
+
+/// Response times under EDF on one processor.
+const EDF: AnalysisEntry = AnalysisEntry {
+    method: Method::Responses(question::edf),
+    verdict: Some(question::edf_verdict),
+    ..EXAMPLE
+};
 
 /// All analyses, in the order in which they are listed and in which the first that fits is asked.
 pub const ALL: &[AnalysisEntry] = &[
     AnalysisEntry {
+        name: "fp-preemptive",
+        about: "response times under fixed priorities",
+        source: "Joseph and Pandya 1986; Lehoczky 1990; Audsley et al. 1993; Tindell et al. 1994",
         fits: |q| q.is(Rule::FixedPriority, Sections::Preemptive) && !q.suspends(),
-        bounds: Some(question::fixed_priority),
         contenders: contenders::FIXED_PRIORITY,
         cases: &[
             ("fp-preemptive", busy::fixed_priority),
             ("jitter-two-readings", busy::fixed_priority),
             ("trap-equal-priority", busy::equal_priorities),
         ],
-        ..checked(
-            "fp-preemptive",
-            "response times under fixed priorities",
-            "Joseph and Pandya 1986; Lehoczky 1990; Audsley et al. 1993; Tindell et al. 1994",
-        )
+        ..FIXED_PRIORITY
     },
     AnalysisEntry {
+        name: "fp-suspension",
+        about: "the same with tasks that suspend themselves",
+        source: "Chen et al. 2019",
         fits: |q| q.is(Rule::FixedPriority, Sections::Preemptive) && q.suspends(),
-        bounds: Some(question::fixed_priority),
         cases: &[("fp-suspension", busy::fixed_priority)],
-        ..checked(
-            "fp-suspension",
-            "the same with tasks that suspend themselves",
-            "Chen et al. 2019",
-        )
+        by_name: Some(|q| q.is_answered_by("fp-preemptive") || q.is_answered_by("fp-suspension")),
+        ..FIXED_PRIORITY
     },
     AnalysisEntry {
+        name: "fp-nonpreemptive",
+        about: "response times under fixed priorities, jobs not preempted",
+        source: "Davis, Burns, Bril and Lukkien 2007",
         fits: |q| q.is(Rule::FixedPriority, Sections::NonPreemptive),
-        bounds: Some(question::fixed_priority),
         contenders: contenders::NOT_PREEMPTED,
         cases: &[("fp-nonpreemptive", busy::fixed_priority)],
-        ..checked(
-            "fp-nonpreemptive",
-            "response times under fixed priorities, jobs not preempted",
-            "Davis, Burns, Bril and Lukkien 2007",
-        )
+        ..FIXED_PRIORITY
     },
     AnalysisEntry {
+        name: "fp-limited-preemptive",
+        about: "response times under fixed priorities, jobs preempted at fixed points",
+        source: "Bril, Lukkien and Verhaegh 2009; Bozhko and Brandenburg 2020",
         fits: |q| q.is(Rule::FixedPriority, Sections::Limited),
-        bounds: Some(question::fixed_priority),
         cases: &[("fp-limited-preemptive", busy::fixed_priority)],
-        ..checked(
-            "fp-limited-preemptive",
-            "response times under fixed priorities, jobs preempted at fixed points",
-            "Bril, Lukkien and Verhaegh 2009; Bozhko and Brandenburg 2020",
-        )
+        ..FIXED_PRIORITY
     },
     AnalysisEntry {
+        name: "fp-floating-np",
+        about: "response times under fixed priorities, sections anywhere not preempted",
+        source: "Bozhko and Brandenburg 2020",
         fits: |q| q.is(Rule::FixedPriority, Sections::Floating),
-        bounds: Some(question::fixed_priority),
         cases: &[("fp-floating-np", busy::fixed_priority)],
-        ..checked(
-            "fp-floating-np",
-            "response times under fixed priorities, sections anywhere not preempted",
-            "Bozhko and Brandenburg 2020",
-        )
+        ..FIXED_PRIORITY
     },
     AnalysisEntry {
+        name: "fp-bursts",
+        about: "response times under fixed priorities, jobs arriving in bursts",
+        source: "Tindell, Burns and Wellings 1994; Richter 2005",
         fits: |q| q.is_alone(Rule::FixedPriority) && q.has_bursts(),
-        bounds: Some(question::bursts),
-        ..checked(
-            "fp-bursts",
-            "response times under fixed priorities, jobs arriving in bursts",
-            "Tindell, Burns and Wellings 1994; Richter 2005",
-        )
+        method: Method::Responses(question::bursts),
+        ..EXAMPLE
     },
     AnalysisEntry {
+        name: "fp-thresholds",
+        about: "response times under fixed priorities with preemption thresholds",
+        source: "Wang and Saksena 1999; Regehr 2002; Keskin, Bril and Lukkien 2010",
         fits: |q| q.is_alone(Rule::FixedPriority) && q.has_thresholds(),
-        bounds: Some(question::thresholds),
-        ..checked(
-            "fp-thresholds",
-            "response times under fixed priorities with preemption thresholds",
-            "Wang and Saksena 1999; Regehr 2002; Keskin, Bril and Lukkien 2010",
-        )
+        method: Method::Responses(question::thresholds),
+        ..EXAMPLE
     },
     AnalysisEntry {
+        name: "fp-phases",
+        about: "response times under fixed priorities, the phases of all tasks being known",
+        source: "Leung and Merrill 1980; Palencia and Gonzalez Harbour 1998",
         fits: |q| q.is_alone(Rule::FixedPriority) && q.has_phases(),
-        bounds: Some(question::phases),
-        ..checked(
-            "fp-phases",
-            "response times under fixed priorities, the phases of all tasks being known",
-            "Leung and Merrill 1980; Palencia and Gonzalez Harbour 1998",
-        )
+        method: Method::Responses(question::phases),
+        ..EXAMPLE
     },
     AnalysisEntry {
+        name: "edf-preemptive",
+        about: "response times and demand under earliest deadline first",
+        source: "Spuri 1996; Zhang and Burns 2009",
         fits: |q| q.is(Rule::Edf, Sections::Preemptive) && !q.suspends(),
-        bounds: Some(question::edf),
         contenders: contenders::EDF,
         cases: &[("edf-preemptive", busy::edf)],
-        ..checked(
-            "edf-preemptive",
-            "response times and demand under earliest deadline first",
-            "Spuri 1996; Zhang and Burns 2009",
-        )
+        ..EDF
     },
     AnalysisEntry {
+        name: "edf-suspension",
+        about: "response times under EDF with tasks that suspend themselves",
+        source: "G\u{fc}nzel, von der Br\u{fc}ggen and Chen 2022; Spuri 1996",
         fits: |q| q.is(Rule::Edf, Sections::Preemptive) && q.suspends(),
-        bounds: Some(question::edf),
-        ..checked(
-            "edf-suspension",
-            "response times under EDF with tasks that suspend themselves",
-            "G\u{fc}nzel, von der Br\u{fc}ggen and Chen 2022; Spuri 1996",
-        )
+        ..EDF
     },
     AnalysisEntry {
+        name: "edf-nonpreemptive",
+        about: "the same, jobs not preempted",
+        source: "Jeffay, Stanat and Martel 1991; George, Rivierre and Spuri 1996",
         fits: |q| q.is(Rule::Edf, Sections::NonPreemptive),
-        bounds: Some(question::edf),
         contenders: contenders::EDF_NOT_PREEMPTED,
         cases: &[("edf-nonpreemptive", busy::edf)],
-        ..checked(
-            "edf-nonpreemptive",
-            "the same, jobs not preempted",
-            "Jeffay, Stanat and Martel 1991; George, Rivierre and Spuri 1996",
-        )
+        ..EDF
     },
     AnalysisEntry {
+        name: "edf-limited-preemptive",
+        about: "the same, jobs preempted at fixed points",
+        source: "Bozhko and Brandenburg 2020",
         fits: |q| q.is(Rule::Edf, Sections::Limited),
-        bounds: Some(question::edf),
         cases: &[("edf-limited-preemptive", busy::edf)],
-        ..checked(
-            "edf-limited-preemptive",
-            "the same, jobs preempted at fixed points",
-            "Bozhko and Brandenburg 2020",
-        )
+        ..EDF
     },
     AnalysisEntry {
+        name: "edf-floating-np",
+        about: "the same, sections anywhere not preempted",
+        source: "Baruah 2005; Bozhko and Brandenburg 2020",
         fits: |q| q.is(Rule::Edf, Sections::Floating),
-        bounds: Some(question::edf),
         cases: &[("edf-floating-np", busy::edf)],
-        ..checked(
-            "edf-floating-np",
-            "the same, sections anywhere not preempted",
-            "Baruah 2005; Bozhko and Brandenburg 2020",
-        )
+        ..EDF
     },
     AnalysisEntry {
+        name: "edf-demand",
+        about: "whether deadlines hold under EDF, by demand alone",
+        source: "Baruah, Mok and Rosier 1990; Zhang and Burns 2009",
         contenders: contenders::DEMAND,
         cases: &[("edf-feasibility", busy::demand), ("dbf", busy::demand)],
-        ..checked(
-            "edf-demand",
-            "whether deadlines hold under EDF, by demand alone",
-            "Baruah, Mok and Rosier 1990; Zhang and Burns 2009",
-        )
+        method: Method::Demand,
+        by_name: Some(|q| q.rule == Rule::Edf && !matches!(q.situation, Situation::Inside(_))),
+        ..EXAMPLE
     },
     AnalysisEntry {
+        name: "fifo",
+        about: "response times first come, first served",
+        source: "Bedarkar et al. 2022",
         fits: |q| q.is_alone(Rule::Fifo) && q.set.is_plain(),
-        bounds: Some(question::fixed_priority),
         cases: &[("fifo", busy::fifo)],
-        ..checked("fifo", "response times first come, first served", "Bedarkar et al. 2022")
+        ..FIXED_PRIORITY
     },
     AnalysisEntry {
+        name: "supply",
+        about: "response times under fixed priorities, and demand under EDF, inside a server",
+        source: "Shin and Lee 2003; Easwaran, Anand and Lee 2007",
         fits: |q| matches!(q.situation, Situation::Inside(_)),
-        bounds: Some(question::supply),
         cases: &[
             ("supply-periodic", busy::supply),
             ("supply-edp", busy::supply),
             ("supply-rta", busy::supply),
         ],
-        ..checked(
-            "supply",
-            "response times under fixed priorities, and demand under EDF, inside a server",
-            "Shin and Lee 2003; Easwaran, Anand and Lee 2007",
-        )
+        method: Method::Responses(question::supply),
+        ..EXAMPLE
     },
     AnalysisEntry {
+        name: "holistic",
+        about: "chains of tasks across CPUs under fixed priorities",
+        source: "Tindell and Clark 1994; Palencia and Gonzalez Harbour 1998",
         cases: &[("holistic-fp", chains::holistic)],
-        ..checked(
-            "holistic",
-            "chains of tasks across CPUs under fixed priorities",
-            "Tindell and Clark 1994; Palencia and Gonzalez Harbour 1998",
-        )
+        method: Method::Chains,
+        ..EXAMPLE
     },
     AnalysisEntry {
+        name: "global-fp-lc",
+        about: "response times under global fixed priorities, limited carry-in",
+        source: "Guan, Stigge, Yi and Yu 2009",
         fits: |q| matches!(q.situation, Situation::Shared(_)) && q.rule != Rule::Edf,
         contenders: contenders::GLOBAL_LC,
         cases: &[("global-fp-rta-lc", global::fixed_priority)],
-        ..checked(
-            "global-fp-lc",
-            "response times under global fixed priorities, limited carry-in",
-            "Guan, Stigge, Yi and Yu 2009",
-        )
+        method: Method::Global(Bound::LimitedCarryIn),
+        priorities: Some(question::global_priorities),
+        ..EXAMPLE
     },
     AnalysisEntry {
+        name: "global-fp-bc",
+        about: "response times under global fixed priorities",
+        source: "Bertogna and Cirinei 2007",
         contenders: contenders::GLOBAL_BC,
         cases: &[("global-fp-bc", global::fixed_priority)],
-        ..checked(
-            "global-fp-bc",
-            "response times under global fixed priorities",
-            "Bertogna and Cirinei 2007",
-        )
+        method: Method::Global(AS_PUBLISHED),
+        by_name: Some(|q| q.is_answered_by("global-fp-lc")),
+        ..EXAMPLE
     },
     AnalysisEntry {
+        name: "global-edf",
+        about: "global EDF: GFB, BAK, BCL, BAR and response times, whichever accepts",
+        source: "Goossens et al. 2003; Baker 2003; Bertogna et al. 2005, 2007; Baruah 2007",
         fits: |q| matches!(q.situation, Situation::Shared(_)) && q.rule == Rule::Edf,
         contenders: contenders::GLOBAL_EDF,
         cases: &[("global-edf", global::earliest_deadline)],
-        ..checked(
-            "global-edf",
-            "global EDF: GFB, BAK, BCL, BAR and response times, whichever accepts",
-            "Goossens et al. 2003; Baker 2003; Bertogna et al. 2005, 2007; Baruah 2007",
-        )
+        method: Method::GlobalEdf,
+        ..EXAMPLE
     },
     AnalysisEntry {
+        name: "liu-layland",
+        about: "the utilisation bound of rate-monotonic priorities",
+        source: "Liu and Layland 1973",
         contenders: contenders::LIU_LAYLAND,
         cases: &[("bounds", misc_cases::bounds)],
-        ..checked(
-            "liu-layland",
-            "the utilisation bound of rate-monotonic priorities",
-            "Liu and Layland 1973",
-        )
+        method: Method::Utilisation(bounds::liu_layland),
+        by_name: Some(|q| q.rule == Rule::FixedPriority),
+        ..EXAMPLE
     },
     AnalysisEntry {
+        name: "hyperbolic",
+        about: "the hyperbolic bound of rate-monotonic priorities",
+        source: "Bini, Buttazzo and Buttazzo 2003",
         contenders: contenders::HYPERBOLIC,
-        ..checked(
-            "hyperbolic",
-            "the hyperbolic bound of rate-monotonic priorities",
-            "Bini, Buttazzo and Buttazzo 2003",
-        )
+        method: Method::Utilisation(bounds::hyperbolic),
+        by_name: Some(|q| q.rule == Rule::FixedPriority),
+        ..EXAMPLE
     },
     AnalysisEntry {
+        name: "spin",
+        about: "response times with spin locks between processors",
+        source: "Gai, Lipari and Di Natale 2001; Wieder and Brandenburg 2013",
         cases: &[("mp-spinlock", chains::spin_locks)],
-        ..example(
-            "spin",
-            "response times with spin locks between processors",
-            "Gai, Lipari and Di Natale 2001; Wieder and Brandenburg 2013",
-        )
+        ..EXAMPLE
     },
     AnalysisEntry {
+        name: "cpa",
+        about: "task graphs by event models",
+        source: "Richter 2005; Schliecker 2010",
         cases: &[("cpa-e2e", graph::event_models)],
-        ..example("cpa", "task graphs by event models", "Richter 2005; Schliecker 2010")
+        ..EXAMPLE
     },
     AnalysisEntry {
+        name: "admission",
+        about: "the sum of utilisations against a limit",
+        source: "Linux, SCHED_DEADLINE",
         cases: &[("dl-admission", misc_cases::admission)],
-        ..example("admission", "the sum of utilisations against a limit", "Linux, SCHED_DEADLINE")
+        ..EXAMPLE
     },
     AnalysisEntry {
+        name: "np-jobset",
+        about: "jobs that arrive at known times and are not preempted, by all schedules",
+        source: "Nasri and Brandenburg 2017",
         cases: &[("np-jobset", misc_cases::jobset)],
-        ..checked(
-            "np-jobset",
-            "jobs that arrive at known times and are not preempted, by all schedules",
-            "Nasri and Brandenburg 2017",
-        )
+        method: Method::JobOrders,
+        by_name: Some(|q| {
+            q.is_answered_by("fp-nonpreemptive") || q.is_answered_by("edf-nonpreemptive")
+        }),
+        ..EXAMPLE
     },
     AnalysisEntry {
+        name: "cbs",
+        about: "constant-bandwidth servers under EDF, traced",
+        source: "Abeni and Buttazzo 1998",
         cases: &[("cbs", misc_cases::trace), ("edf-trace", misc_cases::trace)],
-        ..example("cbs", "constant-bandwidth servers under EDF, traced", "Abeni and Buttazzo 1998")
+        ..EXAMPLE
     },
     AnalysisEntry {
+        name: "slack",
+        about: "the slack of promised work beside a sibling",
+        source: "equations 5 to 9 of the SMT paper",
         cases: &[
             ("slack-monitor", misc_cases::slack_monitor),
             ("slack-multi", misc_cases::slack_multi),
         ],
-        ..example(
-            "slack",
-            "the slack of promised work beside a sibling",
-            "equations 5 to 9 of the SMT paper",
-        )
+        ..EXAMPLE
     },
 ];
 
@@ -332,13 +362,28 @@ impl AnalysisEntry {
         (self.fits)(question)
     }
 
+    /// Whether it may be asked by name about such questions.
+    #[must_use]
+    pub fn answers(&self, question: &Question) -> bool {
+        self.by_name.map_or_else(|| question.is_answered_by(self.name), |answers| answers(question))
+    }
+
+    /// Whether `check` asks it.
+    #[must_use]
+    pub fn is_checked(&self) -> bool {
+        !matches!(self.method, Method::Examples)
+    }
+
     /// Its bounds of response times, proven. `None` if it gives none of a single processor.
     ///
     /// # Errors
     /// The numbers do not fit it, in a sentence.
     #[must_use]
     pub fn bounds(&self, question: &Question) -> Option<Result<Bounds, String>> {
-        self.bounds.map(|bounds| bounds(question))
+        match self.method {
+            Method::Responses(bounds) => Some(bounds(question)),
+            _ => None,
+        }
     }
 
     /// The analysis as a document has it.
@@ -354,7 +399,7 @@ impl AnalysisEntry {
 
 /// The analyses that `check` accepts by name.
 pub static CHECKED: LazyLock<Vec<AnalysisEntry>> =
-    LazyLock::new(|| ALL.iter().filter(|entry| entry.is_checked).copied().collect());
+    LazyLock::new(|| ALL.iter().filter(|entry| entry.is_checked()).copied().collect());
 
 /// The analyses that can be compared, those for one processor first.
 pub static CONTENDERS: LazyLock<Vec<SchedulabilityTest>> = LazyLock::new(|| {

@@ -3,16 +3,13 @@
 //! Owns: [`Question`], [`Bounds`], and the answers of the analyses of one processor, each with its proof
 //! verified. Must not: bound anything itself.
 
-use crate::bursts;
-use crate::checker;
-use crate::edf;
-use crate::fixed_priority;
-use crate::offsets;
+use crate::global::{self, fixed_priority::OpaTest};
 use crate::sections::{Sections, TimeModel};
 use crate::servers::Server;
 use crate::task::{TaskFeature, TaskSet};
 use crate::thresholds;
-use crate::verdict::{Analysis, Verdict};
+use crate::verdict::{Analysis, Refusal, Verdict};
+use crate::{assign, bursts, checker, edf, fixed_priority, offsets};
 
 use super::{ALL, AnalysisEntry};
 
@@ -74,6 +71,24 @@ impl Question {
         ALL.iter().find(|entry| entry.fits(self))
     }
 
+    /// Whether the first analysis that fits has this name.
+    pub(super) fn is_answered_by(&self, name: &str) -> bool {
+        self.analysis().is_some_and(|entry| entry.name == name)
+    }
+
+    /// Whether deadlines hold, without bounds of responses and their proof.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        let verdict = self.analysis().and_then(|entry| entry.verdict);
+        verdict.map_or(Verdict::Unknown(Refusal::OutsideModel), |verdict| verdict(self))
+    }
+
+    /// The set with priorities by which all deadlines hold; `None` if none are found.
+    #[must_use]
+    pub fn priorities(&self) -> Option<TaskSet> {
+        self.analysis().and_then(|entry| entry.priorities)?(self)
+    }
+
     /// Whether any task suspends itself.
     #[must_use]
     pub fn suspends(&self) -> bool {
@@ -119,6 +134,23 @@ pub(super) fn fixed_priority(of: &Question) -> Result<Bounds, String> {
     let found = fixed_priority::analyse(&of.set, of.sections, TIME);
     let proven = checker::fixed_priority(&of.set, of.sections, TIME, &found).is_ok();
     Ok(bounds(found, proven))
+}
+
+pub(super) fn fixed_priority_verdict(of: &Question) -> Verdict {
+    fixed_priority::analyse(&of.set, of.sections, TIME).verdict()
+}
+
+pub(super) fn priorities(of: &Question) -> Option<TaskSet> {
+    assign::audsley(of.set.tasks(), of.sections, TIME)
+}
+
+pub(super) fn global_priorities(of: &Question) -> Option<TaskSet> {
+    let Situation::Shared(processors) = of.situation else { return None };
+    global::assign::audsley(of.set.tasks(), processors, OpaTest::LimitedCarryIn)
+}
+
+pub(super) fn edf_verdict(of: &Question) -> Verdict {
+    edf::qpa::feasible(&of.set, of.sections, TIME).verdict
 }
 
 /// Under EDF. Where tasks suspend themselves and counting that as execution is too much, the analysis
@@ -221,7 +253,7 @@ mod tests {
                         assert!(!known, "{question:?}");
                         continue;
                     };
-                    assert!(fitting.is_checked && (known || !alone), "{question:?}");
+                    assert!(fitting.is_checked() && (known || !alone), "{question:?}");
                     if let Some(found) = fitting.bounds(&question) {
                         let found = found.unwrap();
                         assert!(found.is_proven, "{question:?}");

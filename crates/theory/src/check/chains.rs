@@ -4,7 +4,7 @@
 //! Must not: bound anything itself.
 
 use hourglass_documents::check::{TaskFacts, Verdict};
-use hourglass_sched::catalogue::{Rule, Situation};
+use hourglass_sched::catalogue::{AnalysisEntry, Method, Rule, Situation};
 use hourglass_sched::chains::holistic::{self, Holistic};
 use hourglass_sched::chains::{ChainSystem, Flow, Service, Step};
 use hourglass_sched::fixed_priority::TimeModel;
@@ -17,16 +17,20 @@ use super::processor_builder;
 use super::proof;
 use super::solve::{NO_PROOF, ProcessorSolution, TOO_MUCH, note_response};
 
-/// The answer for each processor, and what was assumed.
+/// The answer for each processor; notes say what was assumed.
 ///
 /// # Errors
 /// The tasks are no chains that the analysis knows, in a sentence.
 pub(super) fn solve(
     set: &TaskSet,
-    asked: Option<&str>,
-) -> Result<(Vec<ProcessorSolution>, Vec<String>), String> {
-    if let Some(name) = asked.filter(|name| *name != "holistic") {
-        return Err(format!("tasks release each other, which {name} does not know; ask holistic"));
+    asked: Option<&AnalysisEntry>,
+    notes: &mut NoteList,
+) -> Result<Vec<ProcessorSolution>, String> {
+    if let Some(other) = asked.filter(|entry| !matches!(entry.method, Method::Chains)) {
+        return Err(format!(
+            "tasks release each other, which {} does not know; ask holistic",
+            other.name
+        ));
     }
     if processor_builder::rule(set)? != Rule::FixedPriority {
         return Err("chains are analysed under fixed priorities only".to_owned());
@@ -34,12 +38,12 @@ pub(super) fn solve(
     // Without the order, each task by itself has the numbers of its step.
     let mut alone = set.clone();
     alone.tasks.iter_mut().for_each(|task| task.after.clear());
-    let mut notes = NoteList::default();
+    let mut assumed = NoteList::default();
     if alone.tasks.iter_mut().any(|task| task.offset.take().is_some()) {
         alone.tasks.iter_mut().for_each(|task| task.offset = None);
-        notes.say(NO_OFFSETS);
+        assumed.say(NO_OFFSETS);
     }
-    let processors = processor_builder::processors(&alone, true, &mut notes)?;
+    let processors = processor_builder::processors(&alone, true, &mut assumed)?;
     processors.iter().try_for_each(|processor| is_plain(set, processor))?;
     let chains = chains(set)?;
     let flows = chains.iter().map(|chain| flow(set, chain, &processors));
@@ -52,12 +56,13 @@ pub(super) fn solve(
     if checker::holistic(&system, TimeModel::Continuous, &found).is_err() {
         return Err(NO_PROOF.to_owned());
     }
-    notes.say(
+    assumed.say(
         "a task in a chain is released when all before it are done; its deadline counts from the \
          arrival of the first",
     );
     let solved = processors.iter().map(|processor| answer(set, processor, &chains, &found));
-    Ok((solved.collect(), notes.0))
+    notes.0.extend(assumed.0);
+    Ok(solved.collect())
 }
 
 /// Checks that a processor has nothing that the analysis of chains does not support.

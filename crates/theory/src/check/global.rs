@@ -5,8 +5,7 @@
 use std::borrow::Cow;
 
 use hourglass_documents::check::Verdict;
-use hourglass_sched::catalogue::Rule;
-use hourglass_sched::global::fixed_priority::{AS_PUBLISHED, Bound, OpaTest};
+use hourglass_sched::catalogue::{self, AnalysisEntry, Method, Rule};
 use hourglass_sched::global::{self, edf, edf_response};
 use hourglass_sched::{Analysis, TaskSet as Numbers, Verdict as Judged, Witness, checker};
 
@@ -19,12 +18,12 @@ pub(super) fn solve(
     processor: &Processor,
     numbers: &Numbers,
     cpus: u64,
-    asked: Option<&str>,
+    asked: Option<&AnalysisEntry>,
     solved: &mut ProcessorSolution,
 ) -> Answer {
     let (mut processor, mut numbers) = (Cow::Borrowed(processor), Cow::Borrowed(numbers));
     if processor.finds_priorities {
-        let found = global::assign::audsley(numbers.tasks(), cpus, OpaTest::LimitedCarryIn);
+        let found = processor.question_of(numbers.into_owned()).priorities();
         let found = found.ok_or("no order of priorities is known to be feasible")?;
         processor = Cow::Owned(processor.with_priorities(&found, None));
         for ((_, facts), task) in solved.tasks.iter_mut().zip(found.tasks()) {
@@ -44,16 +43,19 @@ fn by_priorities(
     processor: &Processor,
     numbers: &Numbers,
     cpus: u64,
-    asked: Option<&str>,
+    asked: Option<&AnalysisEntry>,
     solved: &mut ProcessorSolution,
 ) -> Answer {
-    let both = [("global-fp-lc", Bound::LimitedCarryIn), ("global-fp-bc", AS_PUBLISHED)];
     let mut chosen = None;
-    for (name, bound) in both.into_iter().filter(|(name, _)| asked.is_none_or(|a| a == *name)) {
+    for entry in catalogue::ALL {
+        let Method::Global(bound) = entry.method else { continue };
+        if asked.is_some_and(|asked| asked.name != entry.name) {
+            continue;
+        }
         let found = global::fixed_priority::analyse(numbers, cpus, bound);
         let feasible = found.verdict() == Judged::Feasible;
         if feasible || chosen.is_none() {
-            chosen = Some((name, bound, found));
+            chosen = Some((entry.name, bound, found));
         }
         if feasible {
             break;

@@ -10,7 +10,7 @@
 //! urgent one is released, and the half stands for all of these.
 
 use hourglass_documents::check::{TaskFacts, Verdict};
-use hourglass_sched::catalogue::{Rule, Situation};
+use hourglass_sched::catalogue::{AnalysisEntry, Method, Rule, Situation};
 use hourglass_sched::effort::StepLimit;
 use hourglass_sched::fixed_priority::Sections;
 use hourglass_sched::jobset::{self, Ties, UncertainJob};
@@ -19,11 +19,11 @@ use hourglass_tasks::{Activation, TaskSet};
 
 use super::guard::waits_for_others;
 use super::parameters::{NO_OFFSETS, TOO_LONG};
-use super::processor::Processor;
-use super::solve::{ProcessorSolution, note_response};
+use super::processor::{NoteList, Processor};
+use super::solve::{self, ProcessorSolution, note_response};
 
 /// The name of the exploration among the analyses.
-pub(super) const NAME: &str = "np-jobset";
+const NAME: &str = "np-jobset";
 
 /// Jobs of one exploration, at most.
 const MOST_JOBS: u64 = 20_000;
@@ -31,9 +31,34 @@ const MOST_JOBS: u64 = 20_000;
 /// Units of time in a nanosecond.
 const HALVES: u64 = 2;
 
+/// The answer for each processor; notes say where offsets count.
+pub(super) fn solve(
+    set: &TaskSet,
+    processors: &[Processor],
+    asked: Option<&AnalysisEntry>,
+    notes: &mut NoteList,
+) -> Vec<ProcessorSolution> {
+    let is_asked = asked.is_some_and(|entry| matches!(entry.method, Method::JobOrders));
+    let explores = asked.is_none() || is_asked;
+    let (mut explored, mut passed_over) = (false, false);
+    let solved = processors.iter().map(|processor| {
+        let mut solved = solve::solve(processor, asked);
+        let refined = explores && refine(set, processor, &mut solved, is_asked);
+        explored |= refined;
+        passed_over |= !refined && processor.inexact.iter().any(|what| what == NO_OFFSETS);
+        solved
+    });
+    let solved = solved.collect();
+    if explored && !passed_over {
+        notes.0.retain(|note| note != NO_OFFSETS);
+        notes.0.push(EXPLORED.to_owned());
+    }
+    solved
+}
+
 /// Answers for a processor whose answer is unknown because its phases were not used, or for which the exploration
 /// was asked by name. Returns whether the phases count now.
-pub(super) fn refine(
+fn refine(
     set: &TaskSet,
     processor: &Processor,
     solved: &mut ProcessorSolution,
@@ -247,7 +272,7 @@ fn answer(processor: &Processor, responses: &[u64], solved: &mut ProcessorSoluti
 }
 
 /// The basis of the answer.
-pub(super) const EXPLORED: &str = "phases are known and all orders of the jobs are explored: a task's jobs arrive exactly a period apart from its offset";
+const EXPLORED: &str = "phases are known and all orders of the jobs are explored: a task's jobs arrive exactly a period apart from its offset";
 
 /// Some order of jobs has a late one; only a simulation may call it so.
 const LATE: &str =

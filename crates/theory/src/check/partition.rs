@@ -3,11 +3,9 @@
 //! Owns: the heuristic's parameters. Must not: pack (`sched::partition` does).
 
 use hourglass_documents::{CpuSet, spelling};
-use hourglass_sched::catalogue::Rule;
-use hourglass_sched::fixed_priority::{self, TimeModel};
 use hourglass_sched::partition::{FitHeuristic, PlacementOrder, partition};
-use hourglass_sched::{Task, TaskSet as Numbers, Verdict, assign, edf};
-use hourglass_tasks::{Assignment, TaskSet};
+use hourglass_sched::{Task, TaskSet as Numbers, Verdict};
+use hourglass_tasks::TaskSet;
 
 use super::RequestError;
 use super::processor::NoteList;
@@ -85,15 +83,12 @@ pub(super) fn place(
     if let Some(why) = &one.refused {
         return Ok(Err(why.clone()));
     }
-    let (sections, time) = (one.sections, TimeModel::Continuous);
-    let finds = set.assignment() == Assignment::Optimal;
-    let fits = |set: &Numbers| match one.rule {
-        Rule::Edf => edf::qpa::feasible(set, sections, time).verdict,
-        Rule::FixedPriority if finds => match assign::audsley(set.tasks(), sections, time) {
-            Some(_) => Verdict::Feasible,
-            None => Verdict::NoBound,
-        },
-        Rule::FixedPriority | Rule::Fifo => fixed_priority::analyse(set, sections, time).verdict(),
+    let fits = |set: &Numbers| {
+        let question = one.question_of(set.clone());
+        match one.finds_priorities {
+            true => question.priorities().map_or(Verdict::NoBound, |_| Verdict::Feasible),
+            false => question.verdict(),
+        }
     };
     let members: Vec<Task> = one
         .members

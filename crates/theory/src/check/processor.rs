@@ -103,7 +103,12 @@ impl Processor {
 
     /// The question to the analyses.
     pub(super) fn question(&self) -> Question {
-        let (set, situation) = (self.numbers(), self.situation.clone());
+        self.question_of(self.numbers())
+    }
+
+    /// The question with other numbers.
+    pub(super) fn question_of(&self, set: Numbers) -> Question {
+        let situation = self.situation.clone();
         Question { set, rule: self.rule, sections: self.sections, situation }
     }
 

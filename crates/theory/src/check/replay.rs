@@ -1,20 +1,17 @@
 //! Witnesses that are simulated: a deadline is called missed only where `hourglass simulate` shows the miss.
 //!
-//! Owns: which scenarios are simulated and for how long, what becomes of a verdict whose scenario shows
-//! nothing, the miss and the file of the witness. Must not: bound anything, know how scenarios are made.
+//! Owns: which scenarios are simulated and for how long. Must not: bound anything, know how scenarios are made, change
+//! a document.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use hourglass_documents::check::{
-    CheckDocument, MissFacts, ProcessorFacts, TaskFacts, Verdict, WitnessFacts,
-};
+use hourglass_documents::check::{CheckDocument, MissFacts, TaskFacts, Verdict};
 use hourglass_sim::{self as sim, FirstMiss, SimError, SimSettings};
 use hourglass_tasks::TaskSet;
 use hourglass_time::Span;
 
 use super::guard;
-use super::proof::time;
 use super::scenario::{self, Scenario};
 use crate::simulate;
 
@@ -27,46 +24,42 @@ const EVENTS_AT_ONCE: u64 = 1_000_000;
 /// How often the horizon is doubled to see when a job that missed its deadline is done.
 const MOST_DOUBLINGS: u32 = 3;
 
-/// Simulates what the document calls missed. A task whose miss no scenario shows is not known to miss its
-/// deadline; the witness gets the miss that was seen, and the file that shows it. With `any` analysis, what is
+/// Simulates what the document calls missed; `None` if there is nothing to simulate. With `any` analysis, what is
 /// unknown is simulated too: with the phases that are given, and those that are open together.
-pub(super) fn confirm(set: &TaskSet, document: &mut CheckDocument, any: bool) {
+pub(super) fn replay(set: &TaskSet, document: &CheckDocument, any: bool) -> Option<Replay> {
     let wanted: Vec<usize> = late(document).collect();
     let by_demand = wanted.is_empty() && document.verdict == Verdict::Infeasible;
     let overloaded = document.verdict == Verdict::NoBound;
     let unknown = any && wanted.is_empty() && document.verdict == Verdict::Unknown;
     if wanted.is_empty() && !by_demand && !overloaded && !unknown {
-        return;
+        return None;
     }
     let priorities: Vec<Option<u32>> = document.tasks.iter().map(|task| task.priority).collect();
     let base = scenario::together(set, &priorities);
     let mut replay = Replay {
         events: if unknown { EVENTS_AT_ONCE } else { MOST_EVENTS },
         grows: overloaded,
+        wanted,
+        is_unknown: unknown,
         why: NOT_SHOWN.to_owned(),
         seen: BTreeMap::new(),
         covered: 0,
     };
     // All of them at once, which mostly is enough.
     let all: Vec<usize> = (0..set.tasks.len()).collect();
-    let anybody = by_demand || overloaded;
-    let asked = if anybody || unknown { &all } else { &wanted };
-    replay.simulate(&base, asked, extent(set, document, &base, asked));
-    if unknown {
-        promote(document, &replay);
-        say_covered(document, &replay);
-        return show(document, replay);
-    }
-    for at in &wanted {
-        replay.search(&base, *at, &document.tasks[*at], extent(set, document, &base, &[*at]));
-    }
-    if anybody && replay.seen.is_empty() {
-        for at in all {
-            replay.search(&base, at, &document.tasks[at], extent(set, document, &base, &[at]));
+    let any_task = by_demand || overloaded;
+    let asked = if any_task || unknown { all.clone() } else { replay.wanted.clone() };
+    replay.simulate(&base, &asked, extent(set, document, &base, &asked));
+    let mut search = |tasks: &[usize]| {
+        for at in tasks {
+            replay.search(&base, *at, &document.tasks[*at], extent(set, document, &base, &[*at]));
         }
+        replay.seen.is_empty()
+    };
+    if !unknown && search(&late(document).collect::<Vec<usize>>()) && any_task {
+        search(&all);
     }
-    retract_unwitnessed(document, &wanted, &replay);
-    show(document, replay);
+    Some(replay)
 }
 
 /// Positions of the tasks that are called late.
@@ -112,28 +105,33 @@ fn extent(
 
 /// A miss that a scenario has shown.
 #[derive(Clone, Debug)]
-struct WitnessedMiss {
-    miss: MissFacts,
-    scenario: Rc<TaskSet>,
+pub(super) struct WitnessedMiss {
+    pub(super) miss: MissFacts,
+    pub(super) scenario: Rc<TaskSet>,
     /// The horizon of a simulation that shows the miss, ns.
-    horizon: u64,
+    pub(super) horizon: u64,
 }
 
-struct Replay {
+/// The misses that simulations have shown.
+pub(super) struct Replay {
     /// Events that may still be simulated.
     events: u64,
     /// Whether more is demanded than there is, so that what waits grows.
     grows: bool,
+    /// Positions of the tasks that the document calls late.
+    pub(super) wanted: Vec<usize>,
+    /// Whether the document's verdict is unknown, so that any miss is news.
+    pub(super) is_unknown: bool,
     /// The reason why a miss is not known to happen.
-    why: String,
+    pub(super) why: String,
     /// The first miss of each task that had one, by its position in the set.
-    seen: BTreeMap<usize, WitnessedMiss>,
+    pub(super) seen: BTreeMap<usize, WitnessedMiss>,
     /// The longest simulated time, ns.
-    covered: u64,
+    pub(super) covered: u64,
 }
 
 /// No scenario shows a miss.
-const NOT_SHOWN: &str =
+pub(super) const NOT_SHOWN: &str =
     "the bound is over the deadline, but no simulation of such a case shows a miss";
 
 const TOO_FAR: &str =
@@ -240,146 +238,6 @@ fn repeats(set: &TaskSet) -> Option<u64> {
     let begin = |offset: Option<Span>| offset.map_or(0, |offset| offset.nanos_or_zero());
     let last = set.tasks.iter().map(|task| begin(task.offset)).max()?;
     simulate::hyperperiod(set)?.checked_mul(2)?.checked_add(last)
-}
-
-/// Takes back what no scenario shows.
-fn retract_unwitnessed(document: &mut CheckDocument, wanted: &[usize], replay: &Replay) {
-    let shown = |at: usize, document: &CheckDocument| {
-        let (cpus, server) = (&document.tasks[at].cpus, &document.tasks[at].server);
-        let same = |other: &usize| {
-            let other = &document.tasks[*other];
-            other.cpus == *cpus && other.server == *server
-        };
-        // Where no response time is known, the demand says that some deadline is missed, but not whose.
-        let whose = document.tasks[at].response_time_ns.is_none();
-        replay.seen.contains_key(&at) || (whose && replay.seen.keys().any(same))
-    };
-    let kept: Vec<bool> = wanted.iter().map(|at| shown(*at, document)).collect();
-    for (at, _) in wanted.iter().zip(kept).filter(|(_, kept)| !kept) {
-        let facts = &mut document.tasks[*at];
-        (facts.verdict, facts.reason) = (Verdict::Unknown, replay.why.clone());
-    }
-    for at in 0..document.processors.len() {
-        let processor = &document.processors[at];
-        let here =
-            |task: &TaskFacts| task.cpus == processor.cpus && task.server == processor.server;
-        let mut members = document.tasks.iter().enumerate().filter(|(_, task)| here(task));
-        let stands = processor.verdict != Verdict::Infeasible
-            || members.any(|(at, task)| {
-                task.verdict == Verdict::Infeasible || replay.seen.contains_key(&at)
-            });
-        if !stands {
-            document.processors[at].verdict = Verdict::Unknown;
-            document.reason = Some(replay.why.clone());
-        }
-    }
-    let before = document.verdict;
-    super::conclude(document);
-    if before == Verdict::NoBound && !replay.seen.is_empty() {
-        document.verdict = document.verdict.max(before);
-        document.reason = None;
-    }
-    if document.verdict == Verdict::Unknown && before != Verdict::Unknown {
-        document.reason = Some(replay.why.clone());
-        document.witness = None;
-    }
-}
-
-/// Marks tasks as late if a scenario shows it, whatever the analysis found.
-fn promote(document: &mut CheckDocument, replay: &Replay) {
-    for at in replay.seen.keys() {
-        let facts = &mut document.tasks[*at];
-        if facts.verdict == Verdict::Unknown {
-            facts.verdict = Verdict::Infeasible;
-            facts.reason = "a simulation of an allowed case shows that it is late".to_owned();
-        }
-        let facts = &document.tasks[*at];
-        let here = |on: &&mut ProcessorFacts| on.cpus == facts.cpus && on.server == facts.server;
-        if let Some(processor) = document.processors.iter_mut().find(here) {
-            processor.verdict = processor.verdict.max(facts.verdict);
-        }
-    }
-    super::conclude(document);
-}
-
-/// Reports the time simulated without a miss, where a bound is over a deadline.
-fn say_covered(document: &mut CheckDocument, replay: &Replay) {
-    if !replay.seen.is_empty() || replay.covered == 0 {
-        return;
-    }
-    let tasks = document.tasks.iter_mut().map(|task| &mut task.reason);
-    for reason in document.reason.iter_mut().chain(tasks) {
-        if reason.starts_with("the bound is over the deadline") {
-            let covered = time(replay.covered);
-            reason.push_str(&format!(
-                "; with open phases together, no job misses its deadline in a simulation of {covered}"
-            ));
-        }
-    }
-}
-
-/// Gives the witness the miss that was seen, of its own task if that is among them.
-fn show(document: &mut CheckDocument, mut replay: Replay) {
-    let named = document.witness.as_ref().and_then(|witness| witness.task.clone());
-    let own = replay.seen.iter().find(|(_, seen)| Some(&seen.miss.task) == named.as_ref());
-    let late = || replay.seen.keys().find(|at| document.tasks[**at].verdict == Verdict::Infeasible);
-    let at = own.map(|(at, _)| *at).or_else(|| late().copied());
-    let Some(at) = at.or_else(|| replay.seen.keys().next().copied()) else { return };
-    let Some(WitnessedMiss { miss, scenario, horizon }) = replay.seen.remove(&at) else { return };
-    if document.verdict < Verdict::NoBound {
-        return;
-    }
-    let witness = match document.witness.take() {
-        Some(witness) if witness.task.is_none() || named.as_ref() == Some(&miss.task) => witness,
-        _ => of_miss(&miss),
-    };
-    let horizon = i64::try_from(horizon).ok().map(Span::from_nanos);
-    let scenario = TaskSet { horizon, ..scenario.as_ref().clone() };
-    let scenario = format!("{}{}", header(&miss), scenario.to_toml());
-    let witness = WitnessFacts { miss: Some(miss), scenario: Some(scenario), ..witness };
-    guard::admit(document, witness, NOT_SHOWN);
-}
-
-/// A witness of nothing but a miss.
-fn of_miss(miss: &MissFacts) -> WitnessFacts {
-    let (response, late) = match miss.done_ns {
-        Some(done) => {
-            let response = done.saturating_sub(miss.arrival_ns);
-            (Some(response), format!("responds in {}", time(response)))
-        }
-        None => (None, "is not done".to_owned()),
-    };
-    let deadline = miss.due_ns.saturating_sub(miss.arrival_ns);
-    WitnessFacts {
-        kind: "response".to_owned(),
-        task: Some(miss.task.clone()),
-        job: Some(miss.job.saturating_add(1)),
-        found_ns: response,
-        limit_ns: Some(deadline),
-        text: format!(
-            "job {} of '{}' {late}, after its deadline of {}",
-            miss.job.saturating_add(1),
-            miss.task,
-            time(deadline)
-        ),
-        ..WitnessFacts::default()
-    }
-}
-
-/// The header comment in the file of a scenario.
-fn header(miss: &MissFacts) -> String {
-    let done = match miss.done_ns {
-        Some(done) => format!("is done at {}", time(done)),
-        None => "is not done by then".to_owned(),
-    };
-    format!(
-        "# A case in which a deadline is missed, found by hourglass check. In hourglass simulate:\n\
-         # job {} of {:?}, counted from 0, arrives at {}, is due at {} and {done}.\n",
-        miss.job,
-        miss.task,
-        time(miss.arrival_ns),
-        time(miss.due_ns)
-    )
 }
 
 #[cfg(test)]

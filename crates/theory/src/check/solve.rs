@@ -6,7 +6,7 @@
 
 use hourglass_documents::check::{DemandPoint, ProcessorFacts, TaskFacts, Verdict, WitnessFacts};
 use hourglass_sched::bursts;
-use hourglass_sched::catalogue::{Bounds, Question, Rule, Situation};
+use hourglass_sched::catalogue::{AnalysisEntry, Bounds, Method, Question, Rule, Situation};
 use hourglass_sched::edf::qpa::{self, Feasibility};
 use hourglass_sched::fixed_priority::{Sections, TimeModel};
 use hourglass_sched::servers::Server;
@@ -42,7 +42,7 @@ pub(super) struct ProcessorSolution {
 pub(super) type Answer = Result<Option<Verdict>, String>;
 
 /// Answers for a processor, by the analysis with this name if one is given.
-pub(super) fn solve(processor: &Processor, asked: Option<&str>) -> ProcessorSolution {
+pub(super) fn solve(processor: &Processor, asked: Option<&AnalysisEntry>) -> ProcessorSolution {
     let (mut ranked, mut nothing_found) = (None, None);
     let is_shared = matches!(processor.situation, Situation::Shared(_));
     if processor.finds_priorities && processor.refused.is_none() && !is_shared {
@@ -51,25 +51,22 @@ pub(super) fn solve(processor: &Processor, asked: Option<&str>) -> ProcessorSolu
     }
     let processor = ranked.as_ref().unwrap_or(processor);
     let numbers = processor.in_any_phase();
-    let name = asked.unwrap_or(processor.analysis());
+    let name = asked.map_or_else(|| processor.analysis(), |entry| entry.name);
     let mut solved = ProcessorSolution::new(processor, name, &numbers);
-    let answer = match (&processor.refused, &processor.situation, processor.rule, asked) {
+    let is_edf = processor.rule == Rule::Edf;
+    let method = asked.map(|entry| entry.method);
+    let answer = match (&processor.refused, &processor.situation, method) {
         (Some(why), ..) => Err(why.clone()),
-        (_, Situation::Shared(cpus), ..) => {
+        (_, Situation::Shared(cpus), _) => {
             global::solve(processor, &numbers, *cpus, asked, &mut solved)
         }
-        (_, Situation::Inside(server), Rule::Edf, _) if !server.is_soft() => {
+        (_, Situation::Inside(server), _) if is_edf && !server.is_soft() => {
             by_supply(processor, &numbers, server, &mut solved)
         }
-        (_, _, _, Some("edf-demand")) => by_demand(processor, &numbers, &mut solved),
-        (_, _, Rule::Edf, _) if processor.has_curves() => {
-            by_demand(processor, &numbers, &mut solved)
-        }
-        (_, _, _, Some("liu-layland")) => {
-            by_bound(processor, &numbers, bounds::liu_layland, &mut solved)
-        }
-        (_, _, _, Some("hyperbolic")) => {
-            by_bound(processor, &numbers, bounds::hyperbolic, &mut solved)
+        (_, _, Some(Method::Demand)) => by_demand(processor, &numbers, &mut solved),
+        _ if is_edf && processor.has_curves() => by_demand(processor, &numbers, &mut solved),
+        (_, _, Some(Method::Utilisation(bound))) => {
+            by_bound(processor, &numbers, bound, &mut solved)
         }
         _ => by_response(processor, &numbers, &mut solved),
     };
@@ -85,7 +82,8 @@ fn find_priorities(processor: &Processor) -> (Processor, Option<String>) {
     let Some(numbers) = processor.with_bursts_as_jitter() else {
         return (processor.clone(), Some(super::parameters::TOO_LONG.to_owned()));
     };
-    if let Some(found) = assign::audsley(numbers.tasks(), processor.sections, TIME) {
+    let monotonic = assign::deadline_monotonic(numbers.tasks());
+    if let Some(found) = processor.question_of(numbers).priorities() {
         return (processor.with_priorities(&found, None), None);
     }
     let counts = "other priorities may do where these do not";
@@ -93,14 +91,14 @@ fn find_priorities(processor: &Processor) -> (Processor, Option<String>) {
         format!("no order of priorities is known to be feasible; the bounds are for {order}")
     };
     // The analysis of bursts may accept an order that was found without them.
-    let plain: Vec<Task> = processor.members.iter().map(|member| member.task.plain()).collect();
+    let plain =
+        || processor.members.iter().map(|member| member.task.plain()).collect::<Vec<Task>>();
     if processor.has_curves()
-        && let Some(found) = assign::audsley(&plain, processor.sections, TIME)
+        && let Some(found) = processor.question_of(plain().into()).priorities()
     {
         let why = bounds_are_for("ones that would do without bursts");
         return (processor.with_priorities(&found, Some(counts)), Some(why));
     }
-    let monotonic = assign::deadline_monotonic(numbers.tasks());
     let why = bounds_are_for("deadline-monotonic ones");
     (processor.with_priorities(&monotonic, Some(counts)), Some(why))
 }
