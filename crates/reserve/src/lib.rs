@@ -14,13 +14,14 @@
 pub mod account;
 pub mod admission;
 pub mod backend;
-pub mod command;
+mod command;
 pub mod guardian;
 pub mod ownership;
 pub mod progress;
+mod request;
 pub mod session;
 pub mod smt;
-pub mod stale_state;
+mod stale_state;
 pub mod supply;
 pub mod target;
 #[cfg(test)]

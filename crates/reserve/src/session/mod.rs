@@ -37,6 +37,7 @@ mod check;
 mod clean;
 mod co_runners;
 mod document;
+mod kept;
 mod lifecycle;
 mod list;
 mod moment;

@@ -73,8 +73,7 @@ pub(super) fn until_end(
     source: IdleAwareProgress<Clock, Wanting>,
     target: &Target,
 ) -> IdleAwareProgress<Clock, Wanting> {
-    let (Target::Process(pid) | Target::Thread(pid)) = target;
-    match PidFd::open(*pid) {
+    match PidFd::open(target.id()) {
         Ok(file) => source.until(move || file.has_ended().unwrap_or(false)),
         // It has ended already.
         Err(_) => source.until(|| true),
@@ -110,13 +109,8 @@ pub(super) type Wanting = Box<dyn FnMut() -> Option<bool> + Send>;
 fn wanting(target: &Target) -> Wanting {
     let target = target.clone();
     Box::new(move || {
-        let threads = match target {
-            Target::Thread(tid) => vec![tid],
-            Target::Process(pid) => {
-                members::tree(pid).into_iter().flat_map(members::threads_of).collect()
-            }
-        };
-        let states: Vec<char> = threads.into_iter().filter_map(members::state_of).collect();
+        let states: Vec<char> =
+            members::threads_in(&target).into_iter().filter_map(members::state_of).collect();
         // Without threads nothing is known. A thread in an uninterruptible wait has asked for it.
         (!states.is_empty()).then(|| states.contains(&'R'))
     })

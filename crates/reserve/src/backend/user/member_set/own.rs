@@ -15,7 +15,6 @@ use crate::backend::target_group::unless_gone;
 use crate::guardian::{Guardian, TaskIdentity, UndoAction};
 use crate::ownership;
 
-/// The policy and the CPUs that a thread had.
 #[derive(Clone, Debug)]
 pub(super) struct SavedScheduling {
     pub(super) policy: Attributes,
