@@ -16,7 +16,6 @@ use crate::request::BackendRequest;
 
 /// A whole CPU in the kernel's account (`BW_UNIT`).
 const WHOLE_CPU: u128 = 1 << 20;
-/// Shares are compared and said in parts per million.
 const PPM: u128 = 1_000_000;
 /// Deadline threads that a refusal names.
 const NAMED: usize = 3;

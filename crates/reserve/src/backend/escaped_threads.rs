@@ -74,7 +74,6 @@ impl EscapeMonitor {
         EscapeMonitor { found, goes_on: Some(goes_on), thread }
     }
 
-    /// Looks a last time, while the group is still there, and ends.
     pub(super) fn end(&mut self) {
         drop(self.goes_on.take());
         if let Some(thread) = self.thread.take() {

@@ -71,7 +71,6 @@ pub(crate) fn threads_in(target: &Target) -> Vec<u32> {
     }
 }
 
-/// The names in a folder that are numbers.
 fn names(folder: &str) -> Vec<u32> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()

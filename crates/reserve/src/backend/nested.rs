@@ -58,7 +58,6 @@ fn holder_of(tid: u32) -> Option<u32> {
     holders(&groups).into_iter().find(|holder| *holder != own && holds_reservation(*holder))
 }
 
-/// The numbers of processes in the names of groups.
 fn holders(groups: &str) -> Vec<u32> {
     let paths = groups.lines().filter_map(|line| line.splitn(3, ':').nth(2));
     paths.flat_map(|path| path.split('/')).filter_map(target_group::holder).collect()

@@ -85,7 +85,6 @@ fn in_hierarchy(
     Ok(gathered)
 }
 
-/// Makes a group in `parent`, whose members will go to `home`.
 pub(crate) fn make(
     guardian: &Guardian,
     parent: &Group,

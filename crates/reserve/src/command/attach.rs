@@ -89,9 +89,6 @@ pub(crate) struct AttachedTarget {
 
 impl AttachedTarget {
     /// Finds it. Nothing about it is changed.
-    ///
-    /// # Errors
-    /// It is not there, not the only one, or not to be adopted.
     pub(crate) fn find(whom: &TargetSelector) -> Result<AttachedTarget, AttachError> {
         let (id, thread) = match whom {
             TargetSelector::Process(pid) => (*pid, false),
@@ -129,9 +126,6 @@ impl AttachedTarget {
 
     /// Checks that what was just reserved is for this target. Its number may have passed to another task before the
     /// kernel got it: then the reservation is undone.
-    ///
-    /// # Errors
-    /// The target has ended.
     pub(crate) fn confirm(&self, reserved: &mut dyn ActiveReservation) -> Result<(), AttachError> {
         if self.life.is_alive() {
             return Ok(());
@@ -144,17 +138,14 @@ impl AttachedTarget {
         })
     }
 
-    /// The target for a backend.
     pub(crate) fn target(&self) -> &Target {
         &self.target
     }
 
-    /// Its name, as in `comm`.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Which one it is.
     pub(crate) fn life(&self) -> TaskIdentity {
         self.life
     }
@@ -219,7 +210,6 @@ mod tests {
     use crate::testing::{Program, soon};
     use std::process::Command;
 
-    /// A process whose only thread has this name.
     fn other(name: &str) -> Program {
         let mut command = Command::new("sh");
         // The shell itself writes, so that the name is its own.
@@ -270,7 +260,6 @@ mod tests {
         }
     }
 
-    /// A reservation that says whether it was released.
     #[derive(Debug, Default)]
     struct FakeReservation {
         released: bool,

@@ -70,9 +70,6 @@ pub(crate) struct Launch {
 impl Launch {
     /// Looks for the program that `words` begin with, as a shell would, and adds `environment` to
     /// that of this process. Nothing is started.
-    ///
-    /// # Errors
-    /// The program does not exist, or may not be executed.
     pub(crate) fn find(
         words: &[OsString],
         environment: &[(OsString, OsString)],
@@ -102,18 +99,12 @@ impl Launch {
 
     /// Starts it as a process that waits at its gate. Signals act on it as if the starter of this process had
     /// started it.
-    ///
-    /// # Errors
-    /// No processes or memory left.
     pub(crate) fn start(&self) -> Result<Gated, LaunchError> {
         Gated::start(&self.program)
             .map_err(|source| LaunchError::NoProcess { file: self.name.clone(), source })
     }
 
     /// Opens the gate of a process that [`Launch::start`] made.
-    ///
-    /// # Errors
-    /// The kernel does not execute the program.
     pub(crate) fn open(&self, gated: Gated) -> Result<Child, LaunchError> {
         gated
             .open()

@@ -2,7 +2,7 @@
 //!
 //! Owns: the sources of that: the word that a program writes ([`page`], [`writer`], [`word_progress`]), retired
 //! instructions ([`instructions`]), processor time ([`cpu_time`]), the largest of several
-//! ([`max_progress`]), the count of many threads ([`tree`]), and whether it wanted anything ([`idle_aware`]). Must not: decide anything; count as
+//! (`max_progress`), the count of many threads (`tree`), and whether it wanted anything (`idle_aware`). Must not: decide anything; count as
 //! done what is not known to be.
 
 pub mod cpu_time;

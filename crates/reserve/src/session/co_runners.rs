@@ -46,7 +46,6 @@ pub(super) struct Protection {
     against: Vec<String>,
     guardian: Guardian,
     trial_ns: Option<u64>,
-    /// The page that was handed to a command.
     page: Option<ProgressPage>,
     /// Where it got lost on the way to the program, if that was seen.
     lost: Option<LostPage>,

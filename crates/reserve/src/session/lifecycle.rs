@@ -116,7 +116,6 @@ fn conclude(
     document
 }
 
-/// The target of the reservation, of which nothing has been started.
 enum PendingSession {
     /// With the number of the descriptor that leads it to its page of progress.
     Command(Launch, Option<u32>),
@@ -180,7 +179,6 @@ impl PendingSession {
     }
 }
 
-/// A session that is ready to go on as soon as the reservation is made.
 enum PreparedSession {
     Waiting(Launch, Gated),
     There(AttachedTarget),
@@ -230,7 +228,6 @@ impl ActiveSession {
     }
 }
 
-/// Finishes the document, and sets the exit code for the shell.
 fn finish(
     mut document: ReserveDocument,
     going: &ActiveSession,

@@ -76,7 +76,6 @@ impl FromStr for Selection {
     }
 }
 
-/// Why a process is not stopped though it was selected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExemptReason {
     First,
@@ -104,7 +103,6 @@ impl fmt::Display for ExemptReason {
     }
 }
 
-/// Why a selection cannot be stopped.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub(crate) enum SelectionError {
     #[error("no process {0} to stop")]
@@ -124,7 +122,6 @@ pub(crate) enum SelectionError {
 pub(crate) struct CoRunnerSelection {
     /// For [`super::stopper::choose`]; not graded.
     pub(crate) wanted: StopperRequest,
-    /// Processes that were selected and are left out.
     pub(crate) spared: Vec<(u32, ExemptReason)>,
     /// What co-runners share with the reserved work, which waits for a stopped co-runner that holds a lock in there.
     pub(crate) shared: Vec<SharedResource>,
@@ -132,9 +129,6 @@ pub(crate) struct CoRunnerSelection {
 
 /// Finds the processes to stop. Co-runners matter on the CPUs `shares`; if that is empty, anywhere. Whether a process
 /// may run there is looked at once.
-///
-/// # Errors
-/// See [`SelectionError`].
 pub(crate) fn select(
     selections: &[Selection],
     reserved: Option<Target>,
@@ -255,9 +249,7 @@ struct Unstoppable {
     /// The process of the reserved work, and whether all of it is, with its descendants.
     reserved: Option<u32>,
     wholly: bool,
-    /// Ancestors of it and of this process.
     ancestors: BTreeSet<u32>,
-    /// This process and the reserved one.
     never: Vec<u32>,
 }
 
@@ -294,7 +286,6 @@ impl Unstoppable {
     }
 }
 
-/// Parent, its parent and so on.
 fn ancestors(pid: u32) -> impl Iterator<Item = u32> {
     std::iter::successors(parent_of(pid), |pid| parent_of(*pid)).take_while(|pid| *pid != 0)
 }

@@ -158,9 +158,6 @@ impl CoRunnerEnforcer {
     }
 
     /// Resumes all; nothing is watched any more.
-    ///
-    /// # Errors
-    /// What the kernel answers; all are tried.
     pub(super) fn end(&mut self, now: u64) -> io::Result<()> {
         let gates = self.set_gates(None, ReservationSet::default());
         let level = self.set_level(CoRunnerLevel::Run, now);

@@ -42,7 +42,7 @@ pub struct MonitorSettings {
     /// Slack that is kept back for stopping co-runners and for the lateness of timers.
     pub margin_ns: u64,
     /// The part of the margin that stopping takes, as far as is known; the margin grows with it
-    /// ([`Monitor::stopped_in`]).
+    /// (`Monitor::stopped_in`).
     pub stop_ns: u64,
     /// Co-runners are stopped rather than looked at after less than this.
     pub smallest_ns: u64,

@@ -33,9 +33,6 @@ impl GuardedStopper {
 
     /// `guardian` resumes what `stopper` stopped if no order has come for `patience_ns`, and up to a second more. A
     /// monitor gives one in each period at least.
-    ///
-    /// # Errors
-    /// The guardian is gone.
     pub(crate) fn with_heartbeat(
         stopper: Box<dyn Stopper>,
         guardian: &Guardian,

@@ -45,7 +45,6 @@ enum DeadlineStep {
     Unknown,
 }
 
-/// The server's period that goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct CurrentPeriod {
     /// Its deadline, of the kernel's clock.

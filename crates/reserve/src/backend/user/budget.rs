@@ -84,7 +84,6 @@ pub(crate) struct DispatchDecision {
 #[derive(Clone, Debug)]
 pub(crate) struct Budget {
     pub(crate) terms: BudgetTerms,
-    /// Those of the next period.
     pub(crate) next: Option<BudgetTerms>,
     begun_ns: u64,
     /// Shortest time between two looks while a budget runs out, ns.
@@ -123,7 +122,6 @@ struct Period {
     ended: bool,
     /// Remainder of the budget when it counted as used up.
     rest_ns: u64,
-    /// The event for which the last look waits.
     awaited: Option<Awaited>,
     /// Shortest time that the next look leaves to the work, ns: longer after each one that found that it had hardly run.
     pause_ns: u64,

@@ -34,7 +34,6 @@ const PASSES: u32 = 16;
 pub(super) struct TeamPolicy {
     /// The priority of raised members; the one above serves to change it back and forth.
     pub(super) priority: u8,
-    /// The CPU on which they are to stay.
     pub(super) pin: Option<u32>,
     /// The CPUs that the reservation has: that one, or all on which they were.
     pub(super) cpus: Vec<u32>,
@@ -105,9 +104,6 @@ pub(super) struct MemberSet {
 
 impl MemberSet {
     /// Gathers the members of `target`, and keeps them on their CPU.
-    ///
-    /// # Errors
-    /// `NotFound` if the target has ended; what the kernel answers. Nothing is changed then.
     pub(super) fn assemble(
         guardian: &Guardian,
         target: &Target,
@@ -199,7 +195,6 @@ impl MemberSet {
         }
     }
 
-    /// Whether this thread was not known as such.
     fn is_newly_foreign(&mut self, tid: u32) -> bool {
         let new = self.foreign.insert(tid);
         self.most_foreign = self.most_foreign.max(self.foreign.len());

@@ -7,7 +7,7 @@
 //! the reservation of Inoue et al., section 4.1, kept from outside the kernel.
 //!
 //! Members share the CPU as they do without a reserve: the keeper lets each run for about 3 ms before the next one
-//! ([`turn_scheduler`]), and weighs nice values as the fair class does. Who wakes waits for its turn. A reserve of one thread
+//! (`turn_scheduler`), and weighs nice values as the fair class does. Who wakes waits for its turn. A reserve of one thread
 //! has no turns.
 //!
 //! What it does not do: a yield does not end the dispatch of a period. `sched_yield` of a thread that is alone at its
@@ -18,7 +18,7 @@
 //! has again whenever it is not raised. Who leaves the CPUs of the reservation is brought back (`member_set/places.rs`). Threads that others put into
 //! a real-time class above priority 88 are not in the account, but for those of the deadline class.
 //!
-//! Owns: [`User`]. [`budget`] and [`turn_scheduler`] decide, `enforcer` carries out, `member_set` knows the members.
+//! Owns: [`User`]. `budget` and `turn_scheduler` decide, `enforcer` carries out, `member_set` knows the members.
 //!
 //! # How a reserve is kept from user space
 //!

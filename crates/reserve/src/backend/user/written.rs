@@ -122,7 +122,6 @@ fn sweep(path: &Path) -> io::Result<bool> {
     fs::remove_file(path).map(|()| true)
 }
 
-/// The command line of a process, for people.
 pub(super) fn command_of(pid: u32) -> String {
     const MOST: usize = 60;
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();

@@ -24,9 +24,6 @@ use crate::target::Target;
 pub(in super::super) type InstructionCounter = Option<Tree<Instructions>>;
 
 /// Begins to count the instructions of each target, with all that it forks from now on.
-///
-/// # Errors
-/// They are asked for, and cannot be counted.
 pub(in super::super) fn counters<'a>(
     siblings: &CoRunnerSettings,
     targets: impl Iterator<Item = &'a Target>,
@@ -43,9 +40,6 @@ pub(in super::super) fn counters<'a>(
 }
 
 /// The source of progress of a target. `page` is the one that its program was started with.
-///
-/// # Errors
-/// The word is asked for, and the program has no page for it.
 pub(super) fn source(
     target: &Target,
     page: Option<ProgressPage>,
@@ -68,7 +62,6 @@ pub(super) fn source(
     Ok(IdleAwareProgress::new(all, time_of(target), wanting(target)))
 }
 
-/// Progress of a process that may end while others are watched.
 pub(super) fn until_end(
     source: IdleAwareProgress<Clock, Wanting>,
     target: &Target,

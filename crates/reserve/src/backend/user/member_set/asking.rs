@@ -74,7 +74,6 @@ impl TeamMember {
     }
 }
 
-/// Whether a list of numbers, one in each line, has more than one.
 fn lists_several(list: &File) -> bool {
     // One number has ten digits at most.
     let mut text = [0u8; 24];

@@ -38,7 +38,6 @@ impl SavedScheduling {
 }
 
 impl TeamMember {
-    /// Gives it what it has while it is not raised.
     pub(super) fn lower(&self) -> io::Result<()> {
         ownership::lower(self.life, self.before.lowered())
     }

@@ -29,7 +29,6 @@ struct World {
     now: u64,
     used: u64,
     denied: u64,
-    /// Demand that is left, and when more comes.
     left: u64,
     more_at: u64,
     cpus: u64,

@@ -27,7 +27,6 @@ pub(super) fn user() -> User {
     User::new(Guardian::start().unwrap())
 }
 
-/// The last CPU, since others use the first ones.
 pub(super) fn last_cpu() -> u32 {
     thread::affinity().unwrap().last().copied().unwrap()
 }

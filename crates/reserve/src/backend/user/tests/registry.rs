@@ -12,7 +12,6 @@ use super::*;
 
 const LIMIT_MS: u32 = 10_000;
 
-/// A registry in a folder of this user.
 fn registry() -> (TempDir, Registry) {
     let folder = TempDir::new().unwrap();
     let at = Registry {
