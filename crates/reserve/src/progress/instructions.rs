@@ -87,7 +87,7 @@ impl SingleThreadRate {
 /// Processor time of a window that says something, ns.
 const WINDOW_NS: u64 = 1_000_000;
 
-/// Progress by the instructions of a thread, or of a whole process with its descendants (`super::tree`).
+/// Progress by the instructions of a thread, or of a whole process with its descendants.
 pub struct InstructionProgress<C, F> {
     counter: C,
     /// Processor time of the thread so far, ns; `None` if it is not known.
