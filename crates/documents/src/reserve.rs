@@ -9,7 +9,7 @@ use crate::document::Warning;
 pub const RESERVE_SCHEMA: &str = "hourglass.reserve/1";
 
 /// A reservation and its results. Times in nanoseconds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReserveDocument {
     /// Always [`RESERVE_SCHEMA`].
     pub schema: String,
@@ -144,7 +144,7 @@ pub struct ReserveRefusal {
 }
 
 /// Protection from the CPUs that share a core with the reserved one (Inoue et al., section 3).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SmtReport {
     /// `monitor`, `disable` or `ignore`.
     pub policy: String,

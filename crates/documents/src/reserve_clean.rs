@@ -10,16 +10,17 @@ pub const RESERVE_CLEAN_SCHEMA: &str = "hourglass.reserve-clean/1";
 pub struct CleanDocument {
     /// Always [`RESERVE_CLEAN_SCHEMA`].
     pub schema: String,
-    /// What was found, one entry for each record and for each control group without one.
+    /// What was found, one entry for each record, for each control group without one, and for each entry of
+    /// `/run/hourglass/claims` whose process is gone.
     pub found: Vec<CleanFound>,
     /// How many of them could not be undone, or not in full; unreadable records of the calling user count.
     pub left: u64,
 }
 
-/// One record of changes, or one control group whose name is that of a reservation's.
+/// One record of changes, one control group whose name is that of a reservation's, or one entry of a reservation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CleanFound {
-    /// The file of the record, or the folder of the group.
+    /// The file of the record or the entry, or the folder of the group.
     pub path: String,
     /// The user to whom it belongs, by number.
     pub user: u32,

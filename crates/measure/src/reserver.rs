@@ -111,7 +111,7 @@ impl Reserver for KernelReserver {
             match self.by(kind, tid, &request) {
                 Ok(kept) => {
                     let facts = ReservedFacts {
-                        by: kind.to_string(),
+                        by: kind.name().to_owned(),
                         reason: choice.reason,
                         ..ReservedFacts::default()
                     };

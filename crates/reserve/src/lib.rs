@@ -3,8 +3,8 @@
 //! Owns: enforcing a reservation by what the kernel has ([`backend`]), saying why it is refused
 //! ([`admission`]), what was delivered ([`supply`]), how far the reserved work is ([`progress`]),
 //! keeping those who share its processor from taking it ([`smt`]), starting or adopting whom it is
-//! for ([`command`]), whose threads may be changed at all ([`ownership`]), what a host took meanwhile ([`account`]), and putting
-//! everything back whatever happens ([`guardian`], [`stale_state`]).
+//! for (`command`), whose threads may be changed at all ([`ownership`]), what a host took meanwhile ([`account`]), and putting
+//! everything back whatever happens ([`guardian`], `stale_state`).
 //! Must not: contain an analysis (sums and slack are `sched`'s), know what a run or a workload is,
 //! print.
 
@@ -14,13 +14,14 @@
 pub mod account;
 pub mod admission;
 pub mod backend;
-pub mod command;
+mod command;
 pub mod guardian;
 pub mod ownership;
 pub mod progress;
+mod request;
 pub mod session;
 pub mod smt;
-pub mod stale_state;
+mod stale_state;
 pub mod supply;
 pub mod target;
 #[cfg(test)]

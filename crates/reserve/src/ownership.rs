@@ -20,7 +20,8 @@ use hourglass_sys::pidfd::PidFd;
 use hourglass_sys::sched::{self, Attributes, SavedScheduling};
 use hourglass_sys::{credentials, thread};
 
-use crate::admission::ESRCH;
+/// No such process, or thread.
+pub(crate) const ESRCH: i32 = 3;
 
 /// A process or thread that is not the caller's to change.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -120,23 +121,20 @@ fn check_for(caller: u32, id: u32) -> io::Result<()> {
     }
 }
 
-/// The [`NotOwned`] of an answer of this module.
 pub(crate) fn foreign(error: &io::Error) -> Option<&NotOwned> {
     error.get_ref()?.downcast_ref()
 }
 
-/// Gives thread `tid` a policy.
-///
-/// # Errors
-/// As [`check`] and [`sched::set_of`].
+/// Whether a thread or process has ended, by the answer to a call for it.
+pub(crate) fn has_ended(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(ESRCH)
+}
+
 pub(crate) fn set_policy(tid: u32, policy: Attributes) -> io::Result<()> {
     change_policy(restricted(), tid, || sched::set_of(tid, policy))
 }
 
 /// As [`set_policy`], and what the thread forks from now on begins with `SCHED_OTHER`.
-///
-/// # Errors
-/// As [`set_policy`].
 pub(crate) fn set_policy_without_children(tid: u32, policy: Attributes) -> io::Result<()> {
     change_policy(restricted(), tid, || sched::set_without_children(tid, policy))
 }
@@ -151,10 +149,6 @@ fn change_policy(
     guarded(|| check_for(caller, tid), change, || before.restore(tid))
 }
 
-/// Keeps thread `tid` on `cpus`.
-///
-/// # Errors
-/// As [`check`] and [`thread::set_affinity_of`].
 pub(crate) fn pin(tid: u32, cpus: &[u32]) -> io::Result<()> {
     let pin = |cpus: &[u32]| thread::set_affinity_of(tid, cpus.iter().copied());
     let Some(caller) = restricted() else { return pin(cpus) };
@@ -162,10 +156,6 @@ pub(crate) fn pin(tid: u32, cpus: &[u32]) -> io::Result<()> {
     guarded(|| check_for(caller, tid), || pin(cpus), || pin(&before))
 }
 
-/// Stops process `pid`, of which `process` is the descriptor.
-///
-/// # Errors
-/// As [`check`] and [`PidFd::stop`].
 pub(crate) fn stop(pid: u32, process: &PidFd) -> io::Result<()> {
     check(pid)?;
     process.stop()

@@ -1,8 +1,7 @@
-//! What reservations that were killed leave beside their records: control groups, found by their names, and entries in the
-//! registry of reservations.
+//! Control groups that reservations that were killed leave beside their records, found by their names.
 //!
-//! Owns: finding the groups ([`groups`]), what undoes one ([`undo`]), removing the entries ([`remove_claims`]). Must not: touch one whose maker lives, or one that
-//! may belong to a container, where processes have other numbers.
+//! Owns: finding them ([`groups`]), what undoes one ([`undo`]). Must not: touch one whose maker lives, or one that may
+//! belong to a container, where processes have other numbers.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,11 +9,8 @@ use std::time::Duration;
 
 use hourglass_sys::cgroup::{Group, Hierarchy, Version};
 
-use crate::backend::{members, user};
+use crate::backend::{members, target_group};
 use crate::guardian::UndoAction;
-
-/// How a group of ours begins its name; the number of its maker follows.
-const OURS: &str = "hourglass-";
 
 /// Groups inside groups, at most.
 const DEEPEST: u32 = 32;
@@ -22,24 +18,15 @@ const DEEPEST: u32 = 32;
 /// One that is empty may be new, and its maker about to fill it.
 const NEW_FOR: Duration = Duration::from_secs(60);
 
-/// A group that was left behind.
 #[derive(Clone, Debug)]
-pub struct StaleGroup {
-    /// The stale group.
-    pub group: Group,
+pub(crate) struct StaleGroup {
+    pub(crate) group: Group,
     /// The process that made it, which is gone.
-    pub maker: u32,
-}
-
-/// Removes entries of the registry that no living process holds, where the caller may. They do not count any more; the
-/// next reservation would remove them.
-pub fn remove_claims() {
-    user::remove_claims();
+    pub(crate) maker: u32,
 }
 
 /// Those of all hierarchies whose maker is gone.
-#[must_use]
-pub fn groups() -> Vec<StaleGroup> {
+pub(crate) fn groups() -> Vec<StaleGroup> {
     let mut found = Vec::new();
     for hierarchy in Hierarchy::all().unwrap_or_default() {
         collect_under(&hierarchy.top(), DEEPEST, &mut found);
@@ -56,20 +43,14 @@ fn collect_under(group: &Group, deeper: u32, found: &mut Vec<StaleGroup>) {
             // Those inside first: they go with the outer ones.
             collect_under(&inner, deeper - 1, found);
         }
-        if let Some(maker) = maker_of(inner.path())
+        let name = inner.path().file_name().and_then(|name| name.to_str());
+        if let Some(maker) = name.and_then(target_group::holder)
             && !Path::new(&format!("/proc/{maker}")).exists()
             && is_ours_to_judge(&inner)
         {
             found.push(StaleGroup { group: inner, maker });
         }
     }
-}
-
-/// The process that made a group of this name: `hourglass-PID-N`.
-fn maker_of(path: &Path) -> Option<u32> {
-    let (maker, number) = path.file_name()?.to_str()?.strip_prefix(OURS)?.split_once('-')?;
-    number.parse::<u32>().ok()?;
-    maker.parse().ok()
 }
 
 /// Whether numbers of processes mean here what they meant to its maker, as far as its members tell.
@@ -92,8 +73,7 @@ fn is_in_container(pid: u32) -> bool {
 
 /// What undoes one, in this order: its members run again, at timesharing priority, and go to the group above; then it
 /// is removed.
-#[must_use]
-pub fn undo(leftover: &StaleGroup) -> Vec<UndoAction> {
+pub(crate) fn undo(leftover: &StaleGroup) -> Vec<UndoAction> {
     let group = &leftover.group;
     let file = |name: &str| group.path().join(name);
     let first_of = |names: [&str; 2]| -> PathBuf {
@@ -121,17 +101,6 @@ mod tests {
     use super::*;
     use hourglass_skip::{Requirement, skip};
 
-    #[test]
-    fn only_names_of_ours_have_a_maker() {
-        let maker = |name: &str| maker_of(&Path::new("/sys/fs/cgroup/a").join(name));
-        assert_eq!(maker("hourglass-4711-0"), Some(4711));
-        for other in
-            ["hourglass-4711", "hourglass-x-0", "hourglass-1-x", "hourglass.slice", "a-1-2"]
-        {
-            assert_eq!(maker(other), None, "{other}");
-        }
-    }
-
     /// A group of a maker that is gone is found with its members, and one whose maker lives is not.
     #[test]
     fn a_group_without_a_maker_is_found_and_undone() {
@@ -142,7 +111,7 @@ mod tests {
         let home = hierarchy.group_of(0).unwrap();
         // Numbers of processes end far below.
         let gone = u32::MAX - std::process::id();
-        let names = [gone, std::process::id()].map(|pid| format!("{OURS}{pid}-77"));
+        let names = [gone, std::process::id()].map(|pid| format!("hourglass-{pid}-77"));
         let made = names.each_ref().map(|name| home.make(name));
         let [Ok(left), Ok(alive)] = made else {
             let text = format!("no control group can be made in {}", home.path().display());

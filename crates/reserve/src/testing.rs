@@ -1,6 +1,7 @@
 //! What tests of several modules need: programs that end with them, requests.
 
 use std::process::{Child, Command};
+use std::time::{Duration, Instant};
 
 use hourglass_documents::{Reservation, ReservationKind};
 use hourglass_sys::pidfd::PidFd;
@@ -40,6 +41,14 @@ impl Drop for Program {
             }
         }
         let _ = self.0.wait();
+    }
+}
+
+pub(crate) fn soon(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "not within 20 s: {what}");
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 

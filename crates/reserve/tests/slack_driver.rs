@@ -82,6 +82,15 @@ fn watched(progress: impl ProgressSource + 'static) -> Vec<MonitoredReservation>
     }]
 }
 
+fn word() -> WordProgress {
+    WordProgress::new(ProgressPage::create().unwrap())
+}
+
+/// A monitor of work that reports nothing.
+fn silent(policy: SiblingPolicy, stopper: Box<Notes>) -> Driver {
+    Driver::start(plan(policy), watched(word()), stopper).unwrap()
+}
+
 /// Waits until the driver has seen `jobs` jobs and made `stops` stops; fails after a time in which any machine has.
 fn wait_for(driver: &Driver, jobs: u64, stops: u64) {
     for _ in 0..2_000 {
@@ -99,8 +108,7 @@ fn wait_for(driver: &Driver, jobs: u64, stops: u64) {
 #[test]
 fn without_progress_co_runners_have_the_slack_only() {
     let (calls, stopper) = notes();
-    let progress = WordProgress::new(ProgressPage::create().unwrap());
-    let driver = Driver::start(plan(SiblingPolicy::Monitor), watched(progress), stopper).unwrap();
+    let driver = silent(SiblingPolicy::Monitor, stopper);
     let first = driver.promised()[0].first_ns();
     wait_for(&driver, 5, 4);
     let report = driver.stop();
@@ -128,7 +136,7 @@ fn without_progress_co_runners_have_the_slack_only() {
 fn work_that_is_done_leaves_the_processor_to_others() {
     for (policy, stops) in [(SiblingPolicy::Monitor, false), (SiblingPolicy::Disable, true)] {
         let (calls, stopper) = notes();
-        let word = WordProgress::new(ProgressPage::create().unwrap());
+        let word = word();
         let mut progress = Progress::on(ProgressPage::open(&word.page().path()).unwrap());
         let path = word.page().path();
         let driver = Driver::start(plan(policy), watched(word), stopper).unwrap();
@@ -190,9 +198,8 @@ fn priority_comes_before_the_cpu() {
         std::thread::sleep(Duration::from_millis(1));
     }
     let (_, stopper) = notes();
-    let word = WordProgress::new(ProgressPage::create().unwrap());
-    let driver =
-        Driver::start(MonitorConfig { cpus: vec![cpu], ..plan }, watched(word), stopper).unwrap();
+    let plan = MonitorConfig { cpus: vec![cpu], ..plan };
+    let driver = Driver::start(plan, watched(word()), stopper).unwrap();
     enough.store(true, Ordering::Relaxed);
     let ended = hog.join().unwrap();
     // It chose the first period that began after it ran.
@@ -208,7 +215,7 @@ fn work_of_one_core_runs_one_after_the_other() {
     let span = Span::from_millis;
     let first = Reservation::new(span(5), span(50), ReservationKind::Hard).unwrap();
     let first = first.with_deadline(span(25)).unwrap();
-    let words = [(); 2].map(|()| WordProgress::new(ProgressPage::create().unwrap()));
+    let words = [(); 2].map(|()| word());
     let [mut first_work, mut second_work] = [0, 1]
         .map(|word: usize| Progress::on(ProgressPage::open(&words[word].page().path()).unwrap()));
     let (held, gate) = notes();
@@ -253,7 +260,6 @@ fn work_of_one_core_runs_one_after_the_other() {
 
 #[test]
 fn what_cannot_be_had_is_refused_with_its_remedy() {
-    let word = || WordProgress::new(ProgressPage::create().unwrap());
     let refused =
         |plan: MonitorConfig, watched| Driver::start(plan, watched, notes().1).unwrap_err();
     let nothing = refused(plan(SiblingPolicy::Monitor), Vec::new());
@@ -271,8 +277,7 @@ fn what_cannot_be_had_is_refused_with_its_remedy() {
 fn orders_that_fail_are_reported() {
     let (calls, mut stopper) = notes();
     stopper.refuses = true;
-    let word = WordProgress::new(ProgressPage::create().unwrap());
-    let driver = Driver::start(plan(SiblingPolicy::Disable), watched(word), stopper).unwrap();
+    let driver = silent(SiblingPolicy::Disable, stopper);
     let patience = Instant::now();
     while driver.report().statistics.failed < 4 && patience.elapsed() < LONG {
         std::thread::sleep(Duration::from_millis(5));
@@ -293,8 +298,7 @@ fn orders_that_fail_are_reported() {
 fn a_stop_that_lasts_is_renewed_in_each_period() {
     let renewed = |_| {
         let (calls, stopper) = notes();
-        let word = WordProgress::new(ProgressPage::create().unwrap());
-        let driver = Driver::start(plan(SiblingPolicy::Disable), watched(word), stopper).unwrap();
+        let driver = silent(SiblingPolicy::Disable, stopper);
         wait_for(&driver, 4, 1);
         let seen = driver.stop().statistics;
         let orders = calls.lock().unwrap().iter().filter(|(_, stop)| *stop).count() as u64;
@@ -310,9 +314,7 @@ fn a_stop_that_lasts_is_renewed_in_each_period() {
 fn the_margin_has_the_lateness_of_timers() {
     let plan = MonitorConfig { timer_samples: 200, ..plan(SiblingPolicy::Ignore) };
     let (calls, stopper) = notes();
-    let driver =
-        Driver::start(plan, watched(WordProgress::new(ProgressPage::create().unwrap())), stopper)
-            .unwrap();
+    let driver = Driver::start(plan, watched(word()), stopper).unwrap();
     let report = driver.stop();
     assert_eq!(report.lateness.samples, 200);
     assert!(report.lateness.p50_ns <= report.lateness.p999_ns && report.lateness.p999_ns > 0);

@@ -126,7 +126,7 @@ pub(crate) struct Reserve {
     #[arg(long, requires = "smt", help_heading = SHARING)]
     slow_first: bool,
     /// Proven lower bound on the rate of progress beside them, from 0 to below 1
-    #[arg(long, value_name = "RATE", default_value = "0", value_parser = arguments::rate)]
+    #[arg(long, value_name = "FRACTION", default_value = "0", value_parser = arguments::rate)]
     #[arg(requires = "smt", help_heading = SHARING)]
     alpha: ProgressRate,
     /// Check the slack at this interval, such as 1ms, instead of when it can be used up

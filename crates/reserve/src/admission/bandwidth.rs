@@ -12,46 +12,45 @@ use hourglass_time::Span;
 
 use super::facts::FairServerSource;
 use super::{AdmissionFacts, Obstacle, Refusal};
-use crate::backend::BackendRequest;
+use crate::request::BackendRequest;
 
 /// A whole CPU in the kernel's account (`BW_UNIT`).
 const WHOLE_CPU: u128 = 1 << 20;
-/// Shares are compared and said in parts per million.
 const PPM: u128 = 1_000_000;
 /// Deadline threads that a refusal names.
 const NAMED: usize = 3;
 
 /// What a root domain has for the deadline class, in parts per million of one CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bandwidth {
-    /// Its CPUs.
-    pub cpus: CpuSet,
+pub(crate) struct Bandwidth {
+    pub(crate) cpus: CpuSet,
     /// What may be given away, over all of them.
-    pub all_ppm: u64,
+    pub(crate) all_ppm: u64,
     /// What is given to threads that can be seen, and to the fair servers; rounded up.
-    pub seen_ppm: u64,
+    pub(crate) seen_ppm: u64,
     /// What the kernel's own account says is given away, where it can be read. It has threads of
     /// other containers too, and what a thread gave back less than about 200 ms ago.
-    pub account_ppm: Option<u64>,
+    pub(crate) account_ppm: Option<u64>,
     /// Whether the request fits into what is left, by both.
-    pub fits: bool,
+    pub(crate) fits: bool,
     /// Whether it fits by what can be seen, whatever the account says.
-    pub fits_seen: bool,
+    pub(crate) fits_seen: bool,
     /// The largest budget of the requested period that fits, ns; the period at most.
-    pub largest_budget_ns: u64,
+    pub(crate) largest_budget_ns: u64,
 }
 
 /// Sums up the root domain of the subject; `None` where the kernel admits everything
 /// (`kernel.sched_rt_runtime_us` is -1) or does not say what it gives.
-#[must_use]
-pub fn bandwidth(request: &BackendRequest, facts: &AdmissionFacts) -> Option<Bandwidth> {
+pub(crate) fn bandwidth(request: &BackendRequest, facts: &AdmissionFacts) -> Option<Bandwidth> {
     let runtime = u64::try_from(facts.rt_runtime_us?).ok()?;
     let cap =
         Fraction { numerator: runtime, denominator: facts.rt_period_us.filter(|us| *us > 0)? };
     let cpus = facts.domain.clone()?;
     let count = cpus.len() as u64;
     let given = given(facts, &cpus);
-    let (budget, period) = (wanted_ns(request), period_ns(request));
+    let reservation = &request.reservation;
+    let (budget, period) =
+        (reservation.budget().nanos_or_zero(), reservation.period().nanos_or_zero());
     let mut with = given.clone();
     with.push(Task::new(budget, period, period).ok()?);
     let all = all_ppm(cap, count)?;
@@ -74,7 +73,6 @@ pub fn bandwidth(request: &BackendRequest, facts: &AdmissionFacts) -> Option<Ban
     })
 }
 
-/// Threads and servers of the domain as tasks.
 pub(super) fn given(facts: &AdmissionFacts, domain: &CpuSet) -> Vec<Task> {
     let servers = facts.fair_servers.iter().filter(|server| domain.contains(server.cpu));
     let servers = servers.map(|server| (server.runtime_ns, server.period_ns, server.period_ns));
@@ -124,22 +122,19 @@ fn largest(all: u64, taken: u64, period: u64) -> u64 {
     if exact >= 1_000 { exact - exact % 1_000 } else { exact }
 }
 
-fn wanted_ns(request: &BackendRequest) -> u64 {
-    request.reservation.budget().nanos_or_zero()
+/// In parts per million, rounded down.
+fn share(runtime: u64, period: u64) -> u128 {
+    u128::from(runtime) * PPM / u128::from(period.max(1))
 }
 
-fn period_ns(request: &BackendRequest) -> u64 {
-    request.reservation.period().nanos_or_zero()
-}
-
-/// The bandwidth is given away.
 pub(super) fn refusal(request: &BackendRequest, facts: &AdmissionFacts) -> Option<Refusal> {
     let sum = bandwidth(request, facts).filter(|sum| !sum.fits)?;
     Some(Refusal::deadline(Obstacle::Bandwidth, cause(request, facts, &sum), remedy(request, &sum)))
 }
 
 pub(super) fn cause(request: &BackendRequest, facts: &AdmissionFacts, sum: &Bandwidth) -> String {
-    let wanted = u128::from(wanted_ns(request)) * PPM / u128::from(period_ns(request).max(1));
+    let (budget, period) = (request.reservation.budget(), request.reservation.period());
+    let wanted = share(budget.nanos_or_zero(), period.nanos_or_zero());
     let mut text = format!(
         "the reservation needs {} of a CPU; kernel.sched_rt_runtime_us gives the deadline class {} on \
          CPUs {}, of which {} is given away",
@@ -156,13 +151,10 @@ pub(super) fn cause(request: &BackendRequest, facts: &AdmissionFacts, sum: &Band
     text
 }
 
-/// Holders of the bandwidth: fair servers, threads, and what only the kernel's account shows.
 fn held(facts: &AdmissionFacts, sum: &Bandwidth) -> Vec<String> {
     let mut held = Vec::new();
     let servers = facts.fair_servers.iter().filter(|server| sum.cpus.contains(server.cpu));
-    let kept = servers.fold(0, |kept, server| {
-        kept + u128::from(server.runtime_ns) * PPM / u128::from(server.period_ns.max(1))
-    });
+    let kept = servers.fold(0, |kept, server| kept + share(server.runtime_ns, server.period_ns));
     if kept > 0 {
         let known = match facts.fair_servers_known {
             FairServerSource::Read => "",
@@ -171,7 +163,6 @@ fn held(facts: &AdmissionFacts, sum: &Bandwidth) -> Vec<String> {
         held.push(format!("{} to the fair servers{known}", percent(kept)));
     }
     let mut threads: Vec<_> = facts.deadline_threads.iter().collect();
-    let share = |runtime: u64, period: u64| u128::from(runtime) * PPM / u128::from(period.max(1));
     threads.sort_by_key(|thread| std::cmp::Reverse(share(thread.runtime_ns, thread.period_ns)));
     for thread in threads.iter().take(NAMED) {
         let part = percent(share(thread.runtime_ns, thread.period_ns));
@@ -205,7 +196,6 @@ pub(super) fn remedy(request: &BackendRequest, sum: &Bandwidth) -> String {
     )
 }
 
-/// A share in per cent.
 fn percent(ppm: u128) -> String {
     format!("{} %", ppm as f64 / 10_000.0)
 }

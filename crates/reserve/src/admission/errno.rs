@@ -1,11 +1,12 @@
 //! What stands behind the kernel's answer to `sched_setattr` for the deadline class.
 
+use crate::ownership::ESRCH;
+
 use super::{AdmissionFacts, Obstacle, Refusal, bandwidth, deadline};
-use crate::backend::BackendRequest;
+use crate::request::BackendRequest;
 
 /// Error numbers, the same on every architecture of Linux with a clock source for Hourglass.
 pub(crate) const EPERM: i32 = 1;
-pub(crate) const ESRCH: i32 = 3;
 pub(crate) const E2BIG: i32 = 7;
 pub(crate) const EAGAIN: i32 = 11;
 pub(crate) const EACCES: i32 = 13;
@@ -24,7 +25,6 @@ pub fn explain(errno: i32, request: &BackendRequest, facts: &AdmissionFacts) -> 
     Refusal { errno: Some(errno), ..refusal }
 }
 
-/// Obstacles for which the kernel answers with `errno`.
 fn causes_of(errno: i32) -> &'static [Obstacle] {
     match errno {
         // The class switched off is Bandwidth.
@@ -35,7 +35,6 @@ fn causes_of(errno: i32) -> &'static [Obstacle] {
     }
 }
 
-/// The refusal where the facts show no obstacle.
 fn unseen(errno: i32, request: &BackendRequest, facts: &AdmissionFacts) -> Refusal {
     let (id, cause, remedy) = match errno {
         EPERM | EACCES => (

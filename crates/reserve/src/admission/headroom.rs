@@ -21,8 +21,7 @@ const RARE: u64 = 1_000;
 
 /// A budget for jobs that were measured to need up to `largest_ns` in a period of `period_ns`:
 /// the paper's 3 ms every 8 ms become 3.1 ms. Never above the period.
-#[must_use]
-pub fn for_demand(largest_ns: u64, period_ns: u64) -> u64 {
+pub(crate) fn for_demand(largest_ns: u64, period_ns: u64) -> u64 {
     let more = (largest_ns / SHARE).max(LEAST_NS);
     let step = STEP_NS.min((period_ns / 10).max(1));
     let wanted = largest_ns.saturating_add(more);
@@ -34,8 +33,7 @@ pub fn for_demand(largest_ns: u64, period_ns: u64) -> u64 {
 ///
 /// Where periods of a soft reservation show the demand, that counts. When the budget of a hard one is used up, the
 /// further demand is unknown: the next larger step is suggested, to be measured again.
-#[must_use]
-pub fn suggested(supply: &Supply, budget_ns: u64, period_ns: u64) -> Option<u64> {
+pub(crate) fn suggested(supply: &Supply, budget_ns: u64, period_ns: u64) -> Option<u64> {
     let rare = supply.overruns.saturating_mul(RARE) < supply.periods;
     // Work that uses all there is in every period would overrun a larger budget as well.
     let always = supply.overruns >= supply.periods;

@@ -9,24 +9,21 @@ use hourglass_sched::task::{Task, TaskSet};
 use hourglass_sched::verdict::Verdict;
 
 use super::{AdmissionFacts, bandwidth};
-use crate::backend::BackendRequest;
+use crate::request::BackendRequest;
 
 /// By how much a budget can come after its deadline, beside what interrupts, the host of a virtual machine
 /// and others' overruns take, which the kernel notices at its next tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BudgetDelay {
-    /// It does not.
+pub(crate) enum BudgetDelay {
     Never,
     /// At most this late, ns.
     AtMost(u64),
-    /// No test can tell.
     Unknown,
 }
 
 /// The delay of `request` beside the threads of the deadline class and the fair servers that can be seen; `None` where
 /// the CPUs of the machine are not known.
-#[must_use]
-pub fn lateness(request: &BackendRequest, facts: &AdmissionFacts) -> Option<BudgetDelay> {
+pub(crate) fn lateness(request: &BackendRequest, facts: &AdmissionFacts) -> Option<BudgetDelay> {
     let domain = facts.domain.as_ref().filter(|domain| !domain.is_empty())?;
     let reservation = &request.reservation;
     let own = Task::new(

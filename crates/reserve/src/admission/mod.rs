@@ -1,13 +1,13 @@
 //! Whether a reservation is admitted, and if not, why not and what mends it.
 //!
-//! Owns: the facts that bear on it ([`facts`]), the kernel's rules put against them ([`check`]),
+//! Owns: the facts that bear on it ([`facts`]), the kernel's rules put against them ([`deadline`], [`user`]),
 //! what stands behind an error number ([`explain`]), and how much to reserve beyond what is needed
-//! ([`headroom`]). Must not: reserve anything, or analyse (sums are `sched`'s).
+//! (`headroom`). Must not: reserve anything, or analyse (sums are `sched`'s).
 
 mod bandwidth;
 mod errno;
 pub mod facts;
-pub mod headroom;
+pub(crate) mod headroom;
 mod lateness;
 mod priority;
 mod rules;
@@ -15,66 +15,16 @@ mod rules;
 mod tests;
 pub mod tick;
 
-pub use bandwidth::{Bandwidth, bandwidth};
-pub(crate) use errno::ESRCH;
+pub(crate) use bandwidth::bandwidth;
 pub use errno::explain;
 pub use facts::AdmissionFacts;
-pub use lateness::{BudgetDelay, lateness};
+pub(crate) use lateness::{BudgetDelay, lateness};
 pub(crate) use rules::not_permitted;
 pub use tick::Tick;
 
-use crate::backend::{BackendKind, BackendRequest};
 use crate::ownership::{NotOwned, REMEDY};
-
-/// Why a backend does not take a reservation.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{cause}; {remedy}")]
-pub struct Refusal {
-    /// The backend that refuses.
-    pub backend: BackendKind,
-    /// The obstacle, as an identifier.
-    pub id: Obstacle,
-    /// The kernel's answer, if it was asked.
-    pub errno: Option<i32>,
-    /// The obstacle in words, with the file or number that shows it.
-    pub cause: String,
-    /// The line that mends it.
-    pub remedy: String,
-}
-
-impl Refusal {
-    /// By the deadline class, before the kernel was asked.
-    pub(crate) fn deadline(id: Obstacle, cause: String, remedy: String) -> Refusal {
-        Refusal { backend: BackendKind::Deadline, id, errno: None, cause, remedy }
-    }
-}
-
-/// What stands in the way of a reservation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Obstacle {
-    /// `CAP_SYS_NICE` or a limit is missing.
-    Capability,
-    /// The target is another user's ([`crate::ownership`]).
-    Owner,
-    /// The affinity does not cover the root domain, or a thread in the class would be pinned.
-    Affinity,
-    /// The group has no real-time budget (`cpu.rt_runtime_us` is 0).
-    GroupBudget,
-    /// The bandwidth is given away.
-    Bandwidth,
-    /// Budget, deadline or period outside what is taken.
-    Times,
-    /// The CPU is offline or not there.
-    Cpu,
-    /// A thread in the class may not fork.
-    Fork,
-    /// It would be inside another reservation.
-    Nested,
-    /// The target has ended.
-    Gone,
-    /// The kernel or the machine does not have it.
-    Missing,
-}
+use crate::request::{BackendKind, BackendRequest};
+pub use crate::request::{Obstacle, Refusal};
 
 /// Whether the process or thread `id` is the caller's to reserve for.
 ///
@@ -92,15 +42,6 @@ pub(crate) fn ownership_of(backend: BackendKind, error: &std::io::Error) -> Opti
 fn not_own(backend: BackendKind, foreign: &NotOwned) -> Refusal {
     let remedy = REMEDY.to_owned();
     Refusal { backend, id: Obstacle::Owner, errno: None, cause: foreign.cause(), remedy }
-}
-
-/// What would refuse `request`, by the deadline class and then by a user-space reserve; empty if
-/// nothing that can be seen. Reserves nothing, asks the kernel nothing.
-#[must_use]
-pub fn check(request: &BackendRequest, facts: &AdmissionFacts) -> Vec<Refusal> {
-    let mut refusals = deadline(request, facts);
-    refusals.extend(user(request, facts));
-    refusals
 }
 
 /// What of `request` the kernel's deadline class would refuse, in the order in which the kernel looks.

@@ -1,7 +1,7 @@
 //! What a reserve that raises priorities demands of the kernel: FIFO.
 
 use super::{AdmissionFacts, Obstacle, Refusal, rules};
-use crate::backend::{BackendKind, BackendRequest};
+use crate::request::{BackendKind, BackendRequest};
 
 /// The highest priority that such a reserve gives, that of its enforcer.
 const HIGHEST: u64 = 99;
@@ -10,13 +10,11 @@ fn refusal(id: Obstacle, cause: String, remedy: String) -> Refusal {
     Refusal { backend: BackendKind::User, id, errno: None, cause, remedy }
 }
 
-/// The CPU asked for is there, and may be used by the target.
 pub(super) fn cpu(request: &BackendRequest, facts: &AdmissionFacts) -> Option<Refusal> {
     let (cause, remedy) = rules::not_permitted(request, facts)?;
     Some(refusal(Obstacle::Cpu, cause, remedy))
 }
 
-/// FIFO is allowed: by the capability or by a limit.
 pub(super) fn capability(_: &BackendRequest, facts: &AdmissionFacts) -> Option<Refusal> {
     let counts = facts.sys_nice? && facts.user_namespace != Some(true);
     let limit = facts.priority_limit.unwrap_or(0);

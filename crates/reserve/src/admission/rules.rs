@@ -5,7 +5,7 @@ use hourglass_documents::CpuSet;
 use hourglass_time::Span;
 
 use super::{AdmissionFacts, Obstacle, Refusal};
-use crate::backend::BackendRequest;
+use crate::request::BackendRequest;
 
 /// The least budget, ns (`DL_SCALE`).
 pub(super) const SHORTEST_BUDGET_NS: i64 = 1024;
@@ -17,7 +17,6 @@ const PERIOD_MAX_US: u64 = 4_194_304;
 /// The usual share of the real-time classes, microseconds in a second.
 pub(super) const USUAL_RT_RUNTIME_US: i64 = 950_000;
 
-/// Budget and period in range.
 pub(super) fn times(request: &BackendRequest, facts: &AdmissionFacts) -> Option<Refusal> {
     let reservation = &request.reservation;
     let shortest = micros(facts.deadline_period_min_us.unwrap_or(PERIOD_MIN_US));
@@ -65,7 +64,6 @@ pub(super) fn capability(_: &BackendRequest, facts: &AdmissionFacts) -> Option<R
     Some(Refusal::deadline(Obstacle::Capability, cause.to_owned(), remedy.to_owned()))
 }
 
-/// The CPU asked for is there.
 pub(super) fn cpu(request: &BackendRequest, facts: &AdmissionFacts) -> Option<Refusal> {
     let (cause, remedy) = not_there(request, facts)?;
     Some(Refusal::deadline(Obstacle::Cpu, cause, remedy))
@@ -133,7 +131,6 @@ pub(super) fn pinned(request: &BackendRequest, facts: &AdmissionFacts) -> Option
     ))
 }
 
-/// The affinity covers the root domain.
 pub(super) fn affinity(request: &BackendRequest, facts: &AdmissionFacts) -> Option<Refusal> {
     if unlimited(facts) || request.cpu.is_some() {
         return None;
@@ -167,7 +164,6 @@ pub(super) fn affinity(request: &BackendRequest, facts: &AdmissionFacts) -> Opti
     Some(Refusal::deadline(Obstacle::Affinity, cause, remedy))
 }
 
-/// The lines that make a root domain of `cpus`.
 fn partition(cpus: &CpuSet, facts: &AdmissionFacts) -> String {
     match &facts.cpuset {
         Some(cpuset) if cpuset.version == 2 && cpuset.cpus == *cpus => {

@@ -12,7 +12,6 @@ use super::facts::{FairServer, FairServerSource};
 use super::*;
 use crate::testing::request;
 
-/// A machine whose files lie in a folder, and whose threads have policies.
 struct Machine {
     root: TempDir,
     policies: BTreeMap<u32, Attributes>,
@@ -58,7 +57,6 @@ impl Machine {
         self
     }
 
-    /// With a thread in the deadline class.
     fn with_thread(mut self, tid: u32, name: &str, runtime_ns: u64, period_ns: u64) -> Machine {
         let attributes = Attributes::Deadline {
             runtime_ns,
@@ -81,11 +79,15 @@ impl Machine {
     }
 }
 
+/// By the deadline class, and then by a user-space reserve.
+fn check(request: &BackendRequest, facts: &AdmissionFacts) -> Vec<Refusal> {
+    [deadline(request, facts), user(request, facts)].concat()
+}
+
 fn ids(refusals: &[Refusal]) -> Vec<(BackendKind, Obstacle)> {
     refusals.iter().map(|refusal| (refusal.backend, refusal.id)).collect()
 }
 
-/// The one refusal of the deadline class.
 fn only(request: &BackendRequest, facts: &AdmissionFacts) -> Refusal {
     let mut refusals = deadline(request, facts);
     assert_eq!(refusals.len(), 1, "{refusals:?}");
@@ -351,7 +353,7 @@ fn each_error_number_has_its_cause() {
     assert_eq!(id(errno::EBUSY), Obstacle::Bandwidth);
     assert_eq!(id(errno::EAGAIN), Obstacle::Fork);
     assert_eq!(id(errno::EINVAL), Obstacle::Times);
-    assert_eq!(id(errno::ESRCH), Obstacle::Gone);
+    assert_eq!(id(crate::ownership::ESRCH), Obstacle::Gone);
     assert_eq!(id(errno::ENOSYS), Obstacle::Missing);
     assert_eq!(id(12_345), Obstacle::Missing);
     let narrow = machine().with(&[(

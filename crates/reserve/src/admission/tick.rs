@@ -10,7 +10,7 @@ use hourglass_sys::clock::{ClockId, resolution_ns};
 use hourglass_time::Span;
 
 use super::facts::Files;
-use crate::backend::BackendRequest;
+use crate::request::BackendRequest;
 
 /// A budget is of the order of the tick if a tick is more than this part of it.
 const PART: u64 = 10;

@@ -4,8 +4,6 @@
 //! alone and unpinned, and where it ends budgets at the tick it keeps only those that are long beside it; a user-space reserve has one budget for all that a program makes; a quota
 //! only caps, and is never chosen where something was promised. Must not: ask the kernel.
 
-use std::fmt;
-
 use super::BackendKind;
 use crate::admission::Refusal;
 
@@ -57,7 +55,7 @@ pub fn choose(
         refusals.extend(against);
     }
     let reason = refusals.first().map_or_else(String::new, |first: &Refusal| {
-        format!("no backend takes it; {}: {}", BackendPhrase(first.backend), first.cause)
+        format!("no backend takes it; {}: {}", phrase(first.backend), first.cause)
     });
     Choice { kind: None, reason, refusals }
 }
@@ -67,15 +65,14 @@ pub fn choose(
 pub fn chosen(kind: BackendKind, refusals: Vec<Refusal>) -> Choice {
     let kept = refusals.is_empty().then_some(kind);
     let reason = match refusals.first() {
-        None => format!("{} was asked for", BackendPhrase(kind)),
+        None => format!("{} was asked for", phrase(kind)),
         Some(first) => {
-            format!("{} was asked for, and is refused: {}", BackendPhrase(kind), first.cause)
+            format!("{} was asked for, and is refused: {}", phrase(kind), first.cause)
         }
     };
     Choice { kind: kept, reason, refusals }
 }
 
-/// The order, and why the first one is the first.
 fn preference(
     whom: BackendSubject,
     pinned: bool,
@@ -108,10 +105,9 @@ fn preference(
     (order, because.to_owned())
 }
 
-/// Why not the better ones.
 fn refusals_text(refusals: &[Refusal], kind: BackendKind) -> String {
     let first = refusals.first().map_or_else(String::new, |first| {
-        format!("{} is refused: {}", BackendPhrase(first.backend), first.cause)
+        format!("{} is refused: {}", phrase(first.backend), first.cause)
     });
     let alone = match kind {
         BackendKind::Deadline => "; the deadline class serves the first thread alone",
@@ -120,15 +116,11 @@ fn refusals_text(refusals: &[Refusal], kind: BackendKind) -> String {
     format!("{first}{alone}")
 }
 
-struct BackendPhrase(BackendKind);
-
-impl fmt::Display for BackendPhrase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.0 {
-            BackendKind::Deadline => "the deadline class",
-            BackendKind::User => "a user-space reserve",
-            BackendKind::Quota => "a quota",
-        })
+fn phrase(kind: BackendKind) -> &'static str {
+    match kind {
+        BackendKind::Deadline => "the deadline class",
+        BackendKind::User => "a user-space reserve",
+        BackendKind::Quota => "a quota",
     }
 }
 

@@ -74,7 +74,6 @@ impl EscapeMonitor {
         EscapeMonitor { found, goes_on: Some(goes_on), thread }
     }
 
-    /// Looks a last time, while the group is still there, and ends.
     pub(super) fn end(&mut self) {
         drop(self.goes_on.take());
         if let Some(thread) = self.thread.take() {
@@ -83,7 +82,6 @@ impl EscapeMonitor {
         }
     }
 
-    /// Warnings about threads outside the group.
     pub(super) fn doubts(&self) -> Vec<AccuracyWarning> {
         let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         found.left().into_iter().chain(found.foreign()).collect()
@@ -132,18 +130,14 @@ impl Drop for EscapeMonitor {
 struct EscapeScanner {
     group: Group,
     target: Target,
-    /// Whether the target carries the mark.
     marked: bool,
     mark: Vec<u8>,
-    /// Processes that were seen in the group.
     members: Vec<TaskIdentity>,
-    /// Whether a process belongs to another user.
     is_foreign: fn(u32) -> bool,
     found: Arc<Mutex<EscapedThreads>>,
 }
 
 impl EscapeScanner {
-    /// Looks until the reservation ends.
     fn live(mut self, ends: &Receiver<()>) {
         // The starting thread may have a real-time priority, which these looks must not have.
         let _ = sched::set(Attributes::Other(0));

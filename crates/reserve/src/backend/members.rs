@@ -9,9 +9,10 @@ use std::str::FromStr;
 use hourglass_sys::cgroup::Group;
 use hourglass_sys::sched;
 
+use crate::target::Target;
+
 /// Process `root` and its descendants, `root` first; empty if it has ended.
-#[must_use]
-pub fn tree(root: u32) -> Vec<u32> {
+pub(crate) fn tree(root: u32) -> Vec<u32> {
     let mut found = vec![root];
     let mut next = 0;
     if !sched::is_there(root) || fs::metadata(format!("/proc/{root}")).is_err() {
@@ -29,8 +30,7 @@ pub fn tree(root: u32) -> Vec<u32> {
 }
 
 /// The children of all threads of process `pid`.
-#[must_use]
-pub fn children_of(pid: u32) -> Vec<u32> {
+pub(crate) fn children_of(pid: u32) -> Vec<u32> {
     let mut children = Vec::new();
     for tid in threads_of(pid).into_iter().filter(|tid| sched::is_there(*tid)) {
         match fs::read_to_string(format!("/proc/{pid}/task/{tid}/children")) {
@@ -54,27 +54,30 @@ fn children_by_parent(parent: u32) -> Vec<u32> {
     all_processes().into_iter().filter(|pid| parent_of(*pid) == Some(parent)).collect()
 }
 
-/// Every process.
-#[must_use]
-pub fn all_processes() -> Vec<u32> {
+pub(crate) fn all_processes() -> Vec<u32> {
     names("/proc")
 }
 
 /// The threads of process `pid`; empty if it has ended.
-#[must_use]
-pub fn threads_of(pid: u32) -> Vec<u32> {
+pub(crate) fn threads_of(pid: u32) -> Vec<u32> {
     if sched::is_there(pid) { names(&format!("/proc/{pid}/task")) } else { Vec::new() }
 }
 
-/// The names in a folder that are numbers.
+/// The threads of a target, with those of its descendants.
+pub(crate) fn threads_in(target: &Target) -> Vec<u32> {
+    match target {
+        Target::Thread(tid) => vec![*tid],
+        Target::Process(root) => tree(*root).into_iter().flat_map(threads_of).collect(),
+    }
+}
+
 fn names(folder: &str) -> Vec<u32> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
 /// The threads in a group and in groups in it.
-#[must_use]
-pub fn within(group: &Group) -> Vec<u32> {
+pub(crate) fn within(group: &Group) -> Vec<u32> {
     let mut threads = group.threads().unwrap_or_default();
     for inner in group.groups().unwrap_or_default() {
         threads.extend(within(&inner));
@@ -83,8 +86,7 @@ pub fn within(group: &Group) -> Vec<u32> {
 }
 
 /// The processes in a group and in groups in it.
-#[must_use]
-pub fn processes_within(group: &Group) -> Vec<u32> {
+pub(crate) fn processes_within(group: &Group) -> Vec<u32> {
     let mut processes = group.processes().unwrap_or_default();
     for inner in group.groups().unwrap_or_default() {
         processes.extend(processes_within(&inner));
@@ -92,29 +94,23 @@ pub fn processes_within(group: &Group) -> Vec<u32> {
     processes
 }
 
-/// The process that thread `tid` belongs to.
-#[must_use]
-pub fn process_of(tid: u32) -> Option<u32> {
+pub(crate) fn process_of(tid: u32) -> Option<u32> {
     let text =
         sched::is_there(tid).then(|| fs::read_to_string(format!("/proc/{tid}/status")))?.ok()?;
     text.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok())
 }
 
-/// The parent of process `pid`.
-#[must_use]
-pub fn parent_of(pid: u32) -> Option<u32> {
+pub(crate) fn parent_of(pid: u32) -> Option<u32> {
     field_of(pid, 1)
 }
 
 /// A number in `/proc/TID/stat`, by how many fields stand before it behind the name (`proc_pid_stat(5)`: 0 is the state).
-#[must_use]
-pub fn field_of<T: FromStr>(tid: u32, before: usize) -> Option<T> {
+pub(crate) fn field_of<T: FromStr>(tid: u32, before: usize) -> Option<T> {
     fields_behind_name(tid)?.split(' ').nth(before)?.parse().ok()
 }
 
 /// Whether `tid` is a thread of the kernel, which has no program.
-#[must_use]
-pub fn is_kernel_thread(tid: u32) -> bool {
+pub(crate) fn is_kernel_thread(tid: u32) -> bool {
     /// `PF_KTHREAD` of `include/linux/sched.h`.
     const KERNEL: u64 = 0x0020_0000;
     /// Fields behind the name before the flags.
@@ -123,15 +119,12 @@ pub fn is_kernel_thread(tid: u32) -> bool {
 }
 
 /// The state of thread `tid` as `ps` shows it: R, S, D, T, Z...
-#[must_use]
-pub fn state_of(tid: u32) -> Option<char> {
+pub(crate) fn state_of(tid: u32) -> Option<char> {
     fields_behind_name(tid)?.chars().next()
 }
 
-/// Where a thread is, and how urgent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ThreadPlacement {
-    /// As [`state_of`].
     pub(super) state: char,
     /// On which it runs, or ran last.
     pub(super) cpu: u32,
@@ -140,7 +133,6 @@ pub(super) struct ThreadPlacement {
     pub(super) policy: u32,
 }
 
-/// State, CPU, priority and policy of thread `tid`.
 pub(super) fn placed(tid: u32) -> Option<ThreadPlacement> {
     /// Fields behind the name before the CPU; priority and policy follow it.
     const CPU: usize = 36;
@@ -168,10 +160,7 @@ mod tests {
         let mut child =
             std::process::Command::new("sh").args(["-c", "sleep 100; :"]).spawn().unwrap();
         let pid = child.id();
-        let begun = std::time::Instant::now();
-        while tree(pid).len() < 2 && begun.elapsed().as_secs() < 20 {
-            std::thread::sleep(std::time::Duration::from_millis(2));
-        }
+        crate::testing::soon("it has a child", || tree(pid).len() >= 2);
         let found = tree(pid);
         let by_parent = children_by_parent(pid);
         let own = tree(std::process::id());

@@ -5,49 +5,20 @@ use std::fmt;
 use hourglass_documents::Reservation;
 use hourglass_time::Span;
 
-use crate::admission::Refusal;
+pub use crate::request::{BackendKind, BackendRequest};
+
+use crate::request::Refusal;
 use crate::supply::{Spent, Supply};
 use crate::target::Target;
 
 pub mod choose;
 pub mod deadline;
 mod escaped_threads;
-pub mod members;
-pub mod nested;
+pub(crate) mod members;
+pub(crate) mod nested;
 pub mod quota;
-mod target_group;
+pub(crate) mod target_group;
 pub mod user;
-
-/// One means of many. Adding one is a file and a line here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum BackendKind {
-    /// The kernel's deadline class: one thread, enforced by the kernel.
-    Deadline,
-    /// A reserve kept by a thread of this program: a group of threads, one budget.
-    User,
-    /// CPU quota of a cgroup: a limit, no promise.
-    Quota,
-}
-
-/// As the document and `--backend` name it.
-impl fmt::Display for BackendKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            BackendKind::Deadline => "deadline",
-            BackendKind::User => "user",
-            BackendKind::Quota => "quota",
-        })
-    }
-}
-
-/// A request to a backend.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BackendRequest {
-    /// Budget, period, deadline, strength.
-    pub reservation: Reservation,
-    /// The CPU on which the work is to stay; `None` leaves it where it is.
-    pub cpu: Option<u32>,
-}
 
 /// Makes and keeps reservations.
 ///

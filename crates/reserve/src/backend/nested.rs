@@ -17,9 +17,8 @@ use crate::command::RESERVED_BY;
 use crate::target::Target;
 
 /// Why a reservation by `kind` for `target` would be inside another one, or around one; `None` if it would not.
-#[must_use]
-pub fn refusal(kind: BackendKind, target: &Target) -> Option<Refusal> {
-    let (Target::Thread(first) | Target::Process(first)) = *target;
+pub(crate) fn refusal(kind: BackendKind, target: &Target) -> Option<Refusal> {
+    let first = target.id();
     let own = std::process::id();
     let around = || match target {
         Target::Process(root) => {
@@ -59,7 +58,6 @@ fn holder_of(tid: u32) -> Option<u32> {
     holders(&groups).into_iter().find(|holder| *holder != own && holds_reservation(*holder))
 }
 
-/// The numbers of processes in the names of groups.
 fn holders(groups: &str) -> Vec<u32> {
     let paths = groups.lines().filter_map(|line| line.splitn(3, ':').nth(2));
     paths.flat_map(|path| path.split('/')).filter_map(target_group::holder).collect()
@@ -96,9 +94,8 @@ mod tests {
     fn groups_of_a_reserve_name_its_holder() {
         let groups = "4:freezer:/hourglass-12-0\n1:name=systemd:/user/a:b\n0::/x/hourglass-4711-3/hourglass-9-1/y\n";
         assert_eq!(holders(groups), [12, 4_711, 9]);
-        assert!(
-            holders("0::/hourglass-/hourglass-x-1/hourglass-5/hourglass/hourglass--1\n").is_empty()
-        );
+        let others = "0::/hourglass-/hourglass-x-1/hourglass-5/hourglass/hourglass--1/hourglass-1-x/hourglass.slice/a-1-2\n";
+        assert!(holders(others).is_empty());
     }
 
     /// No process keeps a reserve on the test host; other tests of this process do.

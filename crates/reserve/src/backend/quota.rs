@@ -11,7 +11,7 @@ use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::thread;
 
 use super::escaped_threads::EscapeMonitor;
-use super::target_group::{TargetGroup, home_of, make, unless_gone};
+use super::target_group::{TargetGroup, make, unless_gone};
 use super::{AccuracyWarning, ActiveReservation, Backend, BackendKind, BackendRequest, members};
 use crate::admission::{self, AdmissionFacts, Obstacle, Refusal};
 use crate::guardian::{Guardian, TaskIdentity, UndoAction, UndoGuard};
@@ -52,8 +52,8 @@ impl Backend for Quota {
         target: &Target,
         request: &BackendRequest,
     ) -> Result<Box<dyn ActiveReservation>, Refusal> {
-        let facts = AdmissionFacts::here(Some(first_of(target)));
-        admission::ownership(BackendKind::Quota, first_of(target))?;
+        let facts = AdmissionFacts::here(Some(target.id()));
+        admission::ownership(BackendKind::Quota, target.id())?;
         check(target, request, &facts).into_iter().next().map_or(Ok(()), Err)?;
         let refused = |error: io::Error| explain(&error, target);
         let target = whole(target);
@@ -70,11 +70,6 @@ pub fn check(target: &Target, request: &BackendRequest, facts: &AdmissionFacts) 
     times(request).into_iter().chain(cpu(request, facts)).chain(place).collect()
 }
 
-fn first_of(target: &Target) -> u32 {
-    let (Target::Thread(id) | Target::Process(id)) = target;
-    *id
-}
-
 /// The CPU asked for is there, and may be used by the target.
 fn cpu(request: &BackendRequest, facts: &AdmissionFacts) -> Option<Refusal> {
     let (cause, remedy) = admission::not_permitted(request, facts)?;
@@ -89,18 +84,16 @@ fn whole(target: &Target) -> Target {
     }
 }
 
-/// Where a group with a quota can be made.
 #[derive(Debug)]
 struct QuotaGroupPath {
     parent: Group,
-    /// Where the target is now.
     home: Group,
 }
 
 impl QuotaGroupPath {
     fn of(target: &Target) -> io::Result<QuotaGroupPath> {
         let hierarchy = Hierarchy::with("cpu")?;
-        let home = home_of(&hierarchy, target)?;
+        let home = hierarchy.group_of(target.id())?;
         if hierarchy.version() == Version::V1 {
             return Ok(QuotaGroupPath { parent: home.clone(), home });
         }
@@ -130,7 +123,6 @@ impl QuotaGroupPath {
 struct CpuQuota {
     /// Before the group: it looks a last time.
     leavers: Option<EscapeMonitor>,
-    /// CPUs of threads that were pinned.
     pinned: Vec<UndoGuard>,
     gathered: Option<TargetGroup>,
     supply: Supply,
@@ -160,7 +152,7 @@ impl CpuQuota {
         };
         if let Some(cpu) = request.cpu {
             // Before it moves, so that what it forks meanwhile inherits.
-            for tid in threads(target) {
+            for tid in members::threads_in(target) {
                 match unless_gone(capped.pin(guardian, tid, cpu)) {
                     // Nor is it moved into the group.
                     Err(error) if ownership::foreign(&error).is_some() => {}
@@ -180,15 +172,6 @@ impl CpuQuota {
             UndoAction::Thread { thread: TaskIdentity::of_task(tid)?, attributes: None, cpus };
         self.pinned.push(guardian.keep(&undo)?);
         ownership::pin(tid, &[cpu])
-    }
-}
-
-fn threads(target: &Target) -> Vec<u32> {
-    match target {
-        Target::Thread(tid) => vec![*tid],
-        Target::Process(root) => {
-            members::tree(*root).into_iter().flat_map(members::threads_of).collect()
-        }
     }
 }
 
@@ -273,7 +256,6 @@ fn refusal(id: Obstacle, cause: String, remedy: &str) -> Refusal {
     Refusal { backend: BackendKind::Quota, id, errno: None, cause, remedy: remedy.to_owned() }
 }
 
-/// Times that the kernel takes.
 fn times(request: &BackendRequest) -> Option<Refusal> {
     let (budget, period) = microseconds(request);
     if budget >= SHORTEST_US && (SHORTEST_US..=LONGEST_US).contains(&period) {
@@ -296,17 +278,16 @@ fn not_pinned(error: &io::Error, target: &Target, cpu: u32) -> Refusal {
     if error.kind() != io::ErrorKind::InvalidInput {
         return explain(error, target);
     }
-    let cause = format!("process {} may not run on CPU {cpu}: {error}", first_of(target));
+    let cause = format!("process {} may not run on CPU {cpu}: {error}", target.id());
     let known =
         refusal(Obstacle::Cpu, cause, "take a CPU of /sys/devices/system/cpu/online with --cpu");
     Refusal { errno: error.raw_os_error(), ..known }
 }
 
-/// The cause of an answer of the kernel.
 fn explain(error: &io::Error, target: &Target) -> Refusal {
-    let id = first_of(target);
+    let id = target.id();
     let errno = error.raw_os_error();
-    let gone = errno == Some(admission::ESRCH) || members::state_of(id).is_none();
+    let gone = errno == Some(ownership::ESRCH) || members::state_of(id).is_none();
     let known = match error.kind() {
         _ if gone => refusal(
             Obstacle::Gone,
@@ -348,8 +329,6 @@ fn explain(error: &io::Error, target: &Target) -> Refusal {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
-
     use super::*;
     use crate::testing::{self, Program};
     use hourglass_skip::{Requirement, skip};
@@ -374,17 +353,16 @@ mod tests {
     /// cgroup-v2.rst: `$MAX $PERIOD` in microseconds. sched-bwc.rst: two files in version 1.
     #[test]
     fn each_version_is_given_its_two_numbers() {
-        let folder = std::env::temp_dir().join(format!("hourglass-quota-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
+        let folder = tempfile::TempDir::new().unwrap();
+        let folder = folder.path();
         for name in ["cpu.max", "cpu.cfs_period_us", "cpu.cfs_quota_us"] {
             std::fs::write(folder.join(name), "").unwrap();
         }
         for version in [Version::V1, Version::V2] {
-            limit(&Group::at(version, &folder), &request(3_100, 8_000)).unwrap();
+            limit(&Group::at(version, folder), &request(3_100, 8_000)).unwrap();
         }
-        let group = Group::at(Version::V2, &folder);
+        let group = Group::at(Version::V2, folder);
         let texts = ["cpu.max", "cpu.cfs_period_us", "cpu.cfs_quota_us"].map(|f| group.read(f));
-        std::fs::remove_dir_all(&folder).unwrap();
         assert_eq!(texts.map(Result::unwrap), ["3100 8000", "8000", "3100"]);
     }
 
@@ -427,11 +405,8 @@ mod tests {
         let reserved = quota.reserve(&target, &request(2_000, 10_000));
         let outcome = reserved.map(|mut capped| {
             let inside = situation();
-            let begun = Instant::now();
             // The time is counted when it is over.
-            while capped.supply().throttled_ns == Some(0) && begun.elapsed().as_secs() < 20 {
-                std::thread::sleep(Duration::from_millis(20));
-            }
+            testing::soon("it is throttled", || capped.supply().throttled_ns != Some(0));
             let released = capped.release();
             (inside, released, capped.supply())
         });

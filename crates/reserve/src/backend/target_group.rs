@@ -13,7 +13,7 @@ use hourglass_sys::cgroup::{Group, Hierarchy, Version};
 
 use crate::backend::members;
 use crate::guardian::{Guardian, UndoAction, UndoGuard};
-use crate::ownership::NotOwned;
+use crate::ownership::{NotOwned, has_ended};
 use crate::target::Target;
 
 /// A process that forks while it is moved has children outside; so often they are looked for.
@@ -22,13 +22,12 @@ const PASSES: u32 = 16;
 /// Names of groups begin with this; the process and a number follow.
 const PREFIX: &str = "hourglass-";
 
-/// Groups made by this process so far.
 static MADE: AtomicU32 = AtomicU32::new(0);
 
 /// The group and what undoes it. Dropping it does.
 #[derive(Debug)]
-pub(super) struct TargetGroup {
-    pub(super) group: Group,
+pub(crate) struct TargetGroup {
+    pub(crate) group: Group,
     /// Its members are threads, one by one.
     pub(super) by_thread: bool,
     /// The open file that freezes it; `None` without a freezer.
@@ -57,20 +56,12 @@ pub(super) fn gather(guardian: &Guardian, target: &Target, freezes: bool) -> Opt
     }
 }
 
-/// The group that `target` is in.
-pub(super) fn home_of(hierarchy: &Hierarchy, target: &Target) -> io::Result<Group> {
-    match target {
-        Target::Thread(id) | Target::Process(id) => hierarchy.group_of(*id),
-    }
-}
-
-/// A name that no other reservation has.
-fn name() -> String {
+pub(crate) fn name() -> String {
     format!("{PREFIX}{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed))
 }
 
 /// The process that made a group of this name; `None` for groups of others.
-pub(super) fn holder(name: &str) -> Option<u32> {
+pub(crate) fn holder(name: &str) -> Option<u32> {
     let (pid, number) = name.strip_prefix(PREFIX)?.split_once('-')?;
     number.parse::<u32>().ok().and(pid.parse().ok())
 }
@@ -85,7 +76,7 @@ fn in_hierarchy(
         // Only inside a threaded domain, which others would have to be part of.
         return Err(io::ErrorKind::Unsupported.into());
     }
-    let home = home_of(hierarchy, target)?;
+    let home = hierarchy.group_of(target.id())?;
     let gathered = make(guardian, &home, &home, by_thread)?;
     if gathered.switch.is_none() {
         return Err(io::ErrorKind::Unsupported.into());
@@ -94,8 +85,7 @@ fn in_hierarchy(
     Ok(gathered)
 }
 
-/// Makes a group in `parent`, whose members will go to `home`.
-pub(super) fn make(
+pub(crate) fn make(
     guardian: &Guardian,
     parent: &Group,
     home: &Group,
@@ -155,10 +145,6 @@ impl TargetGroup {
         self.switch(self.group.freezer().1)
     }
 
-    /// Lets all members go on.
-    ///
-    /// # Errors
-    /// As [`TargetGroup::freeze`].
     pub(super) fn thaw(&self) -> io::Result<()> {
         self.switch(self.group.freezer().2)
     }
@@ -170,24 +156,17 @@ impl TargetGroup {
 }
 
 /// A member that has ended needs nothing.
-pub(super) fn unless_gone(answer: io::Result<()>) -> io::Result<()> {
-    const ESRCH: i32 = 3;
+pub(crate) fn unless_gone(answer: io::Result<()>) -> io::Result<()> {
     match answer {
-        Err(error)
-            if error.raw_os_error() == Some(ESRCH) || error.kind() == io::ErrorKind::NotFound =>
-        {
-            Ok(())
-        }
+        Err(error) if has_ended(&error) || error.kind() == io::ErrorKind::NotFound => Ok(()),
         answer => answer,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
-
     use super::*;
-    use crate::testing::Program;
+    use crate::testing::{Program, soon};
     use hourglass_skip::{Requirement, skip};
 
     /// In each hierarchy that can freeze: a program that forks is taken whole, stands, goes on, and is home
@@ -198,35 +177,30 @@ mod tests {
         for hierarchy in hierarchies.into_iter().flatten() {
             let child = Program::shell("while :; do :; done & while :; do :; done");
             let target = Target::Process(child.pid());
-            let begun = Instant::now();
-            while members::tree(child.pid()).len() < 2 && begun.elapsed().as_secs() < 20 {
-                std::thread::yield_now();
-            }
+            soon("it has forked", || members::tree(child.pid()).len() >= 2);
             let everybody = members::tree(child.pid());
             let home = hierarchy.group_of(child.pid()).unwrap();
             let guardian = Guardian::start().unwrap();
             let outcome = in_hierarchy(&guardian, &target, &hierarchy).map(|gathered| {
                 let mut inside = members::processes_within(&gathered.group);
                 inside.sort_unstable();
-                let mut stood = gathered.freeze().is_ok();
-                while stood && !gathered.group.frozen().unwrap() {
-                    stood = begun.elapsed().as_secs() < 20;
-                    std::thread::yield_now();
+                let frozen = gathered.freeze();
+                if frozen.is_ok() {
+                    soon("it stands", || gathered.group.frozen().unwrap());
                 }
                 let path = gathered.group.path().to_owned();
-                (inside, stood, gathered.thaw(), gathered.dissolve(), path)
+                (inside, frozen, gathered.thaw(), gathered.dissolve(), path)
             });
             let after: Vec<_> =
                 everybody.iter().map(|pid| hierarchy.group_of(*pid).unwrap()).collect();
             drop(child);
             assert!(after.iter().all(|group| *group == home), "{after:?}, not {home:?}");
             match outcome {
-                Ok((inside, stood, thawed, dissolved, path)) => {
+                Ok((inside, frozen, thawed, dissolved, path)) => {
                     let mut expected = everybody;
                     expected.sort_unstable();
                     assert_eq!(inside, expected);
-                    assert!(stood);
-                    thawed.and(dissolved).unwrap();
+                    frozen.and(thawed).and(dissolved).unwrap();
                     assert!(!path.exists());
                 }
                 Err(error) => {

@@ -6,7 +6,7 @@ use std::io;
 use hourglass_sys::guardian::TaskIdentity;
 use hourglass_sys::pidfd::PidFd;
 
-use crate::backend::ActiveReservation;
+use crate::backend::{ActiveReservation, members};
 use crate::ownership::NotOwned;
 use crate::target::Target;
 
@@ -21,10 +21,8 @@ pub enum TargetSelector {
     Named(String),
 }
 
-/// A thread by a number, or by a name.
 impl TargetSelector {
     /// A thread by what the user wrote: a number, or a name.
-    #[must_use]
     pub fn thread(text: &str) -> TargetSelector {
         text.parse().map_or_else(|_| TargetSelector::Named(text.to_owned()), TargetSelector::Thread)
     }
@@ -82,7 +80,7 @@ fn list(ids: &[u32]) -> String {
 
 /// A thread or process that runs already, watched for its end.
 #[derive(Debug)]
-pub struct AttachedTarget {
+pub(crate) struct AttachedTarget {
     target: Target,
     name: String,
     life: TaskIdentity,
@@ -91,10 +89,7 @@ pub struct AttachedTarget {
 
 impl AttachedTarget {
     /// Finds it. Nothing about it is changed.
-    ///
-    /// # Errors
-    /// It is not there, not the only one, or not to be adopted.
-    pub fn find(whom: &TargetSelector) -> Result<AttachedTarget, AttachError> {
+    pub(crate) fn find(whom: &TargetSelector) -> Result<AttachedTarget, AttachError> {
         let (id, thread) = match whom {
             TargetSelector::Process(pid) => (*pid, false),
             TargetSelector::Thread(tid) => (*tid, true),
@@ -131,10 +126,7 @@ impl AttachedTarget {
 
     /// Checks that what was just reserved is for this target. Its number may have passed to another task before the
     /// kernel got it: then the reservation is undone.
-    ///
-    /// # Errors
-    /// The target has ended.
-    pub fn confirm(&self, reserved: &mut dyn ActiveReservation) -> Result<(), AttachError> {
+    pub(crate) fn confirm(&self, reserved: &mut dyn ActiveReservation) -> Result<(), AttachError> {
         if self.life.is_alive() {
             return Ok(());
         }
@@ -146,32 +138,24 @@ impl AttachedTarget {
         })
     }
 
-    /// The target for a backend.
-    #[must_use]
-    pub fn target(&self) -> &Target {
+    pub(crate) fn target(&self) -> &Target {
         &self.target
     }
 
-    /// Its name, as in `comm`.
-    #[must_use]
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Which one it is.
-    #[must_use]
-    pub fn life(&self) -> TaskIdentity {
+    pub(crate) fn life(&self) -> TaskIdentity {
         self.life
     }
 
     /// A descriptor that becomes readable when it ends; `None` where the kernel has none for threads.
-    #[must_use]
-    pub fn file(&self) -> Option<&PidFd> {
+    pub(crate) fn file(&self) -> Option<&PidFd> {
         self.file.as_ref()
     }
 }
 
-/// Fields of `/proc/ID/status`.
 struct Status {
     name: String,
     process: u32,
@@ -199,14 +183,10 @@ impl Status {
 /// thread the name of another's thread cannot block it.
 fn named(name: &str) -> Result<u32, AttachError> {
     let own = std::process::id();
-    let numbers = |folder: &str| -> Vec<u32> {
-        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
-    };
-    let mut ids: Vec<u32> = numbers("/proc")
+    let mut ids: Vec<u32> = members::all_processes()
         .into_iter()
         .filter(|pid| *pid != own)
-        .flat_map(|pid| numbers(&format!("/proc/{pid}/task")))
+        .flat_map(members::threads_of)
         .filter(|tid| {
             fs::read_to_string(format!("/proc/{tid}/comm"))
                 .is_ok_and(|comm| comm.strip_suffix('\n') == Some(name))
@@ -227,22 +207,16 @@ fn named(name: &str) -> Result<u32, AttachError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Program;
+    use crate::testing::{Program, soon};
     use std::process::Command;
 
-    /// A process whose only thread has this name.
     fn other(name: &str) -> Program {
         let mut command = Command::new("sh");
         // The shell itself writes, so that the name is its own.
         command.args(["-c", &format!("printf {name} > /proc/$$/comm; read nothing")]);
         let child = Program::spawn(command.stdin(std::process::Stdio::piped()));
         let path = format!("/proc/{}/comm", child.pid());
-        for _ in 0..5000 {
-            if fs::read_to_string(&path).is_ok_and(|comm| comm.trim() == name) {
-                break;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(2));
-        }
+        soon("it has its name", || fs::read_to_string(&path).is_ok_and(|comm| comm.trim() == name));
         child
     }
 
@@ -286,7 +260,6 @@ mod tests {
         }
     }
 
-    /// A reservation that says whether it was released.
     #[derive(Debug, Default)]
     struct FakeReservation {
         released: bool,

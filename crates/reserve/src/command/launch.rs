@@ -15,7 +15,6 @@ const USUAL: &str = "/bin:/usr/bin";
 /// Mode bits of the right to execute: of owner, group and others.
 const EXECUTABLE: u32 = 0o111;
 
-/// The remedy for a file that cannot be executed.
 fn executable(file: &str, why: &io::Error) -> String {
     match why.kind() {
         io::ErrorKind::PermissionDenied => format!("if it is a program: chmod +x {file}"),
@@ -52,7 +51,6 @@ pub enum LaunchError {
 
 impl LaunchError {
     /// The exit code that shells have for it; `None` if it is no fault of the program.
-    #[must_use]
     pub fn exit_code(&self) -> Option<u8> {
         match self {
             LaunchError::NotFound(_) | LaunchError::NoFile(_) => Some(127),
@@ -64,7 +62,7 @@ impl LaunchError {
 
 /// A program that exists, with its arguments and additions to the environment of this process.
 #[derive(Debug)]
-pub struct Launch {
+pub(crate) struct Launch {
     name: String,
     program: Program,
 }
@@ -72,10 +70,7 @@ pub struct Launch {
 impl Launch {
     /// Looks for the program that `words` begin with, as a shell would, and adds `environment` to
     /// that of this process. Nothing is started.
-    ///
-    /// # Errors
-    /// The program does not exist, or may not be executed.
-    pub fn find(
+    pub(crate) fn find(
         words: &[OsString],
         environment: &[(OsString, OsString)],
     ) -> Result<Launch, LaunchError> {
@@ -93,32 +88,24 @@ impl Launch {
     }
 
     /// Sends its output to this process's stderr: the stdout is for something else.
-    #[must_use]
-    pub fn printing_aside(self) -> Launch {
+    pub(crate) fn printing_aside(self) -> Launch {
         Launch { program: self.program.printing_aside(), ..self }
     }
 
     /// It inherits this descriptor, under the same number.
-    #[must_use]
-    pub fn handing_down(self, descriptor: OwnedFd) -> Launch {
+    pub(crate) fn handing_down(self, descriptor: OwnedFd) -> Launch {
         Launch { program: self.program.handing_down(descriptor), ..self }
     }
 
     /// Starts it as a process that waits at its gate. Signals act on it as if the starter of this process had
     /// started it.
-    ///
-    /// # Errors
-    /// No processes or memory left.
-    pub fn start(&self) -> Result<Gated, LaunchError> {
+    pub(crate) fn start(&self) -> Result<Gated, LaunchError> {
         Gated::start(&self.program)
             .map_err(|source| LaunchError::NoProcess { file: self.name.clone(), source })
     }
 
     /// Opens the gate of a process that [`Launch::start`] made.
-    ///
-    /// # Errors
-    /// The kernel does not execute the program.
-    pub fn open(&self, gated: Gated) -> Result<Child, LaunchError> {
+    pub(crate) fn open(&self, gated: Gated) -> Result<Child, LaunchError> {
         gated
             .open()
             .map_err(|source| LaunchError::NotExecutable { file: self.name.clone(), source })
@@ -176,38 +163,22 @@ fn files(first: &OsStr, path: &OsStr) -> Result<Vec<PathBuf>, LaunchError> {
 mod tests {
     use super::*;
     use hourglass_sys::process::ExitStatus;
+    use tempfile::TempDir;
 
-    struct Folder(PathBuf);
-
-    impl Folder {
-        fn new(name: &str) -> Folder {
-            let name = format!("hourglass-launch-{name}-{}", std::process::id());
-            let path = std::env::temp_dir().join(name);
-            fs::create_dir_all(&path).unwrap();
-            Folder(path)
-        }
-
-        fn file(&self, name: &str, text: &str, mode: u32) -> PathBuf {
-            let path = self.0.join(name);
-            fs::write(&path, text).unwrap();
-            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
-            path
-        }
-    }
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            fs::remove_dir_all(&self.0).unwrap();
-        }
+    fn file(folder: &TempDir, name: &str, text: &str, mode: u32) -> PathBuf {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        path
     }
 
     #[test]
     fn programs_are_found_as_a_shell_finds_them() {
-        let (one, two) = (Folder::new("one"), Folder::new("two"));
-        one.file("tool", "", 0o644);
-        let right = two.file("tool", "", 0o755);
-        one.file("plain", "", 0o644);
-        let path = format!("/nowhere::{}:{}", one.0.display(), two.0.display());
+        let [one, two] = [(); 2].map(|()| TempDir::new().unwrap());
+        file(&one, "tool", "", 0o644);
+        let right = file(&two, "tool", "", 0o755);
+        file(&one, "plain", "", 0o644);
+        let path = format!("/nowhere::{}:{}", one.path().display(), two.path().display());
         let found = |name: &str| files(name.as_ref(), path.as_ref());
         // One that may not be executed does not hide one that may.
         assert_eq!(found("tool").unwrap(), [right]);
@@ -221,8 +192,8 @@ mod tests {
 
     #[test]
     fn the_environment_is_added_to_and_a_script_without_a_shell_runs() {
-        let folder = Folder::new("script");
-        let script = folder.file("script", "exit $ASKED\n", 0o755);
+        let folder = TempDir::new().unwrap();
+        let script = file(&folder, "script", "exit $ASKED\n", 0o755);
         let launch = Launch::find(&[script.into()], &[("ASKED".into(), "5".into())]).unwrap();
         let child = launch.open(launch.start().unwrap()).unwrap();
         assert_eq!(child.wait().unwrap(), ExitStatus::Exited(5));

@@ -9,20 +9,20 @@ mod attach;
 mod launch;
 mod wait;
 
-pub use attach::{AttachError, AttachedTarget, TargetSelector};
-pub use launch::{Launch, LaunchError};
-pub use wait::{Wait, WaitEnd, until_end};
+pub(crate) use attach::AttachedTarget;
+pub use attach::{AttachError, TargetSelector};
+pub(crate) use launch::Launch;
+pub use launch::LaunchError;
+pub(crate) use wait::{Wait, WaitEnd, until_end};
 
-/// A started child, how it ended, and signals to be read, as the kernel tells them.
-pub use hourglass_sys::process::{Child, ExitStatus, Gated};
-pub use hourglass_sys::signal_file::{ENDING, PASSED, SignalFile};
+pub(crate) use hourglass_sys::process::{Child, ExitStatus, Gated};
+pub(crate) use hourglass_sys::signal_file::{PASSED, SignalFile};
 
 /// What a command that is started under its reservation finds in its environment, with the process that reserves for
 /// it. A process that leaves the reserved group unseen is known by it ([`crate::guardian::UndoAction::Strays`]).
-pub const RESERVED_BY: &str = "HOURGLASS_RESERVED_BY";
+pub(crate) const RESERVED_BY: &str = "HOURGLASS_RESERVED_BY";
 
 /// The entry of the environment with which this process starts commands.
-#[must_use]
-pub fn mark() -> String {
+pub(crate) fn mark() -> String {
     format!("{RESERVED_BY}={}", std::process::id())
 }

@@ -18,21 +18,18 @@ const LOOK_NS: u64 = 50_000_000;
 /// How often the reservation itself is looked at, ns.
 const WATCH_NS: u64 = 100_000_000;
 
-/// Whose end is waited for.
 #[derive(Debug)]
-pub struct Wait<'a> {
+pub(crate) struct Wait<'a> {
     /// A descriptor that becomes readable with the end; without, the target is looked at 20 times a second.
-    pub file: Option<&'a PidFd>,
-    /// Which one it is.
-    pub life: TaskIdentity,
+    pub(crate) file: Option<&'a PidFd>,
+    pub(crate) life: TaskIdentity,
     /// Whether signals are passed on to it, as to a program that was started; else a signal that
     /// asks to end ends the waiting.
-    pub pass_on: bool,
+    pub(crate) pass_on: bool,
 }
 
-/// Why the waiting ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WaitEnd {
+pub(crate) enum WaitEnd {
     /// It has ended. A child is still to be waited for. With the last signal that asked for an end.
     Gone(Option<i32>),
     /// A signal asked for the end of the reservation.
@@ -42,10 +39,7 @@ pub enum WaitEnd {
 /// Waits. Signals that the kernel sent by itself (the keys of a terminal) are not passed on, since the started program
 /// has had them too. `settled` is called once, half a second after the begin, if it has not ended by then; `watch` ten
 /// times a second, and with what a signal asks to be changed.
-///
-/// # Errors
-/// What the kernel answers; does not happen.
-pub fn until_end(
+pub(crate) fn until_end(
     wait: &Wait<'_>,
     signals: &SignalFile,
     settled: impl FnOnce(),

@@ -26,15 +26,6 @@ pub struct CpuTime<F> {
     doubts: ProgressErrors,
 }
 
-impl<F> std::fmt::Debug for CpuTime<F> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CpuTime")
-            .field("alpha", &self.alpha)
-            .field("last_ns", &self.last_ns)
-            .finish_non_exhaustive()
-    }
-}
-
 impl<F: FnMut() -> Option<u64> + Send> CpuTime<F> {
     /// Progress by this clock. `alpha` MUST be proven, or zero; `settle_ns` is the longest time from an order to stop
     /// until no co-runner runs any more.
@@ -56,7 +47,6 @@ impl<F: FnMut() -> Option<u64> + Send> CpuTime<F> {
         }
     }
 
-    /// Counts what was used since the last look.
     fn account(&mut self) {
         let Some(now) = (self.read)() else { return };
         let last = *self.last_ns.get_or_insert(now);

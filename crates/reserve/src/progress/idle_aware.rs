@@ -10,23 +10,15 @@
 use super::{ProgressErrors, ProgressSource};
 
 /// A source, with the processor time of the work and whether any of it wants a processor.
-pub struct IdleAwareProgress<F, G> {
+pub(crate) struct IdleAwareProgress<F, G> {
     inner: Box<dyn ProgressSource>,
-    /// Processor time so far, ns.
     time: F,
     /// Whether a thread runs or waits for a processor; `None` if that is not known.
     wants: G,
-    /// Whether all of it has ended.
     ended: Option<Box<dyn FnMut() -> bool + Send>>,
     reserved_ns: u64,
     /// Processor time when the job began.
     begun_ns: Option<u64>,
-}
-
-impl<F, G> std::fmt::Debug for IdleAwareProgress<F, G> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Resting").field("inner", &self.inner.name()).finish_non_exhaustive()
-    }
 }
 
 impl<F, G> IdleAwareProgress<F, G>
@@ -34,15 +26,18 @@ where
     F: FnMut() -> Option<u64> + Send,
     G: FnMut() -> Option<bool> + Send,
 {
-    /// Of this source.
-    #[must_use]
-    pub fn new(inner: Box<dyn ProgressSource>, time: F, wants: G) -> IdleAwareProgress<F, G> {
+    pub(crate) fn new(
+        inner: Box<dyn ProgressSource>,
+        time: F,
+        wants: G,
+    ) -> IdleAwareProgress<F, G> {
         IdleAwareProgress { inner, time, wants, ended: None, reserved_ns: 0, begun_ns: None }
     }
 
-    /// With the question whether all of the work has ended.
-    #[must_use]
-    pub fn until(self, ended: impl FnMut() -> bool + Send + 'static) -> IdleAwareProgress<F, G> {
+    pub(crate) fn until(
+        self,
+        ended: impl FnMut() -> bool + Send + 'static,
+    ) -> IdleAwareProgress<F, G> {
         IdleAwareProgress { ended: Some(Box::new(ended)), ..self }
     }
 }

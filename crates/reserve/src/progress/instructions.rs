@@ -87,7 +87,7 @@ impl SingleThreadRate {
 /// Processor time of a window that says something, ns.
 const WINDOW_NS: u64 = 1_000_000;
 
-/// Progress by the instructions of a thread, or of a whole process with its descendants ([`super::tree`]).
+/// Progress by the instructions of a thread, or of a whole process with its descendants.
 pub struct InstructionProgress<C, F> {
     counter: C,
     /// Processor time of the thread so far, ns; `None` if it is not known.
@@ -105,18 +105,11 @@ pub struct InstructionProgress<C, F> {
     reserved_ns: u64,
     /// The counter when the job began; `None` if it could not be read.
     base: Option<u64>,
-    /// The processor time when it began.
     base_ns: Option<u64>,
     last: u64,
     fell: bool,
     begun: bool,
     doubts: ProgressErrors,
-}
-
-impl<C, F> std::fmt::Debug for InstructionProgress<C, F> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ByInstructions").field("rate", &self.rate).finish_non_exhaustive()
-    }
 }
 
 impl<C: Counter, F: FnMut() -> Option<u64> + Send> InstructionProgress<C, F> {

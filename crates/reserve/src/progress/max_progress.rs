@@ -7,23 +7,17 @@ use super::{ProgressErrors, ProgressSource};
 /// Errors are those of the first source: the word that a program may write, beside processor time, which counts also
 /// for a program that writes none. Its name is that of the first source if that has ever reported, and else of the
 /// next.
-pub struct MaxProgress {
+pub(crate) struct MaxProgress {
     first: Box<dyn ProgressSource>,
     others: Vec<Box<dyn ProgressSource>>,
-    /// Whether the first source has reported.
     first_reported: bool,
 }
 
-impl std::fmt::Debug for MaxProgress {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Largest").field("first", &self.first.name()).finish_non_exhaustive()
-    }
-}
-
 impl MaxProgress {
-    /// Of these.
-    #[must_use]
-    pub fn of(first: Box<dyn ProgressSource>, others: Vec<Box<dyn ProgressSource>>) -> MaxProgress {
+    pub(crate) fn of(
+        first: Box<dyn ProgressSource>,
+        others: Vec<Box<dyn ProgressSource>>,
+    ) -> MaxProgress {
         MaxProgress { first, others, first_reported: false }
     }
 }
@@ -79,7 +73,6 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    /// A source that says what a test wants.
     struct FixedProgress(Arc<AtomicU64>);
 
     impl ProgressSource for FixedProgress {

@@ -2,15 +2,15 @@
 //!
 //! Owns: the sources of that: the word that a program writes ([`page`], [`writer`], [`word_progress`]), retired
 //! instructions ([`instructions`]), processor time ([`cpu_time`]), the largest of several
-//! ([`max_progress`]), the count of many threads ([`tree`]), and whether it wanted anything ([`idle_aware`]). Must not: decide anything; count as
+//! (`max_progress`), the count of many threads (`tree`), and whether it wanted anything (`idle_aware`). Must not: decide anything; count as
 //! done what is not known to be.
 
 pub mod cpu_time;
-pub mod idle_aware;
+pub(crate) mod idle_aware;
 pub mod instructions;
-pub mod max_progress;
+pub(crate) mod max_progress;
 pub mod page;
-pub mod tree;
+pub(crate) mod tree;
 pub mod word_progress;
 pub mod writer;
 
@@ -67,10 +67,4 @@ pub struct ProgressErrors {
     pub backwards: u64,
     /// Jobs in which the program reported no progress at all.
     pub unmoved: u64,
-}
-
-impl std::fmt::Debug for dyn ProgressSource {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
-    }
 }

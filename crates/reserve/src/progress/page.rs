@@ -228,7 +228,6 @@ impl ProgressPage {
         }
     }
 
-    /// Counts that a program has opened it.
     pub(super) fn count_opened(&self) {
         if let Some(word) = self.0.words().get(OPENED) {
             word.fetch_add(1, Ordering::AcqRel);

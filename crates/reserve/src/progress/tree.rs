@@ -14,9 +14,8 @@ use super::instructions::Counter;
 /// While threads are being made, counters are opened anew, so often.
 const PASSES: u32 = 8;
 
-/// The sum of some counters.
 #[derive(Debug)]
-pub struct Tree<C>(Vec<C>);
+pub(crate) struct Tree<C>(Vec<C>);
 
 impl<C> Tree<C> {
     /// A counter for each thread of `target`: `open` makes one for a thread, inherited by what it forks if its second
@@ -27,7 +26,7 @@ impl<C> Tree<C> {
     ///
     /// # Errors
     /// The first refusal of another reason, or the last one if no thread is left.
-    pub fn over<E>(
+    pub(crate) fn over<E>(
         target: &Target,
         mut open: impl FnMut(u32, bool) -> Result<C, E>,
         gone: impl Fn(&E) -> bool,
@@ -38,7 +37,7 @@ impl<C> Tree<C> {
         let mut pass = 0;
         loop {
             pass += 1;
-            let threads = threads_of(target);
+            let threads = members::threads_in(target);
             let mut counters = Vec::with_capacity(threads.len());
             let mut ended = None;
             for tid in &threads {
@@ -48,33 +47,12 @@ impl<C> Tree<C> {
                     Err(error) => return Err(error),
                 }
             }
-            let settled = threads_of(target).iter().all(|tid| threads.contains(tid));
+            let settled = members::threads_in(target).iter().all(|tid| threads.contains(tid));
             match ended {
                 Some(error) if counters.is_empty() => return Err(error),
                 _ if settled || pass == PASSES => return Ok(Tree(counters)),
                 _ => {}
             }
-        }
-    }
-
-    /// How many counters there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Whether the tree has no counter.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-}
-
-fn threads_of(target: &Target) -> Vec<u32> {
-    match target {
-        Target::Thread(tid) => vec![*tid],
-        Target::Process(pid) => {
-            members::tree(*pid).into_iter().flat_map(members::threads_of).collect()
         }
     }
 }
@@ -89,7 +67,7 @@ impl<C: Counter> Counter for Tree<C> {
 #[cfg(test)]
 mod tests {
     use std::process::{Command, Stdio};
-    use std::time::{Duration, Instant};
+    use std::time::Duration;
 
     use hourglass_skip::{Requirement, skip};
     use hourglass_sys::task_clock::TaskClock;
@@ -97,7 +75,7 @@ mod tests {
     use super::super::ProgressSource;
     use super::super::instructions::{InstructionProgress, SingleThreadRate};
     use super::*;
-    use crate::testing::Program;
+    use crate::testing::{Program, soon};
 
     /// A stand-in where there is no PMU, and as well where there is one: processor time, which the kernel counts and
     /// has inherited in the same way; a nanosecond is an "instruction".
@@ -116,19 +94,6 @@ mod tests {
         }
     }
 
-    /// Waits for as many ns in the count.
-    fn reaches(tree: &mut Tree<TaskClock>, wanted: u64) -> u64 {
-        let begun = Instant::now();
-        loop {
-            let count = tree.count().unwrap();
-            if count >= wanted {
-                return count;
-            }
-            assert!(begun.elapsed().as_secs() < 30, "{count} of {wanted} ns");
-            std::thread::sleep(Duration::from_millis(2));
-        }
-    }
-
     /// The bug: instructions were counted for `--thread` only. Children that come later count, and go on to count when
     /// they have ended; so do those that are there already, once.
     #[test]
@@ -139,23 +104,19 @@ mod tests {
         let mut command = Command::new("sh");
         let mut child = Program::spawn(command.args(["-c", &script]).stdin(Stdio::piped()));
         let Some(mut tree) = of_process(child.pid()) else { return };
-        assert_eq!(tree.len(), 1);
+        assert_eq!(tree.0.len(), 1);
         let mut orders = child.0.stdin.take().unwrap();
         let mut go = || std::io::Write::write_all(&mut orders, b"\n").unwrap();
         let before = tree.count().unwrap();
         go();
-        let begun = reaches(&mut tree, before + 2_000_000);
+        soon("2 ms are counted", || tree.count().unwrap() >= before + 2_000_000);
         // It waits for the next order: all that it made has ended.
-        let started = Instant::now();
-        let mut last = begun;
-        while started.elapsed().as_secs() < 30 {
+        let mut last = 0;
+        soon("it waits", || {
             std::thread::sleep(Duration::from_millis(50));
             let now = tree.count().unwrap();
-            if now == last {
-                break;
-            }
-            last = now;
-        }
+            std::mem::replace(&mut last, now) == now
+        });
         // One that is opened later has the past of none, and the future of all.
         let mut late = of_process(child.pid()).unwrap();
         let (old, new) = (tree.count().unwrap(), late.count().unwrap());
@@ -181,11 +142,7 @@ mod tests {
             assert!(source.done_ns() < 3_000_000);
             let orders = child.0.stdin.as_mut().unwrap();
             std::io::Write::write_all(orders, b"\n").unwrap();
-            let begun = Instant::now();
-            while source.done_ns() < 3_000_000 {
-                assert!(begun.elapsed().as_secs() < 30, "{} ns", source.done_ns());
-                std::thread::sleep(Duration::from_millis(1));
-            }
+            soon("it is done", || source.done_ns() >= 3_000_000);
         }
     }
 

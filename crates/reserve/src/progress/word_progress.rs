@@ -8,7 +8,6 @@ use std::sync::atomic::Ordering;
 use super::page::{BEGUN, DONE, JOB, ProgressPage, TOTAL};
 use super::{ProgressErrors, ProgressSource};
 
-/// Content of the word at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct WordReading {
     /// The job's number; 0 before the first.

@@ -9,15 +9,16 @@ use hourglass_documents::reserve::{ReserveDocument, ReserveRefusal, SmtReport};
 
 use super::backend_selection::{BackendQuery, SelectedBackend};
 use super::co_runners::{self, CoRunnerProtection};
+use super::kept::KeptReservation;
 use super::{
     AdditionalReservation, Backend, SessionFailure, SessionRequest, SessionTarget, SiblingPolicy,
-    TargetSelector, document, lifecycle,
+    TargetSelector, document,
 };
 use crate::admission::AdmissionFacts;
 use crate::backend::BackendRequest as Asked;
-use crate::backend::{members, user};
+use crate::backend::{ActiveReservation, members, user};
 use crate::command::AttachedTarget;
-use crate::guardian::{Guardian, UndoGuard};
+use crate::guardian::Guardian;
 use crate::smt::monitor::JobCounts;
 use crate::smt::stopper::{self, Stopper, StopperKind};
 use crate::smt::watchdog_stopper::GuardedStopper;
@@ -28,9 +29,7 @@ struct AdditionalEntry<'a> {
     spec: &'a AdditionalReservation,
     adopted: AttachedTarget,
     document: ReserveDocument,
-    /// Before what is kept: it raises as long as it is there.
-    picked: Option<SelectedBackend>,
-    undo: Vec<UndoGuard>,
+    kept: Option<KeptReservation>,
 }
 
 /// All of them. Dropping them puts everything back.
@@ -86,13 +85,7 @@ impl<'a> AdditionalReservations<'a> {
             };
             let mut document = document::requested_document(&asked);
             document.target = document::adopted(&adopted);
-            others.push(AdditionalEntry {
-                spec: also,
-                adopted,
-                document,
-                picked: None,
-                undo: Vec::new(),
-            });
+            others.push(AdditionalEntry { spec: also, adopted, document, kept: None });
         }
         Ok(AdditionalReservations(others))
     }
@@ -106,10 +99,10 @@ impl<'a> AdditionalReservations<'a> {
         let mut beside = vec![first.clone()];
         let mut refusals = Vec::new();
         for other in &self.0 {
-            let (Target::Process(id) | Target::Thread(id)) = other.adopted.target();
-            let facts = AdmissionFacts::here(Some(*id));
+            let target = other.adopted.target();
+            let facts = AdmissionFacts::here(Some(target.id()));
             let asked = Asked { reservation: other.spec.reservation, cpu: first.cpu };
-            let cpus = user::cpus_of(other.adopted.target(), &asked).unwrap_or_default();
+            let cpus = user::cpus_of(target, &asked).unwrap_or_default();
             let refused = user::check(&asked, &facts).into_iter().next();
             let refused =
                 refused.or_else(|| user::check_beside(&asked, &cpus, &beside, &facts).err());
@@ -133,26 +126,18 @@ impl<'a> AdditionalReservations<'a> {
         guardian: &Guardian,
     ) -> Result<(), SessionFailure> {
         for other in &mut self.0 {
-            let reservation = co_runners::covering_other(other.spec.reservation, sharing);
-            let target = other.adopted.target().clone();
-            other.undo = lifecycle::keep(&target, guardian)?;
-            let asked = Asked { reservation, cpu: request.cpu };
-            let wanted = BackendQuery {
+            let reservation = co_runners::covering(other.spec.reservation, sharing);
+            let query = BackendQuery {
                 kind: Some(Backend::User),
                 program: false,
-                target: &target,
-                request: &asked,
+                target: other.adopted.target(),
+                request: &Asked { reservation, cpu: request.cpu },
                 within: co_runners::is_watched(sharing),
             };
-            let mut picked = wanted.reserve(guardian).map_err(|refused| {
-                let mut document = other.document.clone();
-                document.refusals = refused.iter().map(document::refusal).collect();
-                SessionFailure::Refused(Box::new(document))
-            })?;
-            other.adopted.confirm(picked.reserved.as_mut())?;
-            lifecycle::describe(&mut other.document, &picked, &target);
-            co_runners::describe(&mut other.document, &reservation);
-            other.picked = Some(picked);
+            let confirm =
+                |reserved: &mut dyn ActiveReservation| Ok(other.adopted.confirm(reserved)?);
+            let document = other.document.clone();
+            other.kept = Some(KeptReservation::reserve(document, &query, guardian, confirm)?);
         }
         Ok(())
     }
@@ -162,7 +147,7 @@ impl<'a> AdditionalReservations<'a> {
         &self,
     ) -> impl Iterator<Item = (&AdditionalReservation, &Target, Option<u64>)> {
         self.0.iter().map(|other| {
-            let first_ns = other.picked.as_ref().and_then(|picked| picked.reserved.first_ns());
+            let first_ns = other.kept.as_ref().and_then(|kept| kept.picked.reserved.first_ns());
             (other.spec, other.adopted.target(), first_ns)
         })
     }
@@ -170,50 +155,29 @@ impl<'a> AdditionalReservations<'a> {
     /// Looks at the first one and at each, as [`SelectedBackend::look`].
     pub(super) fn look_with(&mut self, first: &mut SelectedBackend) {
         first.look();
-        self.0.iter_mut().filter_map(|other| other.picked.as_mut()).for_each(SelectedBackend::look);
+        self.0
+            .iter_mut()
+            .filter_map(|other| other.kept.as_mut())
+            .for_each(|kept| kept.picked.look());
     }
 
     /// Whether what is kept for each is what they take turns on: then the account of one by itself does not say
     /// whether it had its budget, and the jobs that were watched do.
     pub(super) fn is_several(&self, smt: Option<&SmtReport>) -> bool {
-        let takes_turns = |smt: &SmtReport| smt.policy != SiblingPolicy::Ignore.to_string();
+        let takes_turns = |smt: &SmtReport| smt.policy != SiblingPolicy::Ignore.name();
         !self.0.is_empty() && smt.is_some_and(takes_turns)
     }
 
-    /// Ends them all, and returns the outcome of each. `smt` is the report of all of them together, and `counts` those
-    /// of the jobs of each.
-    pub(super) fn end(self, smt: Option<&SmtReport>, counts: &[JobCounts]) -> Vec<ReserveDocument> {
+    /// Ends them all, and returns the outcome of each, as [`KeptReservation::end`].
+    pub(super) fn end(
+        self,
+        several: bool,
+        smt: Option<&SmtReport>,
+        counts: &[JobCounts],
+    ) -> Vec<ReserveDocument> {
         let mut counts = counts.iter();
-        let several = self.is_several(smt);
-        let of = |mut other: AdditionalEntry<'_>| {
-            if let Some(picked) = &mut other.picked {
-                picked.look();
-                if let Err(error) = picked.reserved.release() {
-                    other.document.warnings.push(lifecycle::not_undone(&error));
-                }
-                lifecycle::add_outcome(&mut other.document, picked, several);
-            }
-            other.document.smt =
-                counts.next().zip(smt).map(|(counts, smt)| of_one(smt, counts, &other.document));
-            other.undo.into_iter().for_each(UndoGuard::forget);
-            other.document.warnings.extend(document::doubts(&other.document));
-            other.document
-        };
-        self.0.into_iter().map(of).collect()
-    }
-}
-
-/// The report of all, with the jobs of one.
-pub(super) fn of_one(smt: &SmtReport, counts: &JobCounts, document: &ReserveDocument) -> SmtReport {
-    SmtReport {
-        protected: smt.protected && document.guarantee,
-        progress: counts.progress.to_owned(),
-        jobs: counts.jobs,
-        missed: counts.missed,
-        idle: counts.idle,
-        backwards: counts.progress_errors.backwards,
-        unmoved: counts.progress_errors.unmoved,
-        ..smt.clone()
+        let kept = self.0.into_iter().filter_map(|other| other.kept);
+        kept.map(|kept| kept.end(several, counts.next().zip(smt))).collect()
     }
 }
 
@@ -248,8 +212,8 @@ pub(super) fn gate(
     target: &Target,
     guardian: &Guardian,
 ) -> Result<Box<dyn Stopper>, SessionFailure> {
-    let (Target::Process(pid) | Target::Thread(pid)) = target;
-    let wanted = stopper::StopperRequest::processes([*pid]);
+    let pid = target.id();
+    let wanted = stopper::StopperRequest::processes([pid]);
     let mut refused = Vec::new();
     // A cookie does not keep co-runners off the reserved CPU itself.
     for kind in StopperKind::ALL.into_iter().filter(|kind| *kind != StopperKind::CoreCookie) {
@@ -264,7 +228,6 @@ pub(super) fn gate(
     )))
 }
 
-/// The failure that work of another reservation would be stopped as a co-runner.
 pub(super) fn is_reserved(pid: u32) -> SessionFailure {
     SessionFailure::Siblings(format!(
         "process {pid} must not be stopped: it is reserved with --also; name others with --stop"

@@ -78,10 +78,9 @@ pub fn cpu(text: &str) -> Result<u32, String> {
 pub fn backend(text: &str) -> Result<Option<Backend>, String> {
     match text {
         "auto" => Ok(None),
-        "deadline" => Ok(Some(Backend::Deadline)),
-        "user" => Ok(Some(Backend::User)),
-        "quota" => Ok(Some(Backend::Quota)),
-        _ => Err("there are auto, deadline, user and quota".to_owned()),
+        name => Backend::from_name(name)
+            .map(Some)
+            .ok_or_else(|| "there are auto, deadline, user and quota".to_owned()),
     }
 }
 
@@ -90,12 +89,7 @@ pub fn backend(text: &str) -> Result<Option<Backend>, String> {
 /// # Errors
 /// A text with all names.
 pub fn policy(text: &str) -> Result<SiblingPolicy, String> {
-    match text {
-        "monitor" => Ok(SiblingPolicy::Monitor),
-        "disable" => Ok(SiblingPolicy::Disable),
-        "ignore" => Ok(SiblingPolicy::Ignore),
-        _ => Err("there are monitor, disable and ignore".to_owned()),
-    }
+    SiblingPolicy::from_name(text).ok_or_else(|| "there are monitor, disable and ignore".to_owned())
 }
 
 /// How they are stopped; `None` is `auto`.
@@ -105,7 +99,11 @@ pub fn policy(text: &str) -> Result<SiblingPolicy, String> {
 pub fn stopper(text: &str) -> Result<Option<Stopper>, String> {
     match text {
         "auto" => Ok(None),
-        name => name.parse().map(Some).map_err(|error| format!("{error}")),
+        name => Stopper::from_name(name).map(Some).ok_or_else(|| {
+            format!(
+                "unknown stopper '{name}'; expected cgroup2_freeze, sigstop, cgroup1_freezer and core_cookie"
+            )
+        }),
     }
 }
 
@@ -235,6 +233,19 @@ mod tests {
             assert!(amount(text).is_err(), "{text}");
         }
         assert!(amount("3ms/0ms").unwrap_err().contains("above zero"));
+    }
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        for kind in Stopper::ALL {
+            assert_eq!(stopper(kind.name()), Ok(Some(kind)));
+        }
+        for kind in Backend::ALL {
+            assert_eq!(backend(kind.name()), Ok(Some(kind)));
+        }
+        assert_eq!((stopper("auto"), backend("auto")), (Ok(None), Ok(None)));
+        assert!(stopper("freeze").unwrap_err().contains("'freeze'; expected cgroup2_freeze"));
+        assert!(backend("none").is_err() && policy("none").is_err());
     }
 
     #[test]

@@ -1,7 +1,5 @@
 //! Which backend is asked, and which one takes it.
 
-use std::fs;
-
 use super::Backend;
 use super::broken::BreakerLog;
 use crate::admission::{self, AdmissionFacts, BudgetDelay, Obstacle, Refusal};
@@ -9,11 +7,10 @@ use crate::backend::choose::{self, BackendSubject, Choice};
 use crate::backend::deadline::Deadline;
 use crate::backend::quota::{self, Quota};
 use crate::backend::user::{self, User};
-use crate::backend::{ActiveReservation, Backend as Enforces, BackendRequest, nested};
+use crate::backend::{ActiveReservation, Backend as Enforces, BackendRequest, members, nested};
 use crate::guardian::Guardian;
 use crate::target::Target;
 
-/// The request for a backend, and its target.
 #[derive(Debug)]
 pub(super) struct BackendQuery<'a> {
     pub(super) kind: Option<Backend>,
@@ -26,14 +23,12 @@ pub(super) struct BackendQuery<'a> {
     pub(super) within: bool,
 }
 
-/// A backend that took the reservation, and why this one.
 #[derive(Debug)]
 pub(super) struct SelectedBackend {
     pub(super) reserved: Box<dyn ActiveReservation>,
     pub(super) kind: Backend,
     pub(super) guarantee: bool,
     pub(super) reason: String,
-    /// Obstacles to backends that would have been better.
     pub(super) refused: Vec<Refusal>,
     /// By how much the budget may come late, where that was looked at.
     pub(super) lateness: Option<BudgetDelay>,
@@ -47,12 +42,6 @@ impl SelectedBackend {
         self.reserved.look();
         self.broken.look(self.reserved.as_mut());
     }
-}
-
-/// The refusal because no guardian would undo the reservation.
-fn unguarded(backend: Backend, why: &std::io::Error) -> Refusal {
-    let (cause, remedy) = (why.to_string(), "try it again".to_owned());
-    Refusal { backend, id: Obstacle::Missing, errno: None, cause, remedy }
 }
 
 impl BackendQuery<'_> {
@@ -79,7 +68,9 @@ impl BackendQuery<'_> {
             // A thread would stay in the class if this process were killed meanwhile.
             let lives = if kind == Backend::Deadline { guardian.must_live() } else { Ok(()) };
             if let Err(why) = lives {
-                said.push((kind, unguarded(kind, &why)));
+                let (cause, remedy) = (why.to_string(), "try it again".to_owned());
+                let id = Obstacle::Missing;
+                said.push((kind, Refusal { backend: kind, id, errno: None, cause, remedy }));
                 continue;
             }
             let backend = self.backend(kind, guardian);
@@ -148,9 +139,10 @@ impl BackendQuery<'_> {
         match self.target {
             _ if self.program => BackendSubject::Program,
             Target::Thread(_) => BackendSubject::Thread,
-            Target::Process(pid) => {
-                BackendSubject::Process { threads: threads(*pid), children: children(*pid) }
-            }
+            Target::Process(pid) => BackendSubject::Process {
+                threads: members::threads_of(*pid).len(),
+                children: members::children_of(*pid).len(),
+            },
         }
     }
 
@@ -166,11 +158,9 @@ impl BackendQuery<'_> {
 
     /// The thread of which facts are read; this one for a program, which inherits what it has.
     fn subject(&self) -> Option<u32> {
-        let (Target::Thread(id) | Target::Process(id)) = self.target;
-        (!self.program).then_some(*id)
+        (!self.program).then_some(self.target.id())
     }
 
-    /// Obstacles to one backend.
     fn refused(&self, kind: Backend, facts: &AdmissionFacts) -> Vec<Refusal> {
         match kind {
             Backend::Deadline => {
@@ -196,15 +186,4 @@ impl BackendQuery<'_> {
 
 fn refusals_of(kind: Backend, said: &[(Backend, Refusal)]) -> Vec<Refusal> {
     said.iter().filter(|(whose, _)| *whose == kind).map(|(_, refusal)| refusal.clone()).collect()
-}
-
-fn threads(pid: u32) -> usize {
-    fs::read_dir(format!("/proc/{pid}/task")).map_or(1, Iterator::count)
-}
-
-/// Children of all its threads, where the kernel lists them.
-fn children(pid: u32) -> usize {
-    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let of = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("children")).ok();
-    threads.filter_map(of).map(|list| list.split_whitespace().count()).sum()
 }

@@ -22,7 +22,6 @@ pub fn kept_until_now(reserved: &mut dyn ActiveReservation) -> (Option<bool>, Ve
 /// A warning names at most this many.
 const NAMED: usize = 8;
 
-/// The names found until now.
 #[derive(Debug, Default)]
 pub(super) struct BreakerLog {
     missed: u64,
@@ -44,7 +43,6 @@ impl BreakerLog {
         }
     }
 
-    /// Names of the work that it saw.
     pub(super) fn names(&self) -> &[String] {
         &self.names
     }

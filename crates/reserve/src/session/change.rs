@@ -93,7 +93,6 @@ fn change_in_class(tid: u32, budget: Span, period: Span) -> Result<ReservationsD
     Ok(all)
 }
 
-/// Kept from user space by process `pid`.
 fn change_kept(pid: u32, budget: Span, period: Span) -> Result<ReservationsDocument, String> {
     let number = number(budget, period)?;
     let _alone = wait_for_turn()?;
@@ -118,7 +117,7 @@ fn change_kept(pid: u32, budget: Span, period: Span) -> Result<ReservationsDocum
         sleep(PAUSE);
         let mut all = list();
         all.reservations
-            .retain(|one| one.pid == Some(pid) && one.backend == BackendKind::User.to_string());
+            .retain(|one| one.pid == Some(pid) && one.backend == BackendKind::User.name());
         if matches!(&all.reservations[..], [one] if (one.budget_ns, one.period_ns) == (budget_ns, period_ns))
         {
             return Ok(all);

@@ -84,7 +84,6 @@ pub fn check(request: &SessionRequest) -> Result<ReserveDocument, SessionFailure
     Ok(document)
 }
 
-/// Says which backend would take the reservation, and what it would promise.
 fn taken_by(document: &mut ReserveDocument, choice: Choice, asked: &backend::BackendRequest) {
     let unseen = (choice.kind == Some(Backend::User)).then(user::unseen).flatten();
     let coarse = Tick::of_this_machine().and_then(|tick| tick.against(asked));

@@ -14,12 +14,12 @@ use hourglass_documents::reserve_clean::{
 };
 use hourglass_sys::credentials::primary_group;
 use hourglass_sys::privilege;
-use hourglass_sys::runtime_folder::user;
+use hourglass_sys::runtime_folder::user as own_user;
 
+use crate::backend::user::{self, StaleClaim};
 use crate::guardian::UndoAction;
 use crate::guardian::clean::{self, RecordState, StaleRecord, UndoOutcome, UndoStep};
 use crate::stale_state;
-use serde::{Deserialize, Serialize};
 
 use super::priority_boost::PriorityBoost;
 
@@ -34,7 +34,7 @@ const EACH_USER_S: u32 = 60;
 /// # Errors
 /// The user's own folder of records cannot be read.
 pub fn clean() -> io::Result<CleanDocument> {
-    let root = user() == 0;
+    let root = own_user() == 0;
     // What was left may spin at a real-time priority on every CPU, and a timesharing process get 5 % of one.
     let urgent = PriorityBoost::above_all();
     if !root {
@@ -57,8 +57,8 @@ pub fn clean() -> io::Result<CleanDocument> {
         found.iter().filter(|found| found.state == "alive").map(|found| found.maker).collect();
     let groups = stale_state::groups().into_iter().filter(|group| !alive.contains(&group.maker));
     found.extend(groups.filter_map(|group| by_name(&group, root)));
-    stale_state::remove_claims();
-    let own = user();
+    let own = own_user();
+    found.extend(user::remove_claims().into_iter().filter_map(|stale| claim(stale, own)));
     let left = found.iter().filter(|found| match &*found.state {
         "left" => true,
         // Entries that another user makes there are not for this user to repair.
@@ -70,7 +70,7 @@ pub fn clean() -> io::Result<CleanDocument> {
 }
 
 fn in_folder(folder: &Path) -> io::Result<Vec<CleanFound>> {
-    let owner = user();
+    let owner = own_user();
     Ok(clean::clean(folder)?.into_iter().map(|leftover| record(leftover, owner)).collect())
 }
 
@@ -94,12 +94,6 @@ fn folders_of_others() -> BTreeSet<(PathBuf, u32)> {
     of_sessions.chain(of_tmp).filter_map(ours).collect()
 }
 
-/// The report of a child about one user.
-#[derive(Default, Serialize, Deserialize)]
-struct CleanReport {
-    found: Vec<CleanFound>,
-}
-
 /// The group whose rights a user has, by the user database: a folder can be given to a group that its owner is not in.
 fn group_of(owner: u32) -> u32 {
     /// `nogroup`, which has no rights.
@@ -111,11 +105,12 @@ fn group_of(owner: u32) -> u32 {
 fn of_other(folder: &Path, owner: u32) -> Vec<CleanFound> {
     let work = || {
         let found = in_folder(folder).unwrap_or_default();
-        toml::to_string(&CleanReport { found }).unwrap_or_default().into_bytes()
+        let report = CleanDocument { schema: RESERVE_CLEAN_SCHEMA.to_owned(), found, left: 0 };
+        toml::to_string(&report).unwrap_or_default().into_bytes()
     };
     let said = privilege::as_user(owner, group_of(owner), EACH_USER_S, work).and_then(|said| {
         let text = String::from_utf8(said).map_err(io::Error::other)?;
-        toml::from_str::<CleanReport>(&text).map_err(io::Error::other)
+        toml::from_str::<CleanDocument>(&text).map_err(io::Error::other)
     });
     match said {
         Ok(said) => said.found,
@@ -134,7 +129,7 @@ fn of_other(folder: &Path, owner: u32) -> Vec<CleanFound> {
 fn by_name(leftover: &stale_state::StaleGroup, root: bool) -> Option<CleanFound> {
     let path = leftover.group.path();
     let owner = fs::metadata(path).ok()?.uid();
-    if !root && owner != user() {
+    if !root && owner != own_user() {
         return None;
     }
     let carry_out = |undo: UndoAction| {
@@ -150,6 +145,29 @@ fn by_name(leftover: &stale_state::StaleGroup, root: bool) -> Option<CleanFound>
         name: String::new(),
         state: if refused { "left" } else { "undone" }.to_owned(),
         steps: steps.iter().map(step_report).collect(),
+    })
+}
+
+/// An entry of the registry whose process is gone; `None` if it is another user's, and so left to that one.
+fn claim(stale: StaleClaim, own: u32) -> Option<CleanFound> {
+    if stale.removed.is_err() && own != 0 && stale.uid != own {
+        return None;
+    }
+    let (state, outcome, cause) = match stale.removed {
+        Ok(()) => ("undone", "undone", None),
+        Err(error) => ("left", "refused", Some(error.to_string())),
+    };
+    let path = stale.path.display().to_string();
+    let name = stale.path.file_name().and_then(|name| name.to_str());
+    let maker = name.and_then(|name| name.split('-').nth(1)?.parse().ok());
+    let step = CleanStep { what: format!("remove {path}"), outcome: outcome.to_owned(), cause };
+    Some(CleanFound {
+        path,
+        user: stale.uid,
+        maker: maker.unwrap_or(0),
+        name: String::new(),
+        state: state.to_owned(),
+        steps: vec![step],
     })
 }
 
@@ -180,7 +198,6 @@ fn step_report(step: &UndoStep) -> CleanStep {
     CleanStep { what: words(&step.undo), outcome: outcome.to_owned(), cause }
 }
 
-/// The step of an undo action, in words.
 fn words(undo: &UndoAction) -> String {
     match undo {
         UndoAction::Write { path, text } => {
@@ -219,5 +236,17 @@ mod tests {
         assert_eq!(group_of(0), primary_group(0).unwrap());
         let unknown = (1..).map(|n| u32::MAX - 1 - n).find(|uid| primary_group(*uid).is_none());
         assert_eq!(group_of(unknown.unwrap()), 65_534);
+    }
+
+    /// The bug: "nothing was left" was said of an entry of a reservation whose process was killed.
+    #[test]
+    fn a_claim_without_a_process_is_told() {
+        let stale = |uid, removed| StaleClaim { path: "/run/c/claim-4711-0".into(), uid, removed };
+        let found = claim(stale(7, Ok(())), 7).unwrap();
+        assert_eq!((found.state.as_str(), found.maker, found.user), ("undone", 4711, 7));
+        assert_eq!(found.steps[0].what, "remove /run/c/claim-4711-0");
+        let refused = || Err(io::ErrorKind::PermissionDenied.into());
+        assert_eq!(claim(stale(7, refused()), 8), None);
+        assert_eq!(claim(stale(7, refused()), 0).unwrap().state, "left");
     }
 }

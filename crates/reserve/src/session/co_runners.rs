@@ -24,7 +24,7 @@ use crate::smt::stopper::{
     CoRunners, StopTrialSetup, Stopper, StopperKind, StopperRequest, check, choose,
 };
 use crate::smt::topology::{SharingCpus, Topology};
-use crate::smt::watchdog_stopper::WatchdogStopper;
+use crate::smt::watchdog_stopper::GuardedStopper;
 use crate::target::Target;
 
 mod cover;
@@ -46,7 +46,6 @@ pub(super) struct Protection {
     against: Vec<String>,
     guardian: Guardian,
     trial_ns: Option<u64>,
-    /// The page that was handed to a command.
     page: Option<ProgressPage>,
     /// Where it got lost on the way to the program, if that was seen.
     lost: Option<LostPage>,
@@ -71,11 +70,11 @@ impl Protection {
     /// reservation.
     pub(super) fn end(self) -> (SmtReport, Vec<Warning>, Vec<JobCounts>) {
         let (report, each) = self.driver.stop_each();
-        let broken = self.guardian.woken();
-        let unbroken = broken == 0 && self.guardian.is_alive();
+        let (broken, guarded) = (self.guardian.woken(), self.guardian.is_alive());
+        let unbroken = broken == 0 && guarded;
         let smt = report.to_document(&self.shares);
         let protected = smt.protected && unbroken;
-        let mut warnings = warnings::after(&report, &self.guardian);
+        let mut warnings = warnings::after(&report, broken, self.guardian.replaced(), guarded);
         let watched = self.page.as_ref().filter(|_| smt.jobs > 0 || self.lost.is_some());
         warnings.extend(
             watched.and_then(|page| warnings::no_progress_warning(page, self.lost.as_ref())),
@@ -99,7 +98,6 @@ impl LostPage {
     }
 }
 
-/// The co-runners that are kept off, by name.
 fn against(siblings: &CoRunnerSettings) -> Vec<String> {
     match (siblings.policy, &siblings.stopped[..]) {
         (SiblingPolicy::Ignore, _) => Vec::new(),
@@ -118,7 +116,6 @@ pub(super) fn page(request: &SessionRequest) -> Result<Option<ProgressPage>, Ses
     }
 }
 
-/// The protection of a reservation whose processor is shared.
 pub(super) struct CoRunnerProtection<'a> {
     request: &'a SessionRequest,
     siblings: &'a CoRunnerSettings,
@@ -126,7 +123,6 @@ pub(super) struct CoRunnerProtection<'a> {
     stopper: Box<dyn Stopper>,
     stopping: StopTiming,
     guardian: Guardian,
-    /// Counters of the instructions of each target.
     counters: Vec<progress::InstructionCounter>,
 }
 
@@ -187,19 +183,10 @@ pub(super) fn check_pages<'a>(
 /// monitor sees to it that it does not need more. Nine tenths of the period at most, which leaves the machine
 /// something.
 pub(super) fn covering(
-    request: &SessionRequest,
-    sharing: Option<&CoRunnerProtection<'_>>,
-) -> Reservation {
-    let asked = request.reservation;
-    sharing.map_or(asked, |sharing| sharing.cover(asked))
-}
-
-/// As [`covering`], for a further reservation.
-pub(super) fn covering_other(
     asked: Reservation,
     sharing: Option<&CoRunnerProtection<'_>>,
 ) -> Reservation {
-    sharing.map_or(asked, |sharing| sharing.cover(asked))
+    sharing.map_or(asked, |sharing| cover(asked, sharing.policy(), sharing.stopping.margin_ns))
 }
 
 /// Whether the monitor sees to it that reservations do not run at the same time, and so within what one of them has
@@ -209,18 +196,9 @@ pub(super) fn is_watched(sharing: Option<&CoRunnerProtection<'_>>) -> bool {
 }
 
 impl CoRunnerProtection<'_> {
-    fn cover(&self, asked: Reservation) -> Reservation {
-        cover(asked, self.policy(), self.stopping.margin_ns)
-    }
-
     /// The policy by which is covered: several reservations are slowed by one another's waiting as well.
     fn policy(&self) -> SiblingPolicy {
         covered_by(self.request, self.siblings.policy)
-    }
-
-    /// The monitor's part: the budget, in time for what the backend keeps for it.
-    fn promise(&self, asked: Reservation) -> Reservation {
-        promise(asked, self.policy(), self.stopping.margin_ns)
     }
 }
 
@@ -285,14 +263,15 @@ fn watch(
     others: &AdditionalReservations<'_>,
 ) -> Result<Vec<MonitoredReservation>, SessionFailure> {
     let mut counters = std::mem::take(&mut sharing.counters).into_iter();
-    let settle_ns = sharing.stopping.settle_ns;
+    let StopTiming { settle_ns, margin_ns, .. } = sharing.stopping;
+    let policy = sharing.policy();
     let several = !sharing.request.additional.is_empty() && is_watched(Some(sharing));
     let gate =
         |target: &Target| several.then(|| additional::gate(target, &sharing.guardian)).transpose();
     // Periods are those of the backend, where it has any.
     let promised = |asked: Reservation, first_ns: Option<u64>| {
         let first_ns = first_ns.unwrap_or_else(|| now_ns(ClockId::Monotonic));
-        JobReservation::new(&sharing.promise(asked), first_ns)
+        JobReservation::new(&promise(asked, policy, margin_ns), first_ns)
     };
     let page = page.map(ProgressPage::try_clone).transpose().map_err(failed)?;
     let mut source = |target: &Target, page: Option<ProgressPage>| {
@@ -325,13 +304,11 @@ fn slowed_from(request: &SessionRequest) -> u64 {
     slack / 10
 }
 
-/// The one CPU on which the work is.
 fn reserved_cpu(request: &SessionRequest, target: &Target) -> Result<u32, SessionFailure> {
     if let Some(cpu) = request.cpu {
         return Ok(cpu);
     }
-    let (Target::Thread(id) | Target::Process(id)) = target;
-    match thread::affinity_of(*id).unwrap_or_default()[..] {
+    match thread::affinity_of(target.id()).unwrap_or_default()[..] {
         [cpu] => Ok(cpu),
         _ => Err(SessionFailure::Words(
             "--smt: siblings are those of one CPU; say with --cpu N on which the work is to stay"
@@ -372,12 +349,11 @@ fn stopper(
     };
     let patience_ns =
         request.reservation.period().nanos_or_zero().saturating_mul(2).saturating_add(PATIENCE_NS);
-    let stopper = WatchdogStopper::new(chosen.stopper, guardian, patience_ns)
+    let stopper = GuardedStopper::with_heartbeat(chosen.stopper, guardian, patience_ns)
         .map_err(SessionFailure::system("the guardian does not answer"))?;
     Ok((Box::new(stopper), stopping))
 }
 
-/// The refusal of a progress that cannot be read.
 pub(super) fn uncounted(why: &SessionFailure) -> ReserveRefusal {
     warnings::refusal("progress", &why.to_string())
 }
@@ -418,7 +394,6 @@ pub(super) fn obstacles(
     refusals
 }
 
-/// The ways of stopping that may be taken.
 fn kinds(siblings: &CoRunnerSettings) -> Vec<StopperKind> {
     match siblings.stopper {
         Some(kind) => vec![kind],
@@ -458,9 +433,8 @@ fn co_runners(
         CoRunners::Everyone => Vec::new(),
     };
     for target in targets.iter().skip(1) {
-        let (Target::Process(pid) | Target::Thread(pid)) = target;
-        if stopped.contains(pid) {
-            return Err(additional::is_reserved(*pid));
+        if stopped.contains(&target.id()) {
+            return Err(additional::is_reserved(target.id()));
         }
     }
     document.warnings.extend(warnings::spared(&selected.spared));
@@ -487,26 +461,8 @@ impl Stopper for NullStopper {
 /// The report where no CPU shares: nothing was watched, and nothing is claimed.
 fn unshared_report(siblings: &CoRunnerSettings) -> SmtReport {
     SmtReport {
-        policy: siblings.policy.to_string(),
-        interval_ns: None,
-        protected: false,
-        against: Vec::new(),
-        broken: 0,
-        shares: Vec::new(),
+        policy: siblings.policy.name().to_owned(),
         progress: "none".to_owned(),
-        stopper: None,
-        margin_ns: 0,
-        margin_first_ns: 0,
-        stop_trial_ns: None,
-        stop_max_ns: 0,
-        jobs: 0,
-        missed: 0,
-        idle: 0,
-        stops: 0,
-        stopped_ns: 0,
-        checks: 0,
-        backwards: 0,
-        unmoved: 0,
-        page: None,
+        ..SmtReport::default()
     }
 }

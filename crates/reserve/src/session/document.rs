@@ -15,54 +15,27 @@ use crate::ownership::{NotOwned, REMEDY};
 use crate::supply::{Spent, Supply};
 use crate::target::Target;
 
-/// The document of a request, without results.
 pub(super) fn requested_document(request: &SessionRequest) -> ReserveDocument {
     let reservation = &request.reservation;
     ReserveDocument {
         schema: RESERVE_SCHEMA.to_owned(),
         target: named(&request.subject),
-        backend: None,
-        reason: String::new(),
-        guarantee: false,
         budget_ns: reservation.budget().nanos_or_zero(),
         period_ns: reservation.period().nanos_or_zero(),
         deadline_ns: reservation.deadline().nanos_or_zero(),
         soft: reservation.strength() == ReservationKind::Soft,
         cpus: request.cpu.into_iter().collect(),
-        periods: 0,
-        delivered_p50_ns: None,
-        delivered_min_ns: None,
-        delivered_max_ns: None,
         missed: Some(0),
-        overruns: 0,
-        throttled_ns: None,
-        supply: Vec::new(),
-        smt: None,
-        refusals: Vec::new(),
-        suggested_budget_ns: None,
-        warnings: Vec::new(),
-        exit_code: None,
-        interrupted: false,
-        yield_ends_period: None,
-        kept_ns: None,
-        also: Vec::new(),
-        kept: None,
-        broken_by: Vec::new(),
-        cpu_time_ns: None,
-        wall_ns: None,
-        keeper_ns: None,
-        others_waited_max_ns: None,
-        changes: Vec::new(),
+        ..ReserveDocument::default()
     }
 }
 
 /// Says what enforces it, and what that makes of a yield.
 pub(super) fn by(document: &mut ReserveDocument, kind: Option<Backend>) {
-    document.backend = kind.map(|kind| kind.to_string());
+    document.backend = kind.map(|kind| kind.name().to_owned());
     document.yield_ends_period = kind.map(|kind| kind == Backend::Deadline);
 }
 
-/// The attached target, by name.
 pub(super) fn adopted(adopted: &AttachedTarget) -> String {
     let name = adopted.name();
     match adopted.target() {
@@ -113,17 +86,8 @@ pub(super) fn add_spent(document: &mut ReserveDocument, spent: &Spent) {
     document.others_waited_max_ns = spent.longest_ns;
 }
 
-/// Says whether the budget was there in each period, and else why not: `outranked` names who stood above the work.
-pub(super) fn add_kept(
-    document: &mut ReserveDocument,
-    doubts: &[AccuracyWarning],
-    outranked: &[String],
-) {
-    (document.kept, document.broken_by) =
-        kept(document.periods, document.missed, doubts, outranked);
-}
-
-/// Whether the budget was there in each of `periods`, of which `missed` were missed, and else why not.
+/// Whether the budget was there in each of `periods`, of which `missed` were missed, and else why not:
+/// `outranked` names the work that stood above it.
 pub(super) fn kept(
     periods: u64,
     missed: Option<u64>,
@@ -156,11 +120,10 @@ pub(super) fn is_limit(document: &ReserveDocument) -> bool {
     document.backend.as_deref() == Some("quota")
 }
 
-/// A refusal as the document has it.
 pub(super) fn refusal(refusal: &Refusal) -> ReserveRefusal {
     ReserveRefusal {
-        backend: refusal.backend.to_string(),
-        id: id(refusal.id).to_owned(),
+        backend: refusal.backend.name().to_owned(),
+        id: refusal.id.name().to_owned(),
         errno: refusal.errno.map(errno),
         cause: refusal.cause.clone(),
         remedy: refusal.remedy.clone(),
@@ -171,27 +134,10 @@ pub(super) fn refusal(refusal: &Refusal) -> ReserveRefusal {
 pub(super) fn not_own(foreign: &NotOwned) -> ReserveRefusal {
     ReserveRefusal {
         backend: "owner".to_owned(),
-        id: id(Obstacle::Owner).to_owned(),
+        id: Obstacle::Owner.name().to_owned(),
         errno: None,
         cause: foreign.cause(),
         remedy: REMEDY.to_owned(),
-    }
-}
-
-/// For scripts.
-fn id(obstacle: Obstacle) -> &'static str {
-    match obstacle {
-        Obstacle::Capability => "capability",
-        Obstacle::Owner => "owner",
-        Obstacle::Affinity => "affinity",
-        Obstacle::GroupBudget => "group_budget",
-        Obstacle::Bandwidth => "bandwidth",
-        Obstacle::Times => "times",
-        Obstacle::Cpu => "cpu",
-        Obstacle::Fork => "fork",
-        Obstacle::Nested => "nested",
-        Obstacle::Gone => "gone",
-        Obstacle::Missing => "missing",
     }
 }
 
@@ -232,13 +178,11 @@ pub(super) fn late(lateness: BudgetDelay) -> Option<Warning> {
     })
 }
 
-/// A doubt of the backend itself.
 pub(super) fn doubt(doubt: AccuracyWarning) -> Warning {
     let AccuracyWarning { id, text, remedy } = doubt;
     Warning { id: id.to_owned(), text, remedy: remedy.to_owned() }
 }
 
-/// The warnings about the numbers.
 pub(super) fn doubts(document: &ReserveDocument) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut warn = |id: &str, text: String, remedy: &str| {
@@ -289,19 +233,15 @@ pub(super) fn doubts(document: &ReserveDocument) -> Vec<Warning> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::tests::request;
 
     fn kept(
         missed: Option<u64>,
         periods: u64,
         ids: &[&'static str],
     ) -> (Option<bool>, Vec<String>) {
-        let request = request(SessionTarget::CheckOnly);
-        let mut document = ReserveDocument { missed, periods, ..requested_document(&request) };
         let doubt = |id: &&'static str| AccuracyWarning { id, text: String::new(), remedy: "" };
         let doubts: Vec<AccuracyWarning> = ids.iter().map(doubt).collect();
-        add_kept(&mut document, &doubts, &["process 1".to_owned()]);
-        (document.kept, document.broken_by)
+        super::kept(periods, missed, &doubts, &["process 1".to_owned()])
     }
 
     /// The bug: "guaranteed" was all that was said of a budget that was missing in 7 periods.

@@ -2,22 +2,22 @@
 
 use std::os::fd::AsRawFd;
 
-use hourglass_documents::document::Warning;
 use hourglass_documents::live::ReserveMoment;
 use hourglass_documents::reserve::ReserveDocument;
-use hourglass_sys::{sched, signal_file, thread};
+use hourglass_sys::signal_file;
 
 use super::additional::{self, AdditionalReservations};
-use super::backend_selection::{BackendQuery, SelectedBackend};
+use super::backend_selection::BackendQuery;
 use super::co_runners::{self, Protection};
+use super::kept::KeptReservation;
 use super::moment::Moments;
 use super::priority_boost::PriorityBoost;
 use super::{SessionFailure, SessionOutcome, SessionRequest, SessionTarget, change, document};
-use crate::backend::{self, members};
+use crate::backend::{ActiveReservation, BackendRequest};
 use crate::command::{
     AttachedTarget, Child, ExitStatus, Gated, Launch, PASSED, SignalFile, Wait, WaitEnd, until_end,
 };
-use crate::guardian::{Guardian, TaskIdentity, UndoAction, UndoGuard};
+use crate::guardian::{Guardian, TaskIdentity};
 use crate::progress::page::{PATH_VARIABLE, PageError, ProgressPage, VARIABLE};
 use crate::target::Target;
 
@@ -69,97 +69,53 @@ pub fn run_watched(
     let targets: Vec<Target> = std::iter::once(target.clone()).chain(others.targets()).collect();
     let sharing =
         urgent.paused(|| co_runners::sharing(request, &targets, &guardian, &mut document))?;
-    let reservation = co_runners::covering(request, sharing.as_ref());
-    let kept = keep(&target, &guardian)?;
-    let asked = backend::BackendRequest { reservation, cpu: request.cpu };
-    let wanted = BackendQuery {
+    let reservation = co_runners::covering(request.reservation, sharing.as_ref());
+    let query = BackendQuery {
         kind: request.backend_for_all(),
         program: matches!(request.subject, SessionTarget::Command(_)),
         target: &target,
-        request: &asked,
+        request: &BackendRequest { reservation, cpu: request.cpu },
         within: false,
     };
-    let mut picked = wanted.reserve(&guardian).map_err(|refused| {
-        document.refusals = refused.iter().map(document::refusal).collect();
-        SessionFailure::Refused(Box::new(document.clone()))
-    })?;
-    subject.confirm(picked.reserved.as_mut())?;
-    describe(&mut document, &picked, &target);
-    co_runners::describe(&mut document, &reservation);
+    let confirm = |reserved: &mut dyn ActiveReservation| subject.confirm(reserved);
+    let mut kept = KeptReservation::reserve(document, &query, &guardian, confirm)?;
     others.reserve(request, sharing.as_ref(), &guardian)?;
-    let first_ns = picked.reserved.first_ns();
+    let first_ns = kept.picked.reserved.first_ns();
     let protect = |sharing| co_runners::protect(sharing, &target, page, first_ns, &others);
     let mut protection = sharing.map(protect).transpose()?;
     let going = subject.go()?;
     drop(urgent);
     let look =
         || protection.iter_mut().for_each(|protection| protection.check_pages(&target, handed));
-    let mut moments = Moments::begin(&document, !request.additional.is_empty());
+    let mut moments = Moments::begin(&kept.document, !request.additional.is_empty());
     let mut refused = Vec::new();
     let watch = |asked: Option<u64>| {
-        refused.extend(asked.and_then(|number| change::asked(&mut picked, number)));
-        others.look_with(&mut picked);
-        moments.look(&mut picked, watch);
+        refused.extend(asked.and_then(|number| change::asked(&mut kept.picked, number)));
+        others.look_with(&mut kept.picked);
+        moments.look(&mut kept.picked, watch);
     };
     let ended = until_end(&going.wait()?, &signals, look, watch)
         .map_err(SessionFailure::system("the end cannot be waited for"))?;
-    document.warnings.extend(refused);
-    conclude(&mut document, picked, protection, others);
-    kept.into_iter().for_each(UndoGuard::forget);
-    document.warnings.extend(document::doubts(&document));
-    finish(document, &going, ended)
+    kept.document.warnings.extend(refused);
+    finish(conclude(kept, protection, others), &going, ended)
 }
 
-/// Undoes the reservation, and says what was delivered.
 fn conclude(
-    document: &mut ReserveDocument,
-    mut picked: SelectedBackend,
+    mut kept: KeptReservation,
     protection: Option<Protection>,
     others: AdditionalReservations,
-) {
-    let watched = protection.map(Protection::end);
-    let (smt, warnings, counts) = watched
-        .map_or((None, Vec::new(), Vec::new()), |(smt, warnings, counts)| {
-            (Some(smt), warnings, counts)
-        });
-    document.warnings.extend(warnings);
-    picked.look();
-    if let Err(error) = picked.reserved.release() {
-        document.warnings.push(not_undone(&error));
-    }
-    add_outcome(document, &mut picked, others.is_several(smt.as_ref()));
-    let own = counts.first().zip(smt.as_ref());
-    if let Some((counts, smt)) = own {
-        // Against co-runners only what is given can be kept.
-        document.smt = Some(additional::of_one(smt, counts, document));
-    }
-    document.also = others.end(smt.as_ref(), counts.get(1..).unwrap_or_default());
+) -> ReserveDocument {
+    let (smt, warnings, counts) = match protection.map(Protection::end) {
+        Some((smt, warnings, counts)) => (Some(smt), warnings, counts),
+        None => (None, Vec::new(), Vec::new()),
+    };
+    kept.document.warnings.extend(warnings);
+    let several = others.is_several(smt.as_ref());
+    let mut document = kept.end(several, counts.first().zip(smt.as_ref()));
+    document.also = others.end(several, smt.as_ref(), counts.get(1..).unwrap_or_default());
+    document
 }
 
-/// Adds what was delivered, when all periods have been counted, and what there is to doubt about it. `several` take
-/// turns on what is kept for each of them.
-pub(super) fn add_outcome(
-    document: &mut ReserveDocument,
-    picked: &mut SelectedBackend,
-    several: bool,
-) {
-    document::add_supply(document, &picked.reserved.supply());
-    document::add_spent(document, &picked.reserved.spent());
-    if several {
-        document::take_turns(document);
-    }
-    let doubts = picked.reserved.accuracy_warnings();
-    document::add_kept(document, &doubts, picked.broken.names());
-    if !doubts.is_empty() || document.kept_ns.is_some_and(|kept| kept > document.budget_ns) {
-        // While the work was not held to its budget it took what it could; where it got more than the budget, overruns
-        // refer to that larger amount.
-        document.suggested_budget_ns = None;
-    }
-    document.guarantee &= doubts.is_empty();
-    document.warnings.extend(doubts.into_iter().map(document::doubt));
-}
-
-/// The target of the reservation, of which nothing has been started.
 enum PendingSession {
     /// With the number of the descriptor that leads it to its page of progress.
     Command(Launch, Option<u32>),
@@ -196,7 +152,6 @@ impl PendingSession {
         })
     }
 
-    /// The descriptor that the command inherits.
     fn handed(&self) -> Option<u32> {
         match self {
             PendingSession::Command(_, handed) => *handed,
@@ -224,7 +179,6 @@ impl PendingSession {
     }
 }
 
-/// A session that is ready to go on as soon as the reservation is made.
 enum PreparedSession {
     Waiting(Launch, Gated),
     There(AttachedTarget),
@@ -239,7 +193,7 @@ impl PreparedSession {
     }
 
     /// Whether the reservation is for the intended target; else it is undone.
-    fn confirm(&self, reserved: &mut dyn backend::ActiveReservation) -> Result<(), SessionFailure> {
+    fn confirm(&self, reserved: &mut dyn ActiveReservation) -> Result<(), SessionFailure> {
         match self {
             // Its number is its own until it is waited for.
             PreparedSession::Waiting(..) => Ok(()),
@@ -274,51 +228,6 @@ impl ActiveSession {
     }
 }
 
-/// Has the guardian give all threads of the target their policies and CPUs back if this process is
-/// killed; what a backend adds for threads that come later is its own.
-pub(super) fn keep(target: &Target, guardian: &Guardian) -> Result<Vec<UndoGuard>, SessionFailure> {
-    let failed = || SessionFailure::system("the changes to undo cannot be recorded");
-    let threads = match target {
-        Target::Thread(tid) => vec![*tid],
-        Target::Process(pid) => members::threads_of(*pid),
-    };
-    let mut kept = Vec::new();
-    for tid in threads {
-        // A thread that ends meanwhile needs nothing.
-        let (Ok(thread), Ok(attributes)) = (TaskIdentity::of_task(tid), sched::read(tid)) else {
-            continue;
-        };
-        let cpus = thread::affinity_of(tid).ok();
-        let undo = UndoAction::Thread { thread, attributes, cpus };
-        kept.push(guardian.keep(&undo).map_err(failed())?);
-    }
-    Ok(kept)
-}
-
-pub(super) fn describe(document: &mut ReserveDocument, picked: &SelectedBackend, target: &Target) {
-    document::by(document, Some(picked.kind));
-    document.guarantee = picked.guarantee;
-    document.reason.clone_from(&picked.reason);
-    let late = picked.lateness.and_then(document::late);
-    // A budget that may come late is not guaranteed, whatever the kernel admits.
-    document.guarantee &= late.is_none();
-    document.warnings.extend(late);
-    document.refusals = picked.refused.iter().map(document::refusal).collect();
-    if document.cpus.is_empty() {
-        let (Target::Thread(id) | Target::Process(id)) = target;
-        document.cpus = thread::affinity_of(*id).unwrap_or_default();
-    }
-}
-
-pub(super) fn not_undone(error: &std::io::Error) -> Warning {
-    Warning {
-        id: "not-undone".to_owned(),
-        text: format!("not everything could be put back as it was: {error}"),
-        remedy: "look at policies and CPUs with: ps -eLo tid,cls,rtprio,psr,comm".to_owned(),
-    }
-}
-
-/// Finishes the document, and sets the exit code for the shell.
 fn finish(
     mut document: ReserveDocument,
     going: &ActiveSession,

@@ -37,6 +37,7 @@ mod check;
 mod clean;
 mod co_runners;
 mod document;
+mod kept;
 mod lifecycle;
 mod list;
 mod moment;
@@ -197,7 +198,6 @@ pub fn refusal_lines(document: &ReserveDocument) -> Vec<String> {
     said.into_iter().map(line).collect()
 }
 
-/// The refusals in one line.
 fn refusals(document: &ReserveDocument) -> String {
     let lines = refusal_lines(document);
     if lines.is_empty() { "nothing here enforces it".to_owned() } else { lines.join("; ") }

@@ -23,7 +23,6 @@ pub(super) struct Moments {
 }
 
 impl Moments {
-    /// The reservation of this document begins.
     pub(super) fn begin(document: &ReserveDocument, several: bool) -> Moments {
         Moments {
             begun_ns: now_ns(ClockId::Monotonic),

@@ -26,7 +26,6 @@ pub(super) struct PriorityBoost {
 }
 
 impl PriorityBoost {
-    /// Raises the calling thread, where that is allowed.
     pub(super) fn begin() -> PriorityBoost {
         PriorityBoost::at(PRIORITY)
     }

@@ -26,7 +26,7 @@ use crate::backend::members::{
 use crate::ownership::NotOwned;
 use crate::target::Target;
 
-pub mod locks;
+pub(crate) mod locks;
 
 use locks::SharedResource;
 
@@ -76,22 +76,16 @@ impl FromStr for Selection {
     }
 }
 
-/// Why a process is not stopped though it was selected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ExemptReason {
-    /// The first process.
+pub(crate) enum ExemptReason {
     First,
-    /// This program.
     Itself,
     /// It is reserved, or descends from a process that is.
     Reserved,
-    /// The reserved work or this program descends from it.
     Ancestor,
-    /// The kernel's.
     Kernel,
     /// It belongs to another user, by one of its user IDs ([`crate::ownership`]).
     Foreign,
-    /// It may not run on any CPU that shares with the reserved one.
     Elsewhere,
 }
 
@@ -109,50 +103,33 @@ impl fmt::Display for ExemptReason {
     }
 }
 
-/// Why a selection cannot be stopped.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum SelectionError {
-    /// There is no such process.
+pub(crate) enum SelectionError {
     #[error("no process {0} to stop")]
     NoProcess(u32),
-    /// No process is in that session.
     #[error("session {0} has no process that may be stopped")]
     NoSession(u32),
-    /// There is no such group.
     #[error("{} is not a control group; name its folder, or its name as in /proc/PID/cgroup", .0.display())]
     NoGroup(PathBuf),
-    /// A process that must run is named.
     #[error("process {0} must not be stopped: it is {1}; name others")]
     MustRun(u32, ExemptReason),
-    /// A process that must run is in a group that is named.
     #[error("process {pid} in {} must not be stopped: it is {why}; move it out: echo {pid} > {}/cgroup.procs", group.display(), group.parent().unwrap_or(group).display())]
-    InGroup {
-        /// Path of the group.
-        group: PathBuf,
-        /// A member that must run.
-        pid: u32,
-        /// Why.
-        why: ExemptReason,
-    },
+    InGroup { group: PathBuf, pid: u32, why: ExemptReason },
 }
 
 /// The processes to stop, and the warnings about them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CoRunnerSelection {
+pub(crate) struct CoRunnerSelection {
     /// For [`super::stopper::choose`]; not graded.
-    pub wanted: StopperRequest,
-    /// Processes that were selected and are left out.
-    pub spared: Vec<(u32, ExemptReason)>,
+    pub(crate) wanted: StopperRequest,
+    pub(crate) spared: Vec<(u32, ExemptReason)>,
     /// What co-runners share with the reserved work, which waits for a stopped co-runner that holds a lock in there.
-    pub shared: Vec<SharedResource>,
+    pub(crate) shared: Vec<SharedResource>,
 }
 
 /// Finds the processes to stop. Co-runners matter on the CPUs `shares`; if that is empty, anywhere. Whether a process
 /// may run there is looked at once.
-///
-/// # Errors
-/// See [`SelectionError`].
-pub fn select(
+pub(crate) fn select(
     selections: &[Selection],
     reserved: Option<Target>,
     shares: &CpuSet,
@@ -272,9 +249,7 @@ struct Unstoppable {
     /// The process of the reserved work, and whether all of it is, with its descendants.
     reserved: Option<u32>,
     wholly: bool,
-    /// Ancestors of it and of this process.
     ancestors: BTreeSet<u32>,
-    /// This process and the reserved one.
     never: Vec<u32>,
 }
 
@@ -311,7 +286,6 @@ impl Unstoppable {
     }
 }
 
-/// Parent, its parent and so on.
 fn ancestors(pid: u32) -> impl Iterator<Item = u32> {
     std::iter::successors(parent_of(pid), |pid| parent_of(*pid)).take_while(|pid| *pid != 0)
 }

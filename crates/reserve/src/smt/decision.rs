@@ -4,50 +4,40 @@
 
 use crate::progress::ProgressErrors;
 
-/// The rights of co-runners.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum CoRunnerLevel {
-    /// Run.
+pub(super) enum CoRunnerLevel {
     Run,
     /// Run on what is left over.
     Slow,
-    /// Not run.
     Stop,
 }
 
-/// The order until the next look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MonitorDecision {
-    /// The rights of co-runners.
-    pub level: CoRunnerLevel,
+pub(super) struct MonitorDecision {
+    pub(super) level: CoRunnerLevel,
     /// Whether a period began at this look.
-    pub began: bool,
+    pub(super) began: bool,
     /// The only reservation whose work may run, but for those that rest; `None` if all may.
-    pub runs: Option<usize>,
+    pub(super) runs: Option<usize>,
     /// Reservations whose jobs are not done and whose work sleeps by its own will: it takes no processor time, and is
     /// not held, so that it can wake.
-    pub idle: ReservationSet,
+    pub(super) idle: ReservationSet,
     /// Slack of the system at this look, ns; `None` if nothing is pending or it was not asked for.
-    pub slack_ns: Option<i128>,
-    /// When to look next.
-    pub next_ns: u64,
+    pub(super) slack_ns: Option<i128>,
+    pub(super) next_ns: u64,
 }
 
 /// Some of the reservations of a core; those beyond [`ReservationSet::MOST`] are never in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ReservationSet(u64);
+pub(super) struct ReservationSet(u64);
 
 impl ReservationSet {
-    /// The largest number of members.
-    pub const MOST: usize = u64::BITS as usize;
+    pub(super) const MOST: usize = u64::BITS as usize;
 
-    /// Whether the one with this index is in it.
-    #[must_use]
-    pub fn has(self, index: usize) -> bool {
+    pub(super) fn has(self, index: usize) -> bool {
         index < ReservationSet::MOST && self.0 & (1 << index) != 0
     }
 
-    /// This set with another reservation.
     pub(super) fn with(self, index: usize) -> ReservationSet {
         if index < ReservationSet::MOST { ReservationSet(self.0 | 1 << index) } else { self }
     }

@@ -105,7 +105,7 @@ pub struct MonitorLatency {
 }
 
 /// The report of a monitor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MonitorReport {
     /// Jobs, stops, looks.
     pub statistics: MonitorStatistics,
@@ -141,46 +141,32 @@ impl MonitorReport {
     /// claimed. The caller adds the co-runners and the state of the guardian.
     #[must_use]
     pub fn to_document(&self, shares: &[u32]) -> SmtReport {
-        let MonitorStatistics {
-            jobs,
-            missed,
-            idle,
-            skipped,
-            stops,
-            stopped_ns,
-            checks,
-            failed,
-            ..
-        } = self.statistics;
+        let MonitorStatistics { skipped, failed, .. } = self.statistics;
         SmtReport {
-            policy: self.policy.to_string(),
+            policy: self.policy.name().to_owned(),
             interval_ns: self.interval_ns,
             protected: self.covered && !shares.is_empty() && failed == 0 && skipped == 0,
-            against: Vec::new(),
-            broken: 0,
             shares: shares.to_vec(),
             progress: self.progress.to_owned(),
             stopper: (self.policy != SiblingPolicy::Ignore).then(|| self.stopper.to_owned()),
             margin_ns: self.margin_ns,
             margin_first_ns: self.first_margin_ns,
-            stop_trial_ns: None,
             stop_max_ns: self.statistics.stop_max_ns,
-            jobs,
-            missed,
-            idle,
-            stops,
-            stopped_ns,
-            checks,
+            jobs: self.statistics.jobs,
+            missed: self.statistics.missed,
+            idle: self.statistics.idle,
+            stops: self.statistics.stops,
+            stopped_ns: self.statistics.stopped_ns,
+            checks: self.statistics.checks,
             backwards: self.progress_errors.backwards,
             unmoved: self.progress_errors.unmoved,
-            page: None,
+            ..SmtReport::default()
         }
     }
 }
 
 /// How long the thread has to prove that it runs, beside what it measures.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Sleeps that prove it.
 const PROOFS: u32 = 5;
 /// How long each of them, and each that measures lateness, is to take, ns.
 const SAMPLE_NS: u64 = 100_000;
@@ -190,18 +176,18 @@ const SAMPLE_NS: u64 = 100_000;
 pub struct Driver {
     thread: Option<JoinHandle<()>>,
     interrupter: Interrupter,
-    latest: Arc<Mutex<MonitorReport>>,
-    each: Arc<Mutex<Vec<JobCounts>>>,
+    latest: Arc<Mutex<Latest>>,
     reservations: Vec<JobReservation>,
 }
 
-/// The message of the thread when it runs.
-struct DriverHandle {
-    interrupter: Interrupter,
-    latest: Arc<Mutex<MonitorReport>>,
-    each: Arc<Mutex<Vec<JobCounts>>>,
-    promised: Vec<JobReservation>,
+/// `each` comes at the end.
+#[derive(Debug, Default)]
+struct Latest {
+    report: MonitorReport,
+    each: Vec<JobCounts>,
 }
+
+type Started = (Interrupter, Arc<Mutex<Latest>>, Vec<JobReservation>);
 
 impl Driver {
     /// Starts watching. The thread takes its priority before its CPUs, and has slept and woken by
@@ -223,13 +209,9 @@ impl Driver {
         let thread = std::thread::Builder::new().name("hourglass-smt".to_owned()).spawn(body);
         let thread = thread.map_err(|error| StartError::Thread(errno(&error)))?;
         match receiver.recv_timeout(patience) {
-            Ok(Ok(DriverHandle { interrupter, latest, each, promised })) => Ok(Driver {
-                thread: Some(thread),
-                interrupter,
-                latest,
-                each,
-                reservations: promised,
-            }),
+            Ok(Ok((interrupter, latest, reservations))) => {
+                Ok(Driver { thread: Some(thread), interrupter, latest, reservations })
+            }
             Ok(Err(error)) => Err(error),
             // When the thread gets to run, it finds its channel closed, and ends.
             Err(RecvTimeoutError::Timeout) => Err(StartError::Starved(patience)),
@@ -258,7 +240,7 @@ impl Driver {
     /// The counts at the end of the latest check during which no reader held the report.
     #[must_use]
     pub fn report(&self) -> MonitorReport {
-        *self.latest.lock().unwrap_or_else(PoisonError::into_inner)
+        self.latest.lock().unwrap_or_else(PoisonError::into_inner).report
     }
 
     /// Ends watching; all co-runners run again. Returns the report.
@@ -272,7 +254,8 @@ impl Driver {
     #[must_use]
     pub fn stop_each(mut self) -> (MonitorReport, Vec<JobCounts>) {
         self.end();
-        (self.report(), self.each.lock().unwrap_or_else(PoisonError::into_inner).clone())
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        (latest.report, std::mem::take(&mut latest.each))
     }
 
     fn end(&mut self) {
@@ -294,9 +277,9 @@ fn watch(
     plan: MonitorConfig,
     watched: Vec<MonitoredReservation>,
     stopper: Box<dyn Stopper>,
-    tell: &SyncSender<Result<DriverHandle, StartError>>,
+    tell: &SyncSender<Result<Started, StartError>>,
 ) {
-    let (mut watch, alive) = match Watch::prepare(plan, watched, stopper) {
+    let (mut watch, promised) = match Watch::prepare(plan, watched, stopper) {
         Ok(ready) => ready,
         Err(error) => {
             // If the receiver is gone, the error is not needed any more.
@@ -304,7 +287,8 @@ fn watch(
             return;
         }
     };
-    if tell.send(Ok(alive)).is_ok() {
+    let started = (watch.sleeper.interrupter(), Arc::clone(&watch.latest), promised);
+    if tell.send(Ok(started)).is_ok() {
         watch.run();
     }
 }
@@ -316,8 +300,7 @@ struct Watch {
     covered: bool,
     /// The margin at start, and the one with which `covered` is true.
     margins: (u64, u64),
-    latest: Arc<Mutex<MonitorReport>>,
-    each: Arc<Mutex<Vec<JobCounts>>>,
+    latest: Arc<Mutex<Latest>>,
     /// Time and processor time when watching began.
     begun: (u64, u64),
 }
@@ -327,7 +310,7 @@ impl Watch {
         plan: MonitorConfig,
         mut watched: Vec<MonitoredReservation>,
         stopper: Box<dyn Stopper>,
-    ) -> Result<(Watch, DriverHandle), StartError> {
+    ) -> Result<(Watch, Vec<JobReservation>), StartError> {
         take_place(&plan)?;
         let mut sleeper = Sleeper::with(SleepSettings::with_policy(Sleeping::KernelOnly));
         let lateness = lateness(&mut sleeper, plan.timer_samples.max(PROOFS));
@@ -349,78 +332,61 @@ impl Watch {
         let promised = watched.iter().map(|each| each.reservation).collect();
         let enforcer = CoRunnerEnforcer::new(settings, watched, stopper)?;
         let begun = (now, now_ns(ClockId::ThreadCpu));
-        let covered = enforcer.monitor().is_covered();
-        let margin_ns = enforcer.monitor().settings().margin_ns;
-        let margins = (margin_ns, margin_ns);
-        let report = report(&enforcer, (covered, margin_ns), lateness, (0, 0));
-        let latest = Arc::new(Mutex::new(report));
-        let interrupter = sleeper.interrupter();
-        let each = Arc::new(Mutex::new(enforcer.monitor().job_counts().collect()));
-        let (of_latest, of_each) = (Arc::clone(&latest), Arc::clone(&each));
-        let alive = DriverHandle { interrupter, latest: of_latest, each: of_each, promised };
-        Ok((Watch { enforcer, sleeper, lateness, covered, margins, latest, each, begun }, alive))
+        let covered = enforcer.monitor.is_covered();
+        let margins = (enforcer.monitor.settings.margin_ns, enforcer.monitor.settings.margin_ns);
+        let latest = Arc::default();
+        let watch = Watch { enforcer, sleeper, lateness, covered, margins, latest, begun };
+        watch.tell_all();
+        Ok((watch, promised))
     }
 
-    /// Until it is interrupted.
     fn run(&mut self) {
-        let mut next = self.enforcer.first_ns();
+        let mut next = self.enforcer.monitor.next_ns;
         while !self.sleeper.sleep_until(instant(next)).interrupted {
             next = self.enforcer.enforce(self.sleeper.now_ns());
-            let margin_ns = self.enforcer.monitor().settings().margin_ns;
+            let margin_ns = self.enforcer.monitor.settings.margin_ns;
             if margin_ns != self.margins.1 {
                 self.margins.1 = margin_ns;
-                self.covered &= self.enforcer.monitor().is_covered();
+                self.covered &= self.enforcer.monitor.is_covered();
             }
             let report = self.report();
             // A concurrent reader gets this with the next check.
             if let Ok(mut latest) = self.latest.try_lock() {
-                *latest = report;
+                latest.report = report;
             }
         }
         // The guardian resumes those that cannot be resumed here; the report says so.
         let _ = self.enforcer.end(self.sleeper.now_ns());
-        let report = self.report();
-        *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = report;
-        *self.each.lock().unwrap_or_else(PoisonError::into_inner) =
-            self.enforcer.monitor().job_counts().collect();
+        self.tell_all();
+    }
+
+    fn tell_all(&self) {
+        let each = self.enforcer.monitor.job_counts().collect();
+        *self.latest.lock().unwrap_or_else(PoisonError::into_inner) =
+            Latest { report: self.report(), each };
     }
 
     fn report(&self) -> MonitorReport {
+        let (monitor, settings) = (&self.enforcer.monitor, &self.enforcer.monitor.settings);
         let (time, cpu) = self.begun;
-        let passed = self.sleeper.now_ns().saturating_sub(time);
-        report(
-            &self.enforcer,
-            (self.covered, self.margins.0),
-            self.lateness,
-            (now_ns(ClockId::ThreadCpu) - cpu, passed),
-        )
-    }
-}
-
-fn report(
-    enforcer: &CoRunnerEnforcer,
-    (covered, first_margin_ns): (bool, u64),
-    lateness: MonitorLatency,
-    (cpu_ns, elapsed_ns): (u64, u64),
-) -> MonitorReport {
-    let (monitor, settings) = (enforcer.monitor(), enforcer.monitor().settings());
-    MonitorReport {
-        statistics: monitor.statistics(),
-        progress_errors: monitor.doubts(),
-        policy: settings.policy,
-        interval_ns: match settings.checks {
-            SlackCheck::Fixed(interval) => Some(interval),
-            SlackCheck::Variable => None,
-        },
-        covered,
-        margin_ns: settings.margin_ns,
-        first_margin_ns,
-        lateness,
-        progress: monitor.progress_name(),
-        stopper: enforcer.stopper_name(),
-        errno: enforcer.errno(),
-        cpu_ns,
-        elapsed_ns,
+        MonitorReport {
+            statistics: monitor.statistics,
+            progress_errors: monitor.doubts(),
+            policy: settings.policy,
+            interval_ns: match settings.checks {
+                SlackCheck::Fixed(interval) => Some(interval),
+                SlackCheck::Variable => None,
+            },
+            covered: self.covered,
+            margin_ns: settings.margin_ns,
+            first_margin_ns: self.margins.0,
+            lateness: self.lateness,
+            progress: monitor.progress_name(),
+            stopper: self.enforcer.stopper.name(),
+            errno: self.enforcer.errno,
+            cpu_ns: now_ns(ClockId::ThreadCpu).saturating_sub(cpu),
+            elapsed_ns: self.sleeper.now_ns().saturating_sub(time),
+        }
     }
 }
 
@@ -437,7 +403,6 @@ fn take_place(plan: &MonitorConfig) -> Result<(), StartError> {
         .map_err(|error| StartError::Cpus { cpus: plan.cpus.clone(), errno: errno(&error) })
 }
 
-/// The latency of this thread, by `samples` short sleeps.
 fn lateness(sleeper: &mut Sleeper, samples: u32) -> MonitorLatency {
     let mut late: Vec<u64> = (0..samples).map(|_| sleeper.sleep_ns(SAMPLE_NS).miss_ns()).collect();
     late.sort_unstable();

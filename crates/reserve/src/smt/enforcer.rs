@@ -26,51 +26,27 @@ pub struct MonitoredReservation {
     pub gate: Option<Box<dyn Stopper>>,
 }
 
-impl std::fmt::Debug for MonitoredReservation {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let progress = self.progress.name();
-        f.debug_struct("Watched")
-            .field("promised", &self.reservation)
-            .field("progress", &progress)
-            .finish()
-    }
-}
-
 /// A monitor that carries out its orders. Stopped co-runners run again when it is dropped.
-pub struct CoRunnerEnforcer {
-    monitor: Monitor,
-    stopper: Box<dyn Stopper>,
+pub(super) struct CoRunnerEnforcer {
+    pub(super) monitor: Monitor,
+    pub(super) stopper: Box<dyn Stopper>,
     gates: Vec<OwnWorkGate>,
     /// How co-runners stand; `None` after an order that failed, which may have been carried out in part.
     level: Option<CoRunnerLevel>,
     stopped_at: Option<u64>,
     /// The first order that failed, as errno.
-    errno: Option<i32>,
-    last: Option<MonitorDecision>,
+    pub(super) errno: Option<i32>,
+    pub(super) last: Option<MonitorDecision>,
 }
 
-/// Whether one reservation's own work is held.
 struct OwnWorkGate {
     stopper: Option<Box<dyn Stopper>>,
     held: bool,
 }
 
-impl std::fmt::Debug for CoRunnerEnforcer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Enforcer")
-            .field("level", &self.level)
-            .field("last", &self.last)
-            .field("statistics", &self.monitor.statistics())
-            .finish_non_exhaustive()
-    }
-}
-
 impl CoRunnerEnforcer {
     /// A monitor that lets all run until the first look.
-    ///
-    /// # Errors
-    /// [`MonitorError`].
-    pub fn new(
+    pub(super) fn new(
         settings: MonitorSettings,
         watched: Vec<MonitoredReservation>,
         stopper: Box<dyn Stopper>,
@@ -92,14 +68,8 @@ impl CoRunnerEnforcer {
         })
     }
 
-    /// When to look first.
-    #[must_use]
-    pub fn first_ns(&self) -> u64 {
-        self.monitor.next_ns()
-    }
-
     /// Looks at `now`, stops and resumes, and says when to look next.
-    pub fn enforce(&mut self, now: u64) -> u64 {
+    pub(super) fn enforce(&mut self, now: u64) -> u64 {
         let order = self.monitor.check_slack(now);
         let done = self.carry_out(&order, now);
         self.last = Some(order);
@@ -111,12 +81,6 @@ impl CoRunnerEnforcer {
                 order.next_ns.min(now.saturating_add(RETRY_NS))
             }
         }
-    }
-
-    /// The order of the last look.
-    #[must_use]
-    pub fn last(&self) -> Option<MonitorDecision> {
-        self.last
     }
 
     /// Stops go first, so that no co-runner runs beside reserved work that excludes it.
@@ -194,31 +158,10 @@ impl CoRunnerEnforcer {
     }
 
     /// Resumes all; nothing is watched any more.
-    ///
-    /// # Errors
-    /// What the kernel answers; all are tried.
-    pub fn end(&mut self, now: u64) -> io::Result<()> {
+    pub(super) fn end(&mut self, now: u64) -> io::Result<()> {
         let gates = self.set_gates(None, ReservationSet::default());
         let level = self.set_level(CoRunnerLevel::Run, now);
         level.and(gates)
-    }
-
-    /// The monitor, with its settings and counts.
-    #[must_use]
-    pub fn monitor(&self) -> &Monitor {
-        &self.monitor
-    }
-
-    /// How co-runners are stopped.
-    #[must_use]
-    pub fn stopper_name(&self) -> &'static str {
-        self.stopper.name()
-    }
-
-    /// The kernel's answer to the first order that could not be carried out, as `errno(3)`.
-    #[must_use]
-    pub fn errno(&self) -> Option<i32> {
-        self.errno
     }
 }
 
@@ -286,21 +229,21 @@ mod tests {
         enforcer.enforce(57 * MS);
         // 3 ms and not 1.
         assert_eq!(
-            (enforcer.monitor().settings().margin_ns, enforcer.monitor().settings().stop_ns),
+            (enforcer.monitor.settings.margin_ns, enforcer.monitor.settings.stop_ns),
             (5 * MS, 3 * MS)
         );
         assert_eq!(enforcer.enforce(100 * MS), 155 * MS);
         enforcer.enforce(155 * MS);
-        assert_eq!(enforcer.monitor().settings().margin_ns, 11 * MS);
-        assert_eq!(enforcer.monitor().statistics().stop_max_ns, 9 * MS);
-        assert!(enforcer.monitor().is_covered());
+        assert_eq!(enforcer.monitor.settings.margin_ns, 11 * MS);
+        assert_eq!(enforcer.monitor.statistics.stop_max_ns, 9 * MS);
+        assert!(enforcer.monitor.is_covered());
         for period in 2..4 {
             enforcer.enforce(period * 100 * MS);
             enforcer.enforce(period * 100 * MS + 59 * MS);
         }
         // 81 ms: more than the slack of any period.
-        assert_eq!(enforcer.monitor().statistics().stop_max_ns, 81 * MS);
-        assert!(!enforcer.monitor().is_covered());
+        assert_eq!(enforcer.monitor.statistics.stop_max_ns, 81 * MS);
+        assert!(!enforcer.monitor.is_covered());
     }
 
     /// A co-runner that is not resumed is resumed again soon, and that is counted.
@@ -313,10 +256,10 @@ mod tests {
         let mut now = 100 * MS;
         for failed in [1, 2] {
             let next = enforcer.enforce(now);
-            assert_eq!((next, enforcer.monitor().statistics().failed), (now + RETRY_NS, failed));
+            assert_eq!((next, enforcer.monitor.statistics.failed), (now + RETRY_NS, failed));
             now = next;
         }
         assert!(enforcer.enforce(now) > now + RETRY_NS);
-        assert_eq!((enforcer.monitor().statistics().failed, enforcer.errno()), (2, Some(1)));
+        assert_eq!((enforcer.monitor.statistics.failed, enforcer.errno), (2, Some(1)));
     }
 }

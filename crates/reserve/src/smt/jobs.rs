@@ -67,17 +67,14 @@ impl JobReservation {
     }
 }
 
-/// Changes by an advance of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ElapsedJobs {
     pub(super) began: bool,
-    /// Jobs whose period is over.
     pub(super) ended: u64,
     /// Jobs found undone at their deadline.
     pub(super) missed: u64,
     /// Jobs found resting at their deadline ([`ProgressSource::is_idle`]).
     pub(super) idle: u64,
-    /// Whole periods without a check.
     pub(super) skipped: u64,
 }
 
@@ -99,16 +96,14 @@ pub(super) struct ReservedJob {
     pub(super) reservation: JobReservation,
     /// Begin of its period; `None` before the first.
     start_ns: Option<u64>,
-    /// Begin of the next period.
     next_ns: u64,
     /// The remaining part of it, single-thread time.
-    remaining_ns: u64,
+    pub(super) remaining_ns: u64,
     /// Whether it was counted as missed or idle.
     settled: bool,
     /// Whether its work is held for that of another reservation: then it seems to sleep.
     pub(super) held: bool,
-    /// Whether there will be no further job.
-    ended: bool,
+    pub(super) ended: bool,
     /// Knowledge of where the program's jobs begin; `None` if its periods are fixed.
     phase: Option<JobPhase>,
     /// When it was first looked at without co-runners, and what was left then.
@@ -131,7 +126,6 @@ impl ReservedJob {
         }
     }
 
-    /// Brings it to `now`.
     pub(super) fn advance(&mut self, now: u64, source: &mut dyn ProgressSource) -> ElapsedJobs {
         let mut advance = ElapsedJobs::default();
         self.ended = self.ended || source.has_ended();
@@ -229,16 +223,11 @@ impl ReservedJob {
         }
     }
 
-    /// Whether something is left to do.
     pub(super) fn is_pending(&self) -> bool {
         self.start_ns.is_some() && self.remaining_ns > 0
     }
 
     /// Single-thread time that is left of it.
-    pub(super) fn left_ns(&self) -> u64 {
-        self.remaining_ns
-    }
-
     /// When the job must be done; of one that has not begun, that of the first.
     pub(super) fn due_ns(&self) -> u64 {
         self.start_ns
@@ -249,11 +238,6 @@ impl ReservedJob {
     /// Begin of the next period; of one that has ended, never.
     pub(super) fn next_ns(&self) -> u64 {
         if self.ended { u64::MAX } else { self.next_ns }
-    }
-
-    /// Whether there will be no further job.
-    pub(super) fn has_ended(&self) -> bool {
-        self.ended
     }
 
     /// What is to be done next of the reservation: this job, or the next one where it is done, or wants nothing
@@ -331,7 +315,7 @@ mod tests {
         assert_eq!(job.advance(999, &mut progress), ElapsedJobs::default());
         let begins = ElapsedJobs { began: true, ..ElapsedJobs::default() };
         assert_eq!(job.advance(1_000, &mut progress), begins);
-        assert_eq!((job.due_ns(), job.next_ns(), job.left_ns()), (1_090, 1_100, 20));
+        assert_eq!((job.due_ns(), job.next_ns(), job.remaining_ns), (1_090, 1_100, 20));
         assert_eq!(job.advance(1_090, &mut progress).missed, 1);
         assert_eq!(job.advance(1_095, &mut progress).missed, 0, "counted once");
         let skips = ElapsedJobs { began: true, ended: 1, skipped: 2, ..ElapsedJobs::default() };

@@ -24,13 +24,22 @@
 //! `HOURGLASS_PROGRESS`; a path (`HOURGLASS_PROGRESS_PATH`) is for programs that lost the descriptor and may open
 //! `/proc/PID/fd`.
 
-pub mod co_runners;
+pub(crate) mod co_runners;
 mod decision;
 pub mod driver;
 pub mod enforcer;
 pub mod jobs;
 pub mod monitor;
-pub mod sim;
+
 pub mod stopper;
 pub mod topology;
-pub mod watchdog_stopper;
+pub(crate) mod watchdog_stopper;
+
+#[cfg(test)]
+#[path = "tests/resting_work.rs"]
+mod resting_work;
+#[cfg(test)]
+mod sim;
+#[cfg(test)]
+#[path = "tests/slack.rs"]
+mod slack_tests;

@@ -4,6 +4,7 @@
 //! Owns: when to look next, and whether co-runners may run until then. Must not: read a clock, stop a process, know a
 //! formula (those are `sched`'s).
 
+use hourglass_documents::named_enum;
 pub use hourglass_sim::slack::SlackCheck;
 use hourglass_sim::slack::{
     self, Decision, PendingWork, ProgressRate, SlackError, SlackReservation,
@@ -11,31 +12,21 @@ use hourglass_sim::slack::{
 
 use crate::progress::{ProgressErrors, ProgressSource};
 
-pub use super::decision::{
-    CoRunnerLevel, JobCounts, MonitorDecision, MonitorStatistics, ReservationSet,
-};
+pub(super) use super::decision::{CoRunnerLevel, MonitorDecision, ReservationSet};
+pub use super::decision::{JobCounts, MonitorStatistics};
 use super::jobs::{JobReservation, ReservedJob};
 
-/// What is done about co-runners while reserved work is pending (section 4.2).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum SiblingPolicy {
-    /// They run as long as there is slack.
-    #[default]
-    Monitor,
-    /// They never run beside reserved work that wants the processor.
-    Disable,
-    /// Nothing; jobs are watched only.
-    Ignore,
-}
-
-/// As the document and `--smt` name it.
-impl std::fmt::Display for SiblingPolicy {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            SiblingPolicy::Monitor => "monitor",
-            SiblingPolicy::Disable => "disable",
-            SiblingPolicy::Ignore => "ignore",
-        })
+named_enum! {
+    /// What is done about co-runners while reserved work is pending (section 4.2), as the document and `--smt` name it.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub enum SiblingPolicy {
+        /// They run as long as there is slack.
+        #[default]
+        Monitor => "monitor",
+        /// They never run beside reserved work that wants the processor.
+        Disable => "disable",
+        /// Nothing; jobs are watched only.
+        Ignore => "ignore",
     }
 }
 
@@ -51,7 +42,7 @@ pub struct MonitorSettings {
     /// Slack that is kept back for stopping co-runners and for the lateness of timers.
     pub margin_ns: u64,
     /// The part of the margin that stopping takes, as far as is known; the margin grows with it
-    /// ([`Monitor::stopped_in`]).
+    /// (`Monitor::stopped_in`).
     pub stop_ns: u64,
     /// Co-runners are stopped rather than looked at after less than this.
     pub smallest_ns: u64,
@@ -105,7 +96,7 @@ pub enum MonitorError {
 const NO_SLACK: i128 = i64::MIN as i128;
 
 /// Work that sleeps is looked at again after this part of its period.
-pub const REST_PART: u64 = 100;
+pub(crate) const REST_PART: u64 = 100;
 
 /// Looks at a reservation that looking ahead may take: some tens of microseconds.
 const LOOKS: u64 = 50_000;
@@ -117,10 +108,10 @@ fn switch_ns(jobs: usize, floor_ns: u64, margin_ns: u64) -> u64 {
 
 /// Whether these can be watched together, and whether each leaves the margin ([`Monitor::is_covered`]). Nothing is
 /// watched.
-///
-/// # Errors
-/// [`MonitorError`].
-pub fn check(settings: MonitorSettings, promised: &[JobReservation]) -> Result<bool, MonitorError> {
+pub(crate) fn check(
+    settings: MonitorSettings,
+    promised: &[JobReservation],
+) -> Result<bool, MonitorError> {
     let idle = |promised: &JobReservation| (*promised, Box::new(NullProgress) as _);
     Monitor::new(settings, promised.iter().map(idle).collect()).map(|monitor| monitor.is_covered())
 }
@@ -139,10 +130,8 @@ impl ProgressSource for NullProgress {
     }
 }
 
-/// Watches the reservations of one physical core, or of whatever else shares.
-#[derive(Debug)]
-pub struct Monitor {
-    settings: MonitorSettings,
+pub(super) struct Monitor {
+    pub(super) settings: MonitorSettings,
     jobs: Vec<ReservedJob>,
     sources: Vec<Box<dyn ProgressSource>>,
     /// Jobs, missed and idle of each.
@@ -155,8 +144,8 @@ pub struct Monitor {
     floor_ns: u64,
     /// Co-runners were stopped and stay so until nothing is pending or a period begins.
     latched: bool,
-    /// When the next look is due.
-    next_ns: u64,
+    /// When the next look is due; at first the begin of the first period.
+    pub(super) next_ns: u64,
     /// For looking ahead, kept so that a look allocates little.
     ahead: Vec<slack::Reservation>,
     pub(super) statistics: MonitorStatistics,
@@ -165,10 +154,7 @@ pub struct Monitor {
 impl Monitor {
     /// Watches these reservations. Periods begin as promised; of one reservation alone, with the jobs of
     /// the program where it tells them ([`ProgressSource::begun_ns`]). All times will be of the clock of [`JobReservation::first_ns`].
-    ///
-    /// # Errors
-    /// [`MonitorError`].
-    pub fn new(
+    pub(super) fn new(
         settings: MonitorSettings,
         watched: Vec<(JobReservation, Box<dyn ProgressSource>)>,
     ) -> Result<Monitor, MonitorError> {
@@ -205,8 +191,7 @@ impl Monitor {
 
     /// Whether the guarantees hold if progress is reported correctly: each job leaves the margin when it begins, also
     /// where all begin at once. Otherwise co-runners may already have taken too much at the first look.
-    #[must_use]
-    pub fn is_covered(&self) -> bool {
+    pub(super) fn is_covered(&self) -> bool {
         if self.settings.policy == SiblingPolicy::Ignore {
             return false;
         }
@@ -226,26 +211,7 @@ impl Monitor {
         slack::Reservation { pending, cost, period: job.reservation.period_ns() }
     }
 
-    /// When the next look is due; at first the begin of the first period.
-    #[must_use]
-    pub fn next_ns(&self) -> u64 {
-        self.next_ns
-    }
-
-    /// How slack is watched.
-    #[must_use]
-    pub fn settings(&self) -> &MonitorSettings {
-        &self.settings
-    }
-
-    /// The counts until now.
-    #[must_use]
-    pub fn statistics(&self) -> MonitorStatistics {
-        self.statistics
-    }
-
-    /// Counts of the jobs of each reservation.
-    pub fn job_counts(&self) -> impl Iterator<Item = JobCounts> {
+    pub(super) fn job_counts(&self) -> impl Iterator<Item = JobCounts> {
         self.sources.iter().zip(&self.counts).map(|(source, (jobs, missed, idle))| JobCounts {
             jobs: *jobs,
             missed: *missed,
@@ -255,9 +221,7 @@ impl Monitor {
         })
     }
 
-    /// Errors of progress, of all reservations.
-    #[must_use]
-    pub fn doubts(&self) -> ProgressErrors {
+    pub(super) fn doubts(&self) -> ProgressErrors {
         self.sources.iter().map(|source| source.errors()).fold(
             ProgressErrors::default(),
             |sum, each| ProgressErrors {
@@ -267,15 +231,13 @@ impl Monitor {
         )
     }
 
-    /// Where progress is read.
-    #[must_use]
-    pub fn progress_name(&self) -> &'static str {
+    pub(super) fn progress_name(&self) -> &'static str {
         self.sources.first().map_or("none", |source| source.name())
     }
 
     /// Takes the duration of an order to stop. The margin is never below an observed duration: it grows by the excess
     /// over all earlier orders.
-    pub fn stopped_in(&mut self, took_ns: u64) {
+    pub(super) fn stopped_in(&mut self, took_ns: u64) {
         let more = took_ns.saturating_sub(self.settings.stop_ns);
         self.settings.stop_ns = self.settings.stop_ns.saturating_add(more);
         self.settings.margin_ns = self.settings.margin_ns.saturating_add(more);
@@ -284,13 +246,13 @@ impl Monitor {
     }
 
     /// Called after co-runners were stopped, and before they run again.
-    pub fn co_runners(&mut self, running: bool) {
+    pub(super) fn co_runners(&mut self, running: bool) {
         self.sources.iter_mut().for_each(|source| source.co_runners(running));
     }
 
     /// Looks at `now`, which MUST NOT be before an earlier look, and says what is to be done until the
     /// next.
-    pub fn check_slack(&mut self, now: u64) -> MonitorDecision {
+    pub(super) fn check_slack(&mut self, now: u64) -> MonitorDecision {
         self.statistics.checks += 1;
         self.statistics.max_latency_ns =
             self.statistics.max_latency_ns.max(now.saturating_sub(self.next_ns));
@@ -412,7 +374,7 @@ impl Monitor {
         }
         self.latched = false;
         let job = self.jobs.get_mut(first)?;
-        let slack = PendingWork { deadline: job.due_ns(), remaining: job.left_ns() }.slack(now);
+        let slack = PendingWork { deadline: job.due_ns(), remaining: job.remaining_ns }.slack(now);
         let left = slack - i128::from(self.settings.margin_ns);
         let mut wait = (job.reservation.period_ns() / REST_PART).max(self.floor_ns);
         match u64::try_from(left) {
@@ -441,7 +403,7 @@ impl Monitor {
             return Ok(Some(job.pending(0, false).slack(now)));
         }
         self.ahead.clear();
-        let each = self.jobs.iter().enumerate().filter(|(_, job)| !job.has_ended());
+        let each = self.jobs.iter().enumerate().filter(|(_, job)| !job.ended);
         self.ahead.extend(each.map(|(index, job)| slack::Reservation {
             pending: job.pending(self.switch_ns, rests.has(index)),
             cost: job.reservation.reserved_ns().saturating_add(self.switch_ns),
@@ -459,7 +421,7 @@ impl Monitor {
 
     /// When the job can be done at the earliest, going by what is reserved: then the next one may run.
     fn earliest_end_of(&self, index: usize, now: u64) -> u64 {
-        let left = self.jobs.get(index).map_or(0, ReservedJob::left_ns);
+        let left = self.jobs.get(index).map_or(0, |job| job.remaining_ns);
         now.saturating_add(left.max(self.floor_ns))
     }
 }

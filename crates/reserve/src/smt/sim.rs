@@ -14,10 +14,10 @@ use super::monitor::{MonitorDecision, MonitorError, MonitorSettings, MonitorStat
 use super::stopper::Stopper;
 
 /// A rate of one: as fast as without co-runners.
-pub const FULL: u64 = 1_000;
+pub(super) const FULL: u64 = 1_000;
 
 /// Events beside the monitor. All times in ns.
-pub trait SimEnvironment: Send {
+pub(super) trait SimEnvironment: Send {
     /// Single-thread time that job `job` (from 0) of a reservation needs.
     fn work_ns(&mut self, reservation: usize, job: u64) -> u64;
     /// How fast reserved work goes beside co-runners from `now` on, 0 to [`FULL`], and until when.
@@ -32,48 +32,38 @@ pub trait SimEnvironment: Send {
     }
 }
 
-/// A job that was released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SimJob {
-    /// Whose.
-    pub reservation: usize,
+pub(super) struct SimJob {
+    pub(super) reservation: usize,
     /// Begin of its period.
-    pub begun_ns: u64,
-    /// Deadline of the job.
-    pub due_ns: u64,
+    pub(super) begun_ns: u64,
+    pub(super) due_ns: u64,
     /// When it was done; `None` if it was not.
-    pub done_ns: Option<u64>,
+    pub(super) done_ns: Option<u64>,
 }
 
 impl SimJob {
     /// Whether it was not done by its deadline, as far as that has come.
-    #[must_use]
-    pub fn is_missed(&self, now: u64) -> bool {
+    pub(super) fn is_missed(&self, now: u64) -> bool {
         self.due_ns <= now && self.done_ns.is_none_or(|done| done > self.due_ns)
     }
 }
 
-/// The outcome of a simulation.
 #[derive(Clone, Debug, Default)]
-pub struct SmtSimOutcome {
-    /// All jobs, in order of release.
-    pub jobs: Vec<SimJob>,
+pub(super) struct SmtSimOutcome {
+    pub(super) jobs: Vec<SimJob>,
     /// All looks: when, and what was ordered.
-    pub looks: Vec<(u64, MonitorDecision)>,
+    pub(super) looks: Vec<(u64, MonitorDecision)>,
     /// Time for which co-runners ran beside reserved work.
-    pub beside_ns: u64,
+    pub(super) beside_ns: u64,
     /// Time for which they ran while no reserved work was to be done.
-    pub free_ns: u64,
-    /// The counts of the monitor.
-    pub statistics: MonitorStatistics,
-    /// End of the simulation.
-    pub end_ns: u64,
+    pub(super) free_ns: u64,
+    pub(super) statistics: MonitorStatistics,
+    pub(super) end_ns: u64,
 }
 
 impl SmtSimOutcome {
-    /// Jobs that were not done by their deadline.
-    #[must_use]
-    pub fn missed(&self) -> usize {
+    pub(super) fn missed(&self) -> usize {
         self.jobs.iter().filter(|job| job.is_missed(self.end_ns)).count()
     }
 }
@@ -102,10 +92,7 @@ struct SimWorld<N> {
 
 /// Runs these reservations with these settings until `end_ns`. A job that is not done when the next one
 /// begins is given up.
-///
-/// # Errors
-/// [`MonitorError`].
-pub fn simulate<N: SimEnvironment + 'static>(
+pub(super) fn simulate<N: SimEnvironment + 'static>(
     settings: MonitorSettings,
     promised: &[JobReservation],
     nature: N,
@@ -137,7 +124,7 @@ pub fn simulate<N: SimEnvironment + 'static>(
     let stopper = CoRunners { world: Arc::clone(&world), graded: settings.slow_ns.is_some() };
     let stopper = Box::new(stopper);
     let mut enforcer = CoRunnerEnforcer::new(settings, watched.collect(), stopper)?;
-    let mut next = enforcer.first_ns();
+    let mut next = enforcer.monitor.next_ns;
     loop {
         let mut at = lock(&world).nature.late_ns();
         at = at.saturating_add(next).min(end_ns);
@@ -146,11 +133,11 @@ pub fn simulate<N: SimEnvironment + 'static>(
             break;
         }
         next = enforcer.enforce(at);
-        if let Some(order) = enforcer.last() {
+        if let Some(order) = enforcer.last {
             lock(&world).outcome.looks.push((at, order));
         }
     }
-    let statistics = enforcer.monitor().statistics();
+    let statistics = enforcer.monitor.statistics;
     drop(enforcer);
     let mut outcome = std::mem::take(&mut lock(&world).outcome);
     outcome.statistics = statistics;

@@ -10,6 +10,8 @@ use std::str::FromStr;
 use hourglass_documents::cpus::CpuSet;
 use thiserror::Error;
 
+use crate::admission::facts::Files;
+
 /// The resource that CPUs must have in common with the reserved one to count as sharing with it.
 ///
 /// The paper's is the first (Inoue et al., section 3.1); the others widen its idea to caches and
@@ -106,12 +108,12 @@ pub enum TopologyError {
 /// The kernel's description of the processors.
 #[derive(Clone, Debug)]
 pub struct Topology {
-    root: PathBuf,
+    files: Files,
 }
 
 impl Default for Topology {
     fn default() -> Topology {
-        Topology { root: PathBuf::from("/") }
+        Topology::under("/")
     }
 }
 
@@ -119,13 +121,13 @@ impl Topology {
     /// The topology from files below another folder than `/`.
     #[must_use]
     pub fn under(root: impl Into<PathBuf>) -> Topology {
-        Topology { root: root.into() }
+        Topology { files: Files::under_root(&root.into()) }
     }
 
     /// The CPUs that are online; empty if the kernel does not tell.
     #[must_use]
     pub fn online(&self) -> CpuSet {
-        self.list("sys/devices/system/cpu/online").unwrap_or_default()
+        self.files.cpus("sys/devices/system/cpu/online").unwrap_or_default()
     }
 
     /// The hardware threads of the core of `cpu`, itself among them; alone where nothing is known.
@@ -151,7 +153,7 @@ impl Topology {
             SharingLevel::Cpus(named) => return self.named(cpu, named, online),
         };
         let others = found.intersection(&online).difference(&[cpu].into_iter().collect());
-        Ok(SharingCpus { cpu, cpus: others, source: format!("/{}", source.display()) })
+        Ok(SharingCpus { cpu, cpus: others, source: format!("/{source}") })
     }
 
     fn named(
@@ -171,81 +173,53 @@ impl Topology {
         }
     }
 
-    fn siblings(&self, cpu: u32) -> Result<(CpuSet, PathBuf), TopologyError> {
-        let folder = cpu_folder(cpu).join("topology");
-        self.first(
-            cpu,
-            "a core",
-            [folder.join("core_cpus_list"), folder.join("thread_siblings_list")],
-        )
+    fn siblings(&self, cpu: u32) -> Result<(CpuSet, String), TopologyError> {
+        self.first(cpu, "a core", ["core_cpus_list", "thread_siblings_list"])
     }
 
     /// The highest level wins; of two caches of a level, such as those of code and data, the wider.
-    fn last_cache(&self, cpu: u32) -> Result<(CpuSet, PathBuf), TopologyError> {
-        let folder = cpu_folder(cpu).join("cache");
-        let caches = std::fs::read_dir(self.root.join(&folder));
-        let mut best: Option<(u32, CpuSet, PathBuf)> = None;
-        for entry in caches.into_iter().flatten().flatten() {
-            let cache = folder.join(entry.file_name());
-            let file = cache.join("shared_cpu_list");
-            let level = self.text(&cache.join("level")).and_then(|text| text.parse().ok());
-            let (Some(level), Some(cpus)) = (level, self.list(&file)) else { continue };
-            if best.as_ref().is_none_or(|(l, c, _)| (level, cpus.len()) > (*l, c.len())) {
-                best = Some((level, cpus, file));
-            }
-        }
-        match best {
+    fn last_cache(&self, cpu: u32) -> Result<(CpuSet, String), TopologyError> {
+        let folder = format!("sys/devices/system/cpu/cpu{cpu}/cache");
+        let cache = |name: String| {
+            let level: u32 = self.files.number(&format!("{folder}/{name}/level"))?;
+            let file = format!("{folder}/{name}/shared_cpu_list");
+            Some((level, self.files.cpus(&file)?, file))
+        };
+        let caches = self.files.names(&folder).into_iter().filter_map(cache);
+        match caches.max_by_key(|(level, cpus, _)| (*level, cpus.len())) {
             Some((_, cpus, file)) => Ok((cpus, file)),
             None => Err(TopologyError::Unknown { cpu, what: "a cache", file: absolute(&folder) }),
         }
     }
 
-    fn memory(&self, cpu: u32) -> Result<(CpuSet, PathBuf), TopologyError> {
-        let nodes = Path::new("sys/devices/system/node");
-        let folders = std::fs::read_dir(self.root.join(nodes));
-        for entry in folders.into_iter().flatten().flatten() {
-            let file = nodes.join(entry.file_name()).join("cpulist");
-            match self.list(&file) {
-                Some(cpus) if cpus.contains(cpu) => return Ok((cpus, file)),
-                _ => {}
-            }
-        }
-        let folder = cpu_folder(cpu).join("topology");
-        let files = [folder.join("package_cpus_list"), folder.join("core_siblings_list")];
-        self.first(cpu, "memory", files)
+    fn memory(&self, cpu: u32) -> Result<(CpuSet, String), TopologyError> {
+        let nodes = "sys/devices/system/node";
+        let files = self.files.names(nodes).into_iter();
+        let found = files.map(|name| format!("{nodes}/{name}/cpulist"));
+        let found = found.filter_map(|file| self.list_with(cpu, file)).next();
+        let packages = || self.first(cpu, "memory", ["package_cpus_list", "core_siblings_list"]);
+        found.map_or_else(packages, Ok)
     }
 
-    /// The first of `files` that is a list with `cpu` in it.
+    /// The first of these files of the CPU that is a list with it.
     fn first(
         &self,
         cpu: u32,
         what: &'static str,
-        files: [PathBuf; 2],
-    ) -> Result<(CpuSet, PathBuf), TopologyError> {
+        names: [&str; 2],
+    ) -> Result<(CpuSet, String), TopologyError> {
+        let files = names.map(|name| format!("sys/devices/system/cpu/cpu{cpu}/topology/{name}"));
         let unknown = TopologyError::Unknown { cpu, what, file: absolute(&files[0]) };
-        for file in files {
-            match self.list(&file) {
-                Some(cpus) if cpus.contains(cpu) => return Ok((cpus, file)),
-                _ => {}
-            }
-        }
-        Err(unknown)
+        files.into_iter().find_map(|file| self.list_with(cpu, file)).ok_or(unknown)
     }
 
-    fn list(&self, file: impl AsRef<Path>) -> Option<CpuSet> {
-        self.text(file.as_ref())?.parse().ok()
-    }
-
-    fn text(&self, file: &Path) -> Option<String> {
-        Some(std::fs::read_to_string(self.root.join(file)).ok()?.trim().to_owned())
+    fn list_with(&self, cpu: u32, file: String) -> Option<(CpuSet, String)> {
+        let cpus = self.files.cpus(&file).filter(|cpus| cpus.contains(cpu))?;
+        Some((cpus, file))
     }
 }
 
-fn cpu_folder(cpu: u32) -> PathBuf {
-    PathBuf::from(format!("sys/devices/system/cpu/cpu{cpu}"))
-}
-
-fn absolute(file: &Path) -> PathBuf {
+fn absolute(file: &str) -> PathBuf {
     Path::new("/").join(file)
 }
 

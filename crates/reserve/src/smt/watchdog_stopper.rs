@@ -14,32 +14,41 @@ use crate::guardian::Guardian;
 /// system call.
 const NEVER: u64 = u64::MAX;
 
-/// A stopper that promises the guardian to come back.
-pub struct WatchdogStopper {
+/// A stopper that stops nothing while no guardian lives.
+pub(crate) struct GuardedStopper {
     stopper: Box<dyn Stopper>,
     guardian: Guardian,
-    patience_ns: u64,
+    /// How long the guardian waits for the next order before it resumes; `None` needs no heartbeat.
+    patience_ns: Option<u64>,
     /// Duration of the last order to stop, ns.
     took_ns: Option<u64>,
 }
 
-impl WatchdogStopper {
+impl GuardedStopper {
+    /// For work that is reserved itself and waits for another one's turn: a monitor that stays away holds up its own
+    /// work alone.
+    pub(crate) fn new(stopper: Box<dyn Stopper>, guardian: &Guardian) -> GuardedStopper {
+        GuardedStopper { stopper, guardian: guardian.clone(), patience_ns: None, took_ns: None }
+    }
+
     /// `guardian` resumes what `stopper` stopped if no order has come for `patience_ns`, and up to a second more. A
     /// monitor gives one in each period at least.
-    ///
-    /// # Errors
-    /// The guardian is gone.
-    pub fn new(
+    pub(crate) fn with_heartbeat(
         stopper: Box<dyn Stopper>,
         guardian: &Guardian,
         patience_ns: u64,
-    ) -> io::Result<WatchdogStopper> {
+    ) -> io::Result<GuardedStopper> {
         guardian.promise(NEVER)?;
-        Ok(WatchdogStopper { stopper, guardian: guardian.clone(), patience_ns, took_ns: None })
+        let plain = GuardedStopper::new(stopper, guardian);
+        Ok(GuardedStopper { patience_ns: Some(patience_ns), ..plain })
+    }
+
+    fn promise(&self, until_ns: u64) -> io::Result<()> {
+        self.patience_ns.map_or(Ok(()), |_| self.guardian.promise(until_ns))
     }
 }
 
-impl Stopper for WatchdogStopper {
+impl Stopper for GuardedStopper {
     fn name(&self) -> &'static str {
         self.stopper.name()
     }
@@ -52,7 +61,7 @@ impl Stopper for WatchdogStopper {
         let now = now_ns(ClockId::Monotonic);
         self.took_ns = Some(now.saturating_sub(begun));
         // After the order, which is urgent; should this process die between them, the guardian knows.
-        self.guardian.promise(now.saturating_add(self.patience_ns))
+        self.promise(now.saturating_add(self.patience_ns.unwrap_or(0)))
     }
 
     fn is_frozen(&mut self) -> io::Result<bool> {
@@ -69,92 +78,40 @@ impl Stopper for WatchdogStopper {
 
     fn slow(&mut self) -> io::Result<()> {
         self.stopper.slow()?;
-        self.guardian.promise(NEVER)
+        self.promise(NEVER)
     }
 
     fn resume(&mut self) -> io::Result<()> {
         self.stopper.resume()?;
-        self.guardian.promise(NEVER)
-    }
-}
-
-/// A stopper for work that is reserved itself and waits for another one's turn: it stops nothing while no guardian
-/// lives. It needs no heartbeat: a monitor that stays away holds up its own work alone.
-pub struct GuardedStopper {
-    stopper: Box<dyn Stopper>,
-    guardian: Guardian,
-}
-
-impl GuardedStopper {
-    /// A stopper whose co-runners `guardian` resumes when this process ends.
-    #[must_use]
-    pub fn new(stopper: Box<dyn Stopper>, guardian: &Guardian) -> GuardedStopper {
-        GuardedStopper { stopper, guardian: guardian.clone() }
-    }
-}
-
-impl Stopper for GuardedStopper {
-    fn name(&self) -> &'static str {
-        self.stopper.name()
-    }
-
-    fn stop(&mut self) -> io::Result<()> {
-        self.guardian.must_live()?;
-        self.stopper.stop()
-    }
-
-    fn is_frozen(&mut self) -> io::Result<bool> {
-        self.stopper.is_frozen()
-    }
-
-    fn took_ns(&self) -> Option<u64> {
-        self.stopper.took_ns()
-    }
-
-    fn is_graded(&self) -> bool {
-        self.stopper.is_graded()
-    }
-
-    fn slow(&mut self) -> io::Result<()> {
-        self.stopper.slow()
-    }
-
-    fn resume(&mut self) -> io::Result<()> {
-        self.stopper.resume()
+        self.promise(NEVER)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::members::state_of;
     use crate::smt::stopper::{StopperKind, StopperRequest, open};
-    use crate::testing::Program;
+    use crate::testing::{self, Program};
     use hourglass_sys::pidfd::PidFd;
     use std::time::{Duration, Instant};
 
-    /// The state letter of `/proc/PID/stat`.
-    fn state(pid: u32) -> char {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-        stat.rsplit_once(") ").unwrap().1.chars().next().unwrap()
+    fn soon(pid: u32, wanted: char) {
+        testing::soon("its state", || state_of(pid) == Some(wanted));
     }
 
-    fn soon(pid: u32, wanted: char) {
-        let begun = Instant::now();
-        while state(pid) != wanted {
-            assert!(begun.elapsed() < Duration::from_secs(20), "{wanted}, is {}", state(pid));
-            std::thread::sleep(Duration::from_millis(2));
-        }
+    fn stopper(patience_ns: u64) -> (Program, Guardian, GuardedStopper) {
+        let (child, guardian) = (Program::sleeping(), Guardian::start().unwrap());
+        let wanted = StopperRequest::processes([child.pid()]);
+        let stopper = open(StopperKind::Sigstop, &wanted, &guardian).unwrap();
+        let stopper = GuardedStopper::with_heartbeat(stopper, &guardian, patience_ns).unwrap();
+        (child, guardian, stopper)
     }
 
     /// A process that is stopped while no guardian lives stays so if the monitor is killed then.
     #[test]
     fn nothing_is_stopped_without_a_guardian() {
-        let child = Program::sleeping();
-        let guardian = Guardian::start().unwrap();
-        let stopper =
-            open(StopperKind::Sigstop, &StopperRequest::processes([child.pid()]), &guardian)
-                .unwrap();
-        let mut stopper = WatchdogStopper::new(stopper, &guardian, 60_000_000_000).unwrap();
+        let (child, guardian, mut stopper) = stopper(60_000_000_000);
         let mut refused = 0;
         let begun = Instant::now();
         // Killed just before each order, until one finds none of them there.
@@ -168,7 +125,7 @@ mod tests {
                 Err(error) => {
                     refused += 1;
                     assert!(error.to_string().contains("guardian was killed"), "{error}");
-                    assert_ne!(state(child.pid()), 'T');
+                    assert_ne!(state_of(child.pid()), Some('T'));
                 }
             }
             while guardian.pids().len() < 2 || !guardian.is_alive() {
@@ -185,18 +142,13 @@ mod tests {
 
     #[test]
     fn a_monitor_that_hangs_keeps_nothing_stopped() {
-        let child = Program::sleeping();
-        let guardian = Guardian::start().unwrap();
-        let stopper =
-            open(StopperKind::Sigstop, &StopperRequest::processes([child.pid()]), &guardian)
-                .unwrap();
-        let mut stopper = WatchdogStopper::new(stopper, &guardian, 20_000_000).unwrap();
+        let (child, guardian, mut stopper) = stopper(20_000_000);
         stopper.stop().unwrap();
         // Nothing more is heard of the monitor.
         soon(child.pid(), 'S');
         assert_eq!(guardian.broken(), 1);
         // It comes back after all, and stops and resumes as before.
-        stopper.patience_ns = 60_000_000_000;
+        stopper.patience_ns = Some(60_000_000_000);
         stopper.stop().unwrap();
         soon(child.pid(), 'T');
         stopper.resume().unwrap();

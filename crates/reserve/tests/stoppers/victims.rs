@@ -150,7 +150,7 @@ impl Drop for Role {
 fn role_of_a_monitor() {
     let Ok(role) = std::env::var(ROLE) else { return };
     let (kind, pid) = role.split_once(' ').unwrap();
-    let (kind, pid) = (kind.parse().unwrap(), pid.parse().unwrap());
+    let (kind, pid) = (StopperKind::from_name(kind).unwrap(), pid.parse().unwrap());
     let guardian = Guardian::start().unwrap();
     let wanted = if kind == StopperKind::CoreCookie {
         reserved(pid)

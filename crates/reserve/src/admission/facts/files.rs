@@ -12,46 +12,44 @@ use hourglass_documents::CpuSet;
 const MOST_BYTES: u64 = 4 << 20;
 
 #[derive(Clone, Debug)]
-pub(in crate::admission) struct Files(PathBuf);
+pub(crate) struct Files(PathBuf);
 
 impl Files {
-    pub(in crate::admission) fn under_root(root: &Path) -> Files {
+    pub(crate) fn under_root(root: &Path) -> Files {
         Files(root.to_owned())
     }
 
     /// Where `path` lies; a leading slash is the root.
-    pub(super) fn at(&self, path: &str) -> PathBuf {
+    pub(crate) fn at(&self, path: &str) -> PathBuf {
         self.0.join(path.trim_start_matches('/'))
     }
 
     /// The first of `paths` that exists, or the last one.
-    pub(super) fn first(&self, paths: &[&str]) -> String {
+    pub(crate) fn first(&self, paths: &[&str]) -> String {
         let there = paths.iter().find(|path| self.at(path).exists());
         there.or(paths.last()).copied().unwrap_or_default().to_owned()
     }
 
-    pub(in crate::admission) fn text(&self, path: &str) -> Option<String> {
+    pub(crate) fn text(&self, path: &str) -> Option<String> {
         let mut text = String::new();
         let file = fs::File::open(self.at(path)).ok()?;
         file.take(MOST_BYTES).read_to_string(&mut text).ok()?;
         Some(text)
     }
 
-    /// A file that holds one number.
-    pub(super) fn number<N: FromStr>(&self, path: &str) -> Option<N> {
+    pub(crate) fn number<N: FromStr>(&self, path: &str) -> Option<N> {
         self.text(path)?.trim().parse().ok()
     }
 
     /// A file that holds a list of CPUs; an empty list is an empty set.
-    pub(super) fn cpus(&self, path: &str) -> Option<CpuSet> {
+    pub(crate) fn cpus(&self, path: &str) -> Option<CpuSet> {
         match self.text(path)?.trim() {
             "" => Some(CpuSet::default()),
             list => list.parse().ok(),
         }
     }
 
-    /// Names in a folder, sorted.
-    pub(super) fn names(&self, folder: &str) -> Vec<String> {
+    pub(crate) fn names(&self, folder: &str) -> Vec<String> {
         let Ok(entries) = fs::read_dir(self.at(folder)) else { return Vec::new() };
         let mut names: Vec<String> =
             entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
@@ -59,8 +57,7 @@ impl Files {
         names
     }
 
-    /// Folders in a folder, sorted.
-    pub(super) fn folders(&self, folder: &str) -> Vec<String> {
+    pub(crate) fn folders(&self, folder: &str) -> Vec<String> {
         let is_folder = |name: &String| self.at(&format!("{folder}/{name}")).is_dir();
         self.names(folder).into_iter().filter(is_folder).collect()
     }

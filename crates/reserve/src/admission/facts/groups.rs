@@ -19,7 +19,6 @@ pub(super) struct Groups {
     pub(super) cpuset: Option<Cpuset>,
 }
 
-/// A hierarchy as the subject sees it.
 struct CgroupLocation {
     version: u8,
     point: String,
@@ -109,13 +108,11 @@ fn budgets(files: &Files, place: &CgroupLocation) -> Vec<GroupBudget> {
     place.lineage().into_iter().map_while(of).collect()
 }
 
-/// The CPUs that a cpuset gives.
 fn effective(files: &Files, folder: &str) -> Option<CpuSet> {
     let names = ["cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus"];
     names.iter().find_map(|name| files.cpus(&format!("{folder}/{name}")))
 }
 
-/// The root domain of the subject.
 fn domain(
     files: &Files,
     place: Option<&CgroupLocation>,

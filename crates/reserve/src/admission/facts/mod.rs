@@ -17,7 +17,7 @@ use hourglass_sys::sched::{self, Attributes};
 
 use super::tick::Tick;
 
-pub(super) use files::Files;
+pub(crate) use files::Files;
 pub use servers::{FairServer, FairServerSource};
 pub use threads::DeadlineThread;
 

@@ -67,7 +67,6 @@ pub(super) fn fair(files: &Files, online: Option<&CpuSet>) -> (Vec<FairServer>, 
     (online.iter().flat_map(|cpus| cpus.iter()).map(usual).collect(), FairServerSource::Assumed)
 }
 
-/// Major and minor version of the kernel.
 fn version(files: &Files) -> Option<(u32, u32)> {
     let release = files.text("proc/sys/kernel/osrelease")?;
     let mut numbers = release.split(|c: char| !c.is_ascii_digit());

@@ -50,7 +50,6 @@ pub(super) fn deadline(
     found
 }
 
-/// Threads of the process of the thread whose folder and status these are.
 pub(super) fn count(files: &Files, whose: &str, status: &str) -> Option<usize> {
     let process = field(status, "Tgid").map_or(whose.to_owned(), |tgid| format!("proc/{tgid}"));
     match files.names(&format!("{process}/task")).len() {

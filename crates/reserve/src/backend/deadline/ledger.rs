@@ -36,18 +36,15 @@ const ROUNDED: u64 = 1_000;
 /// A period counts if what it had is known to this part of the budget.
 const KNOWN_PART: u64 = 10;
 
-/// What one step of deadlines means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DeadlineStep {
     /// The number of periods that were used up, or one period that ended by a yield.
     OnTheGrid(u64),
     /// One period, after which the thread slept.
     Slept,
-    /// Unknown how many.
     Unknown,
 }
 
-/// The server's period that goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct CurrentPeriod {
     /// Its deadline, of the kernel's clock.
@@ -56,7 +53,6 @@ struct CurrentPeriod {
     base_ns: Option<u64>,
     /// Waited until the first look.
     waited_ns: Option<u64>,
-    /// The last look at it.
     seen_ns: u64,
 }
 
@@ -90,16 +86,16 @@ pub(super) struct PeriodLedger {
     soft: bool,
     /// Of a step of the histogram, ns.
     width_ns: u64,
-    supply: Supply,
+    pub(super) supply: Supply,
     open: Option<CurrentPeriod>,
     window: Option<ReservationPeriod>,
     first: Option<DeadlineSample>,
     /// The deadline of the period that goes on under earlier terms.
     before: Option<u64>,
-    /// The look before this one.
     last: Option<DeadlineSample>,
-    /// Periods of which it is not known what they had, since the look came too late.
-    left_out: u64,
+    /// Periods that are not in the supply, since they were looked at too late; of those too short to be looked at one by
+    /// one, only looks that were meant to tell of one.
+    pub(super) left_out: u64,
     /// By how much the kernel's clock is before `CLOCK_MONOTONIC`, as near as is known.
     offset: Option<i128>,
     /// A lower bound of the offset, and the time of its sample.
@@ -135,11 +131,6 @@ impl PeriodLedger {
         }
     }
 
-    /// What is known so far.
-    pub(super) fn supply(&self) -> &Supply {
-        &self.supply
-    }
-
     /// Time of the thread between the first look and the last one.
     pub(super) fn spent(&self) -> Spent {
         let Some((first, last)) = self.first.zip(self.last) else { return Spent::default() };
@@ -148,12 +139,6 @@ impl PeriodLedger {
             wall_ns: last.at_ns.saturating_sub(first.at_ns),
             ..Spent::default()
         }
-    }
-
-    /// Periods that are not in the supply, since they were looked at too late; of those too short to be looked at one by
-    /// one, only looks that were meant to tell of one.
-    pub(super) fn left_out(&self) -> u64 {
-        self.left_out
     }
 
     /// What the thread was given by the look after which it has other terms: budget, deadline and period, ns, the last above

@@ -35,7 +35,7 @@ use std::time::{Duration, Instant};
 
 use hourglass_documents::{Reservation, ReservationKind};
 use hourglass_sys::sched::{self, Attributes, SavedScheduling};
-use hourglass_sys::{signal, thread};
+use hourglass_sys::thread;
 
 use crate::admission::{
     AdmissionFacts, Obstacle, Refusal, Tick, bandwidth, explain, ownership, ownership_of,
@@ -122,14 +122,13 @@ pub fn at_tick(coarse: String) -> AccuracyWarning {
     }
 }
 
-/// The one thread of the target.
 fn the_thread(target: &Target, request: &BackendRequest) -> Result<u32, Refusal> {
     let process = match target {
         Target::Thread(tid) => return Ok(*tid),
         Target::Process(process) => *process,
     };
     match members::threads_of(process).as_slice() {
-        [] => Err(explain(crate::admission::ESRCH, request, &AdmissionFacts::default())),
+        [] => Err(explain(crate::ownership::ESRCH, request, &AdmissionFacts::default())),
         [thread] => Ok(*thread),
         threads => Err(Refusal::deadline(
             Obstacle::Fork,
@@ -213,23 +212,6 @@ pub fn enter_or_say_why(reservation: &Reservation) -> Result<(), Refusal> {
         // It was let in just now.
         let _ = before.restore(0);
     })
-}
-
-/// As [`enter`], and SIGXCPU counts the overruns of the process's threads that entered so: [`reported_overruns`]. It
-/// may interrupt the thread's system calls.
-///
-/// # Errors
-/// As [`enter`].
-pub fn enter_telling_overruns(reservation: &Reservation) -> io::Result<()> {
-    signal::count_overruns()?;
-    waiting_for_echo(None, reservation, || sched::set(attributes(reservation, true)))
-}
-
-/// Overruns that the kernel reported to this process since [`enter_telling_overruns`]. There may have been more, since
-/// the kernel checks at ticks only.
-#[must_use]
-pub fn reported_overruns() -> u64 {
-    signal::overruns()
 }
 
 /// Puts the calling thread back into the time-sharing class.

@@ -1,6 +1,5 @@
 //! A reservation of the class in force. A thread samples it every period, and its end puts everything back.
 
-use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -24,7 +23,6 @@ const PRIORITY: u8 = 95;
 /// A warning names the left-out periods if they are more than one part in `TOLERATED_PART` of the others.
 const TOLERATED_PART: u64 = 100;
 
-/// State shared by the sampling thread and the owner of the reservation.
 #[derive(Debug)]
 struct HeldShared {
     ledger: Mutex<PeriodLedger>,
@@ -34,20 +32,14 @@ struct HeldShared {
     foreign: AtomicBool,
 }
 
+#[derive(Debug)]
 pub(super) struct DeadlineReservation {
     reserved: ReservedThread,
     /// Scheduling before the reservation; taken when it is put back.
     saved: Option<SavedScheduling>,
     shared: Arc<HeldShared>,
-    /// What the kernel's tick means for the budget.
     coarse: Option<String>,
     looking: Option<JoinHandle<()>>,
-}
-
-impl fmt::Debug for DeadlineReservation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Held").field("tid", &self.reserved.tid).finish_non_exhaustive()
-    }
 }
 
 impl DeadlineReservation {
@@ -99,11 +91,11 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Takes a thread that the kernel forgot out of the class and lets it in again. Where that is refused it stays outside, which
 /// ends looking; it runs, and its reservation is over.
 fn wake(reserved: &ReservedThread) {
-    let Ok(within) = SavedScheduling::read(reserved.tid) else { return };
-    if sched::set_of(reserved.tid, Attributes::Other(0)).is_ok()
-        && ownership::check(reserved.tid).is_ok()
+    let Ok(within) = SavedScheduling::read(reserved.life.id) else { return };
+    if sched::set_of(reserved.life.id, Attributes::Other(0)).is_ok()
+        && ownership::check(reserved.life.id).is_ok()
     {
-        let _ = within.restore(reserved.tid);
+        let _ = within.restore(reserved.life.id);
     }
 }
 
@@ -124,9 +116,9 @@ fn look_on(shared: &HeldShared, reserved: &ReservedThread, saved: SavedSchedulin
     let _ = sched::set(Attributes::Fifo(PRIORITY));
     let mut stuck = StallDetector::default();
     while let Some(look) = DeadlineSample::at(reserved) {
-        if ownership::NotOwned::find(reserved.tid).is_some() {
+        if ownership::NotOwned::find(reserved.life.id).is_some() {
             shared.foreign.store(true, Ordering::Relaxed);
-            let _ = saved.restore(reserved.tid);
+            let _ = saved.restore(reserved.life.id);
             return;
         }
         if stuck.sees(&look, period_ns) {
@@ -134,7 +126,7 @@ fn look_on(shared: &HeldShared, reserved: &ReservedThread, saved: SavedSchedulin
         }
         let next_ns = {
             let mut ledger = locked(&shared.ledger);
-            match terms_of(reserved.tid) {
+            match terms_of(reserved.life.id) {
                 Some(terms) if terms != ledger.terms() => ledger.change_terms(terms, &look),
                 _ => ledger.take(&look),
             }
@@ -151,7 +143,7 @@ fn look_on(shared: &HeldShared, reserved: &ReservedThread, saved: SavedSchedulin
 
 impl ActiveReservation for DeadlineReservation {
     fn supply(&mut self) -> Supply {
-        locked(&self.shared.ledger).supply().clone()
+        locked(&self.shared.ledger).supply.clone()
     }
 
     fn spent(&mut self) -> Spent {
@@ -170,7 +162,7 @@ impl ActiveReservation for DeadlineReservation {
         }
         let (periods, left_out) = {
             let ledger = locked(&self.shared.ledger);
-            (ledger.supply().periods, ledger.left_out())
+            (ledger.supply.periods, ledger.left_out)
         };
         if left_out > periods / TOLERATED_PART {
             doubts.push(AccuracyWarning {
@@ -186,18 +178,18 @@ impl ActiveReservation for DeadlineReservation {
     }
 
     fn outranked_by(&self) -> Vec<String> {
-        user::in_class_beside(self.reserved.tid)
+        user::in_class_beside(self.reserved.life.id)
     }
 
     fn release(&mut self) -> io::Result<()> {
         self.stop_looking();
         let Some(saved) = self.saved.take() else { return Ok(()) };
-        if !self.reserved.is_alive() {
+        if !self.reserved.life.is_alive() {
             return Ok(());
         }
-        match saved.restore(self.reserved.tid) {
+        match saved.restore(self.reserved.life.id) {
             // It ended just now.
-            Err(error) if error.raw_os_error() == Some(crate::admission::ESRCH) => Ok(()),
+            Err(error) if error.raw_os_error() == Some(crate::ownership::ESRCH) => Ok(()),
             answer => answer,
         }
     }

@@ -5,52 +5,23 @@ use std::io;
 
 use hourglass_sys::clock::cpu_time::ProcessTime;
 use hourglass_sys::clock::{ClockId, now_ns};
-use hourglass_sys::sched;
 
 use crate::backend::members;
+use crate::guardian::TaskIdentity;
 
-/// A thread, and what tells it from a later one with the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ReservedThread {
-    pub(super) tid: u32,
+    pub(super) life: TaskIdentity,
     process: u32,
-    started: u64,
 }
 
 impl ReservedThread {
     pub(super) fn open(tid: u32) -> io::Result<ReservedThread> {
-        let (_, started) = state_and_start(tid)?;
-        Ok(ReservedThread { tid, process: members::process_of(tid).unwrap_or(tid), started })
-    }
-
-    pub(super) fn is_alive(&self) -> bool {
-        state_and_start(self.tid).is_ok_and(|(_, started)| started == self.started)
+        let life = TaskIdentity::of_task(tid)?;
+        Ok(ReservedThread { life, process: members::process_of(tid).unwrap_or(tid) })
     }
 }
 
-/// State and starting time of a thread: fields 3 and 22 of its `stat` (proc(5)).
-fn state_and_start(tid: u32) -> io::Result<(u8, u64)> {
-    if !sched::is_there(tid) {
-        return Err(gone(io::ErrorKind::NotFound.into()));
-    }
-    let stat = fs::read_to_string(format!("/proc/{tid}/stat")).map_err(gone)?;
-    // The name may hold anything, also blanks and brackets.
-    let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-    let mut fields = rest.split_ascii_whitespace();
-    let state = fields.next().and_then(|state| state.bytes().next());
-    let started = fields.nth(18).and_then(|started| started.parse().ok());
-    state.zip(started).ok_or_else(|| io::ErrorKind::InvalidData.into())
-}
-
-/// A folder that is not there is a thread that is not there.
-fn gone(error: io::Error) -> io::Error {
-    match error.kind() {
-        io::ErrorKind::NotFound => io::Error::from_raw_os_error(crate::admission::ESRCH),
-        _ => error,
-    }
-}
-
-/// A thread of the class at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct DeadlineSample {
     /// Time of the sample, ns of `CLOCK_MONOTONIC`, not after the sampled values.
@@ -63,7 +34,6 @@ pub(super) struct DeadlineSample {
     pub(super) deadline_ns: u64,
     /// For how long it was ready and did not run, ns.
     pub(super) waited_ns: Option<u64>,
-    /// Whether it is ready or running.
     pub(super) runnable: bool,
 }
 
@@ -71,21 +41,21 @@ impl DeadlineSample {
     /// Looks at the thread; `None` if it has ended, has left the class, or the kernel does not tell.
     pub(super) fn at(reserved: &ReservedThread) -> Option<DeadlineSample> {
         let at_ns = now_ns(ClockId::Monotonic);
-        let tid = reserved.tid;
+        let tid = reserved.life.id;
         // Brings the account of a running thread up to date, which reading the file does not.
         let _ = ProcessTime::for_task(reserved.process).read_ns();
-        let (state, started) = state_and_start(tid).ok()?;
+        let state = members::state_of(tid)?;
         let text = fs::read_to_string(format!("/proc/{tid}/sched")).ok()?;
         let schedstat = fs::read_to_string(format!("/proc/{tid}/schedstat")).unwrap_or_default();
         let waited_ns = schedstat.split_ascii_whitespace().nth(1).and_then(|ns| ns.parse().ok());
         let account = SchedDebugEntry::read(&text)?;
-        (started == reserved.started).then_some(DeadlineSample {
+        reserved.life.is_alive().then_some(DeadlineSample {
             at_ns,
             cpu_ns: account.cpu_ns,
             left_ns: account.left_ns,
             deadline_ns: account.deadline_ns,
             waited_ns,
-            runnable: state == b'R',
+            runnable: state == 'R',
         })
     }
 }
@@ -188,9 +158,8 @@ dl.deadline                                  :       48101122499170
     #[test]
     fn a_thread_is_known_again_and_another_is_not() {
         let own = ReservedThread::open(std::process::id()).unwrap();
-        assert!(own.is_alive());
-        assert!(!ReservedThread { started: own.started + 1, ..own }.is_alive());
+        assert!(DeadlineSample::at(&own).is_none(), "it is in another class");
         let error = ReservedThread::open(u32::MAX).unwrap_err();
-        assert_eq!(error.raw_os_error(), Some(crate::admission::ESRCH));
+        assert_eq!(error.raw_os_error(), Some(crate::ownership::ESRCH));
     }
 }

@@ -11,7 +11,7 @@ use hourglass_sys::thread as os;
 
 use super::sample::{DeadlineSample, ReservedThread, StallDetector};
 use super::*;
-use crate::testing::{Program, hard, request};
+use crate::testing::{Program, hard, request, soon};
 
 const DEADLINE_CLASS: i32 = 6;
 
@@ -44,7 +44,7 @@ fn in_the_class<T: Send>(reservation: Reservation, work: impl FnOnce() -> T + Se
             std::thread::sleep(std::time::Duration::from_millis(20));
             if DeadlineSample::at(reserved).is_some_and(|look| stuck.sees(&look, 10_000_000)) {
                 eprintln!("the kernel forgot a thread of the class: it is taken out");
-                let _ = sched::set_of(reserved.tid, Attributes::Other(0));
+                let _ = sched::set_of(reserved.life.id, Attributes::Other(0));
             }
         }
         thread.join().unwrap()
@@ -83,6 +83,10 @@ fn say_why(refusal: &Refusal) {
         matches!(refusal.id, Obstacle::Capability | Obstacle::Bandwidth | Obstacle::Affinity);
     assert!(others, "refused for an unexpected reason: {refusal}");
     skip(Requirement::DEADLINE_CLASS, refusal);
+}
+
+fn reserved(target: &Target, request: &BackendRequest) -> Option<Box<dyn ActiveReservation>> {
+    Deadline.reserve(target, request).map_err(|refusal| say_why(&refusal)).ok()
 }
 
 /// Whether the kernel is at fault: by all threads of the class the request fits, and it is refused.
@@ -194,26 +198,16 @@ fn another_process_is_held_to_its_budget_and_put_back() {
     let hog = child("while :; do :; done");
     let pid = hog.0.id();
     // Until `nice` has become the shell.
-    let begun = Instant::now();
     let state = || sched::read(pid).unwrap();
     let ready = || std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap() == "sh\n";
     // These tests may themselves run with a nice value.
     let Some(Attributes::Other(own)) = sched::read(0).unwrap() else { panic!("not time-sharing") };
     let nice = Attributes::Other((own + 5).min(19));
-    while !(ready() && state() == Some(nice)) && begun.elapsed().as_secs() < 20 {
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let mut held = match Deadline.reserve(&Target::Process(pid), &request(1_000, 10_000)) {
-        Ok(held) => held,
-        Err(refusal) => return say_why(&refusal),
-    };
+    soon("it is the shell", || ready() && state() == Some(nice));
+    let Some(mut held) = reserved(&Target::Process(pid), &request(1_000, 10_000)) else { return };
     assert!(matches!(state(), Some(Attributes::Deadline { runtime_ns: 1_000_000, .. })));
-    let begun = Instant::now();
-    while held.supply().periods < 20 && begun.elapsed().as_secs() < 20 {
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    soon("20 periods", || held.supply().periods >= 20);
     let supply = held.supply();
-    assert!(supply.periods >= 20, "{supply:?}");
     // Because of the tick, some are short. The report has what they got, not what they were charged.
     assert_eq!(supply.overruns, supply.periods, "{supply:?}");
     assert_eq!(supply.wanted, supply.steps, "{supply:?}");
@@ -235,12 +229,8 @@ fn children_of_a_reserved_process_begin_anew() {
     command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut shell = command.spawn().unwrap();
     let target = Target::Process(shell.id());
-    let held = match Deadline.reserve(&target, &request(1_000, 10_000)) {
-        Ok(held) => held,
-        Err(refusal) => {
-            drop(Program(shell));
-            return say_why(&refusal);
-        }
+    let Some(held) = reserved(&target, &request(1_000, 10_000)) else {
+        return drop(Program(shell));
     };
     shell.stdin.take().unwrap().write_all(b"go\n").unwrap();
     let stdout = shell.wait_with_output().unwrap().stdout;
@@ -254,17 +244,11 @@ fn dropping_puts_back_and_an_ended_one_is_left_alone() {
     let _alone = alone();
     let sleeper = child("exec sleep 60");
     let pid = sleeper.0.id();
-    let held = match Deadline.reserve(&Target::Thread(pid), &request(100, 10_000)) {
-        Ok(held) => held,
-        Err(refusal) => return say_why(&refusal),
-    };
+    let Some(held) = reserved(&Target::Thread(pid), &request(100, 10_000)) else { return };
     drop(held);
     assert!(matches!(sched::read(pid).unwrap(), Some(Attributes::Other(_))));
 
-    let mut held = match Deadline.reserve(&Target::Thread(pid), &request(100, 10_000)) {
-        Ok(held) => held,
-        Err(refusal) => return say_why(&refusal),
-    };
+    let Some(mut held) = reserved(&Target::Thread(pid), &request(100, 10_000)) else { return };
     drop(sleeper);
     held.release().unwrap();
 }
@@ -279,24 +263,4 @@ fn a_fork_in_the_class_is_refused_and_explained() {
     let Some(error) = answer else { return };
     let refusal = refusal(&error, None, &request(100, 10_000));
     assert_eq!((refusal.id, refusal.errno), (Obstacle::Fork, Some(11)), "{refusal}");
-}
-
-/// A fifth of a second of work against a budget of a tenth: the kernel tells of overruns.
-#[test]
-fn overruns_are_reported_by_a_signal() {
-    let _alone = alone();
-    let before = reported_overruns();
-    let overruns = std::thread::spawn(move || {
-        if let Err(error) = enter_telling_overruns(&hard(1_000, 10_000)) {
-            say_why(&refusal(&error, None, &request(1_000, 10_000)));
-            return None;
-        }
-        let begun = Instant::now();
-        while reported_overruns() == before && begun.elapsed().as_secs() < 5 {
-            std::hint::spin_loop();
-        }
-        leave().unwrap();
-        Some(reported_overruns())
-    });
-    assert!(overruns.join().unwrap().is_none_or(|overruns| overruns > before));
 }

@@ -4,18 +4,16 @@
 //! or judge what fits on a CPU (`claims.rs` does).
 
 use hourglass_documents::CpuSet;
+use hourglass_documents::reservations::ReservationInForce;
 use hourglass_sched::admission::Fraction;
 use hourglass_time::Span;
 
-use super::claims::{
-    AdmissionFailure, DEADLINE_CLASS, ReservationClaim, fits, fits_above, priority_for,
-};
-use super::listed::InForce;
-use super::registry::{Holder, RegisteredReservation, Registry, RegistryEntry};
+use super::claims::{AdmissionFailure, DEADLINE_CLASS, ReservationClaim, fits, fits_above};
+use super::registry::{Holder, RegisteredReservation, Registry, RegistryEntry, StaleClaim};
 use super::urgent;
 use crate::admission::facts::{AdmissionFacts, DeadlineThread};
 use crate::admission::{self, Obstacle, Refusal};
-use crate::backend::{AccuracyWarning, BackendKind, BackendRequest};
+use crate::backend::{AccuracyWarning, BackendKind, BackendRequest, members};
 
 /// Shorter ones the thread that keeps them would mostly spend on itself.
 const LEAST_BUDGET_NS: u64 = 50_000;
@@ -24,43 +22,33 @@ const LEAST_PERIOD_NS: u64 = 500_000;
 const LONGEST_PERIOD_NS: u64 = 3_600_000_000_000;
 
 /// The obstacles to `request`; empty if none is visible. Reserves nothing. Other reservations of this kind are visible.
-#[must_use]
-pub fn check(request: &BackendRequest, facts: &AdmissionFacts) -> Vec<Refusal> {
+pub(crate) fn check(request: &BackendRequest, facts: &AdmissionFacts) -> Vec<Refusal> {
     let mut refusals: Vec<Refusal> = times(request).into_iter().collect();
     refusals.extend(admission::user(request, facts));
     refusals
 }
 
 /// As [`check`], beside the present reservations of this kind on these CPUs.
-///
-/// # Errors
-/// What does not fit.
-pub fn check_present(
+pub(crate) fn check_present(
     request: &BackendRequest,
     cpus: &[u32],
     facts: &AdmissionFacts,
 ) -> Result<(), Refusal> {
-    admit(&share(request, cpus), Registry::of_the_machine().all(), facts)
+    admit(&claim(request, cpus), Registry::of_the_machine().all(), facts)
 }
 
 /// Why a reservation of this kind would not be seen by all others on this machine, so that they may be promised the
 /// same time; `None` if it would.
-#[must_use]
-pub fn unseen() -> Option<AccuracyWarning> {
+pub(crate) fn unseen() -> Option<AccuracyWarning> {
     Registry::of_the_machine().doubt()
 }
 
-/// Removes entries of the registry that no process holds.
-pub(crate) fn remove_claims() {
-    // Looking at all of them does that.
-    drop(Registry::of_the_machine().all());
+pub(crate) fn remove_claims() -> Vec<StaleClaim> {
+    Registry::of_the_machine().remove_stale()
 }
 
 /// As [`check_present`], beside further reservations that are to be made with it, on its CPUs.
-///
-/// # Errors
-/// What does not fit.
-pub fn check_beside(
+pub(crate) fn check_beside(
     request: &BackendRequest,
     cpus: &[u32],
     beside: &[BackendRequest],
@@ -68,31 +56,22 @@ pub fn check_beside(
 ) -> Result<(), Refusal> {
     let mut others = Registry::of_the_machine().all();
     let with_it = |one: &BackendRequest| RegisteredReservation {
-        share: share(one, cpus),
+        share: claim(one, cpus),
         holder: Holder::this_process(),
         course: None,
     };
     others.extend(beside.iter().map(with_it));
-    admit(&share(request, cpus), others, facts)
+    admit(&claim(request, cpus), others, facts)
 }
 
-pub(super) fn share(request: &BackendRequest, cpus: &[u32]) -> ReservationClaim {
-    let reservation = &request.reservation;
-    let deadline_ns = reservation.deadline().nanos_or_zero();
-    ReservationClaim {
-        cpus: cpus.iter().copied().collect::<CpuSet>(),
-        budget_ns: reservation.budget().nanos_or_zero(),
-        deadline_ns,
-        period_ns: reservation.period().nanos_or_zero(),
-        priority: u32::from(priority_for(deadline_ns)),
-    }
+fn claim(request: &BackendRequest, cpus: &[u32]) -> ReservationClaim {
+    ReservationClaim::new(&request.reservation, cpus.iter().copied().collect())
 }
 
 pub(super) fn refusal(id: Obstacle, cause: String, remedy: &str) -> Refusal {
     Refusal { backend: BackendKind::User, id, errno: None, cause, remedy: remedy.to_owned() }
 }
 
-/// Times that can be kept from outside the kernel.
 fn times(request: &BackendRequest) -> Option<Refusal> {
     let reservation = &request.reservation;
     let (budget, period) = (reservation.budget(), reservation.period());
@@ -109,14 +88,11 @@ fn times(request: &BackendRequest) -> Option<Refusal> {
 
 /// Whether a thread of the deadline class, of which `facts` are, would leave the reservations of this kind their time: it
 /// stands above them all.
-///
-/// # Errors
-/// What does not fit.
-pub fn check_above(request: &BackendRequest, facts: &AdmissionFacts) -> Result<(), Refusal> {
+pub(crate) fn check_above(request: &BackendRequest, facts: &AdmissionFacts) -> Result<(), Refusal> {
     let claims = Registry::of_the_machine().all();
     let Some(cpus) = facts.affinity.as_ref().filter(|_| !claims.is_empty()) else { return Ok(()) };
     let cpus: Vec<u32> = cpus.iter().collect();
-    let new = ReservationClaim { priority: DEADLINE_CLASS, ..share(request, &cpus) };
+    let new = ReservationClaim { priority: DEADLINE_CLASS, ..claim(request, &cpus) };
     let others = in_class(facts, &new.cpus);
     let class: Vec<ReservationClaim> =
         std::iter::once(new.clone()).chain(others.iter().map(|held| held.share.clone())).collect();
@@ -153,15 +129,43 @@ pub(in crate::backend) fn in_class_beside(tid: u32) -> Vec<String> {
 }
 
 /// The reservations of this kind and of the deadline class in force, and what stands against that these are all.
-pub fn in_force() -> (Vec<InForce>, Option<AccuracyWarning>) {
+pub(crate) fn in_force() -> (Vec<ReservationInForce>, Option<AccuracyWarning>) {
     let registry = Registry::of_the_machine();
     let facts = AdmissionFacts::here(None);
     let all = facts.online.clone().unwrap_or_default();
     let held = registry.all().into_iter().chain(in_class(&facts, &all));
-    (held.map(InForce::from).collect(), registry.gap().map(AccuracyWarning::from))
+    (held.map(listed).collect(), registry.gap().map(AccuracyWarning::from))
 }
 
-/// The new one beside others of its kind and beside the deadline class.
+fn listed(held: RegisteredReservation) -> ReservationInForce {
+    let RegisteredReservation { share, holder, course } = held;
+    let (pid, tid, command, user, backend) = match holder {
+        Holder::Process { pid, command, uid } => (pid, None, command, Some(uid), BackendKind::User),
+        Holder::Thread(tid, name) => {
+            let pid = members::process_of(tid);
+            let (command, user) = match pid.map(Holder::process) {
+                Some(Holder::Process { command, uid, .. }) => (command, Some(uid)),
+                _ => (name, None),
+            };
+            (pid, Some(tid), command, user, BackendKind::Deadline)
+        }
+    };
+    ReservationInForce {
+        pid,
+        tid,
+        command,
+        user,
+        cpus: share.cpus.iter().collect(),
+        budget_ns: share.budget_ns,
+        period_ns: share.period_ns,
+        deadline_ns: share.deadline_ns,
+        backend: backend.name().to_owned(),
+        periods: course.map(|(periods, _)| periods),
+        missed: course.map(|(_, missed)| missed),
+        kept: course.filter(|(periods, _)| *periods > 0).map(|(_, missed)| missed == 0),
+    }
+}
+
 pub(super) fn admit(
     new: &ReservationClaim,
     mut others: Vec<RegisteredReservation>,

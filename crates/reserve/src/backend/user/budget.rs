@@ -14,74 +14,77 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_documents::ReservationKind;
+use hourglass_documents::{Reservation, ReservationKind};
 
 use crate::supply::Supply;
 
 /// The terms of a reservation, in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BudgetTerms {
+pub(crate) struct BudgetTerms {
     /// Processor time of a period, above 0.
-    pub budget_ns: u64,
+    pub(crate) budget_ns: u64,
     /// When in the period it is delivered at the latest; at least the budget.
-    pub deadline_ns: u64,
+    pub(crate) deadline_ns: u64,
     /// The period; at least the deadline.
-    pub period_ns: u64,
+    pub(crate) period_ns: u64,
     /// Number of CPUs on which the work can run at once, at least 1. The budget is used faster by this factor.
-    pub cpus: u64,
+    pub(crate) cpus: u64,
     /// Hard: suspended when the budget is used up. Soft: lowered.
-    pub strength: ReservationKind,
+    pub(crate) strength: ReservationKind,
 }
 
 impl BudgetTerms {
+    pub(super) fn new(reservation: &Reservation, cpus: u64) -> BudgetTerms {
+        BudgetTerms {
+            budget_ns: reservation.budget().nanos_or_zero(),
+            deadline_ns: reservation.deadline().nanos_or_zero(),
+            period_ns: reservation.period().nanos_or_zero(),
+            cpus,
+            strength: reservation.strength(),
+        }
+    }
+
     /// Whether `took_ns` of a period is at least half of what others may take without harm to the budget.
-    #[must_use]
-    pub fn are_broken_by(&self, took_ns: u64) -> bool {
+    pub(crate) fn are_broken_by(&self, took_ns: u64) -> bool {
         took_ns >= self.deadline_ns.saturating_sub(self.budget_ns) / 2
     }
 }
 
-/// How the work is dispatched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum DispatchLevel {
+pub(crate) enum DispatchLevel {
     /// Above all that is not reserved.
     Raised,
     /// As if nothing were reserved.
     Lowered,
-    /// Not at all.
     Suspended,
 }
 
 /// Values at one look. None of the sums goes backwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BudgetSample {
+pub(crate) struct BudgetSample {
     /// When, ns of a clock that does not stop.
-    pub now_ns: u64,
+    pub(crate) now_ns: u64,
     /// Processor time that the work has had since it began, ns.
-    pub used_ns: u64,
+    pub(crate) used_ns: u64,
     /// Time for which the work wanted a CPU, and none of it had one, since it began; what is
     /// not known is left out. Looked at only where [`Budget::judges`] says so.
-    pub starved_ns: u64,
+    pub(crate) starved_ns: u64,
 }
 
-/// The order of a look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DispatchDecision {
-    /// From now on.
-    pub level: DispatchLevel,
+pub(crate) struct DispatchDecision {
+    pub(crate) level: DispatchLevel,
     /// When to look again; later than now.
-    pub next_ns: u64,
+    pub(crate) next_ns: u64,
     /// The budget was found used up at this look. A caller that can see whether the work would have gone on reports it
     /// with [`Budget::wanted_more`].
-    pub used_up: bool,
+    pub(crate) used_up: bool,
 }
 
-/// The state of one reservation.
 #[derive(Clone, Debug)]
-pub struct Budget {
-    terms: BudgetTerms,
-    /// Those of the next period.
-    next: Option<BudgetTerms>,
+pub(crate) struct Budget {
+    pub(crate) terms: BudgetTerms,
+    pub(crate) next: Option<BudgetTerms>,
     begun_ns: u64,
     /// Shortest time between two looks while a budget runs out, ns.
     grain_ns: u64,
@@ -92,9 +95,9 @@ pub struct Budget {
     cost_ns: u64,
     period: Period,
     level: DispatchLevel,
-    supply: Supply,
+    pub(crate) supply: Supply,
     /// Periods whose processor time could not be separated.
-    left_out: u64,
+    pub(crate) left_out: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -119,7 +122,6 @@ struct Period {
     ended: bool,
     /// Remainder of the budget when it counted as used up.
     rest_ns: u64,
-    /// The event for which the last look waits.
     awaited: Option<Awaited>,
     /// Shortest time that the next look leaves to the work, ns: longer after each one that found that it had hardly run.
     pause_ns: u64,
@@ -170,8 +172,7 @@ fn grain_ns(terms: &BudgetTerms) -> u64 {
 
 impl Budget {
     /// The first period begins with this reading.
-    #[must_use]
-    pub fn begin(terms: BudgetTerms, reading: BudgetSample) -> Budget {
+    pub(crate) fn begin(terms: BudgetTerms, reading: BudgetSample) -> Budget {
         Budget {
             terms,
             next: None,
@@ -188,7 +189,7 @@ impl Budget {
     }
 
     /// Decides. A reading before the last one counts as the last one again.
-    pub fn decide(&mut self, reading: BudgetSample) -> DispatchDecision {
+    pub(crate) fn decide(&mut self, reading: BudgetSample) -> DispatchDecision {
         let reading = BudgetSample {
             now_ns: reading.now_ns.max(self.last.now_ns),
             used_ns: reading.used_ns.max(self.last.used_ns),
@@ -224,7 +225,7 @@ impl Budget {
 
     /// When to look again after a look that was over at `now_ns`: no sooner than the work has had time to run. `stood`: it
     /// had no CPU during the look.
-    pub fn next_after(&mut self, now_ns: u64, stood: bool) -> u64 {
+    pub(crate) fn next_after(&mut self, now_ns: u64, stood: bool) -> u64 {
         let took = now_ns.saturating_sub(self.last.now_ns);
         let part = COST_PART - 1;
         self.cost_ns = self.cost_ns.saturating_mul(part).saturating_add(took) / COST_PART;
@@ -252,13 +253,12 @@ impl Budget {
     }
 
     /// Whether a look at `now_ns` decides on a deadline, for which [`BudgetSample::starved_ns`] is needed.
-    #[must_use]
-    pub fn judges(&self, now_ns: u64) -> bool {
+    pub(crate) fn judges(&self, now_ns: u64) -> bool {
         now_ns >= self.end_ns() || self.period.verdict.is_none() && now_ns >= self.deadline_ns()
     }
 
     /// The work would have gone on when its budget was used up at the last look.
-    pub fn wanted_more(&mut self) {
+    pub(crate) fn wanted_more(&mut self) {
         if self.level == DispatchLevel::Raised || self.period.stands_since_ns.is_some() {
             return;
         }
@@ -268,39 +268,14 @@ impl Budget {
 
     /// The work is done with this period (Inoue et al., section 4.1: it yields): it is not dispatched again as reserved work
     /// until the next one, and has had all that it wanted. To be followed by a look.
-    pub fn end_period(&mut self) {
+    pub(crate) fn end_period(&mut self) {
         self.period.verdict.get_or_insert(PeriodVerdict::Kept { all: false });
         self.period.ended = true;
     }
 
     /// Budget, deadline and period are these from the next period on. Steps of the histogram stay as they are.
-    pub fn change(&mut self, terms: BudgetTerms) {
+    pub(crate) fn change(&mut self, terms: BudgetTerms) {
         self.next = Some(terms);
-    }
-
-    /// Whether the next period has other terms.
-    #[must_use]
-    pub fn is_to_change(&self) -> bool {
-        self.next.is_some()
-    }
-
-    /// What is reserved now.
-    #[must_use]
-    pub fn terms(&self) -> &BudgetTerms {
-        &self.terms
-    }
-
-    /// What was delivered in the complete periods so far.
-    #[must_use]
-    pub fn supply(&self) -> &Supply {
-        &self.supply
-    }
-
-    /// Periods that are not in the supply: the look came so late that time used before their end cannot be separated
-    /// from time used after it.
-    #[must_use]
-    pub fn left_out(&self) -> u64 {
-        self.left_out
     }
 
     fn end_ns(&self) -> u64 {

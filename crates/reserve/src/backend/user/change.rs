@@ -13,21 +13,10 @@ use hourglass_time::Span;
 use super::UserReservation;
 use super::admit::{admit, check};
 use super::budget::BudgetTerms;
-use super::claims::{ReservationClaim, priority_for};
+use super::claims::ReservationClaim;
 use super::registry::{Holder, RegisteredReservation, Registry};
 use crate::admission::facts::AdmissionFacts;
 use crate::backend::{BackendRequest, changed};
-
-fn share_of(reservation: &Reservation, before: &ReservationClaim) -> ReservationClaim {
-    let deadline_ns = reservation.deadline().nanos_or_zero();
-    ReservationClaim {
-        cpus: before.cpus.clone(),
-        budget_ns: reservation.budget().nanos_or_zero(),
-        deadline_ns,
-        period_ns: reservation.period().nanos_or_zero(),
-        priority: u32::from(priority_for(deadline_ns)),
-    }
-}
 
 fn admitted(
     share: &ReservationClaim,
@@ -52,9 +41,6 @@ pub(crate) fn alone() -> io::Result<Option<File>> {
 }
 
 /// Whether the reservation that process `pid` keeps may have another budget and period, as far as can be seen from outside.
-///
-/// # Errors
-/// Why not, in a line.
 pub(crate) fn may_change(pid: u32, budget: Span, period: Span) -> Result<(), String> {
     let is_its = |held: &RegisteredReservation| matches!(held.holder, Holder::Process { pid: Some(of), .. } if of == pid);
     let (own, others): (Vec<RegisteredReservation>, Vec<RegisteredReservation>) =
@@ -82,24 +68,21 @@ pub(crate) fn may_change(pid: u32, budget: Span, period: Span) -> Result<(), Str
         .and_then(|whole| whole.with_deadline(span(share.deadline_ns)))
         .map_err(|error| error.to_string())?;
     let new = changed(&before, budget, period)?;
-    admitted(&share_of(&new, share), &new, others)
+    admitted(&ReservationClaim::new(&new, share.cpus.clone()), &new, others)
 }
 
 impl UserReservation {
-    /// See [`crate::backend::ActiveReservation::change`].
     pub(super) fn change_to(&mut self, budget: Span, period: Span) -> Result<(), String> {
         let Some(before) = &self.entry else {
             return Err("it shares the time of another reservation".to_owned());
         };
-        let reservation = changed(&self.request.reservation, budget, period)?;
-        let share = share_of(&reservation, before.share());
+        let reservation = changed(&self.reservation, budget, period)?;
+        let share = ReservationClaim::new(&reservation, before.share().cpus.clone());
         // Written down first, as at the start.
         let (entry, others) = before.enter_instead(&share);
         admitted(&share, &reservation, others)?;
-        let ReservationClaim { budget_ns, deadline_ns, period_ns, .. } = share;
-        self.terms = BudgetTerms { budget_ns, deadline_ns, period_ns, ..self.terms };
-        self.enforcer.change(self.terms, priority_for(deadline_ns));
-        self.request.reservation = reservation;
+        self.enforcer.change(BudgetTerms::new(&reservation, self.cpus_at_once));
+        self.reservation = reservation;
         self.entry = Some(entry);
         Ok(())
     }

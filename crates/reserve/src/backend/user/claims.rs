@@ -3,7 +3,7 @@
 //! Owns: what a reservation takes of a CPU, as the analyst is asked about it. Must not: analyse (responses and sums are
 //! `sched`'s); know where others come from (`registry` does).
 
-use hourglass_documents::CpuSet;
+use hourglass_documents::{CpuSet, Reservation};
 use hourglass_sched::admission::{Fraction, admits};
 use hourglass_sched::effort::StepLimit;
 use hourglass_sched::fixed_priority::{Sections, TimeModel, verdict_within};
@@ -11,26 +11,35 @@ use hourglass_sched::{Task, TaskSet, Verdict};
 
 /// One reservation among others, in ns.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReservationClaim {
-    /// CPUs on which it may be used.
-    pub cpus: CpuSet,
-    /// Processor time of a period.
-    pub budget_ns: u64,
-    /// When it is delivered at the latest.
-    pub deadline_ns: u64,
-    /// Length of a period.
-    pub period_ns: u64,
+pub(crate) struct ReservationClaim {
+    pub(crate) cpus: CpuSet,
+    pub(crate) budget_ns: u64,
+    pub(crate) deadline_ns: u64,
+    pub(crate) period_ns: u64,
     /// The real-time priority; a thread of the deadline class is above all.
-    pub priority: u32,
+    pub(crate) priority: u32,
+}
+
+impl ReservationClaim {
+    /// Of a user-space reserve on these CPUs.
+    pub(super) fn new(reservation: &Reservation, cpus: CpuSet) -> ReservationClaim {
+        let deadline_ns = reservation.deadline().nanos_or_zero();
+        ReservationClaim {
+            cpus,
+            budget_ns: reservation.budget().nanos_or_zero(),
+            deadline_ns,
+            period_ns: reservation.period().nanos_or_zero(),
+            priority: u32::from(priority_for(deadline_ns)),
+        }
+    }
 }
 
 /// Above every FIFO priority: the deadline class.
-pub const DEADLINE_CLASS: u32 = 1_000;
+pub(crate) const DEADLINE_CLASS: u32 = 1_000;
 
 /// The FIFO priority for a deadline: the shorter, the higher, by octaves from 100 us on. Each has
 /// the next number too, so they are two apart.
-#[must_use]
-pub fn priority_for(deadline_ns: u64) -> u8 {
+pub(crate) fn priority_for(deadline_ns: u64) -> u8 {
     const SHORTEST_NS: u64 = 100_000;
     const HIGHEST: u8 = 88;
     const LOWEST: u8 = 58;
@@ -39,21 +48,12 @@ pub fn priority_for(deadline_ns: u64) -> u8 {
     HIGHEST.saturating_sub(below).max(LOWEST)
 }
 
-/// Why a reservation does not fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AdmissionFailure {
+pub(crate) enum AdmissionFailure {
     /// All together are more than real-time threads may have on this CPU.
-    Sum {
-        /// The overloaded CPU.
-        cpu: u32,
-    },
+    Sum { cpu: u32 },
     /// The new reservation or a present one would not have its budget by its deadline.
-    Late {
-        /// A CPU on which it is late.
-        cpu: u32,
-        /// Which.
-        share: ReservationClaim,
-    },
+    Late { cpu: u32, share: ReservationClaim },
 }
 
 /// Whether `new` fits beside `others`, of whose time real-time threads may have `cap`.
@@ -62,10 +62,7 @@ pub enum AdmissionFailure {
 /// raised thread waits, all of its CPUs, so also that one, are busy with work of higher priority.
 /// A budget may be used at any place in its period, so that it delays others as one released with
 /// jitter does (Strosnider, Lehoczky and Sha, IEEE ToC 1995, on deferrable servers).
-///
-/// # Errors
-/// What does not fit.
-pub fn fits(
+pub(crate) fn fits(
     new: &ReservationClaim,
     others: &[ReservationClaim],
     cap: Fraction,
@@ -80,10 +77,7 @@ pub fn fits(
 
 /// Whether `claims` are kept below threads of the deadline class, of which the first one is new. On how many CPUs these
 /// are together is the kernel's to admit.
-///
-/// # Errors
-/// What does not fit.
-pub fn fits_above(
+pub(crate) fn fits_above(
     class: &[ReservationClaim],
     claims: &[ReservationClaim],
     cap: Fraction,
@@ -126,7 +120,6 @@ fn fit_on(
     Ok(())
 }
 
-/// As the analyst sees it.
 fn task(share: &ReservationClaim, delays: bool) -> Option<Task> {
     let task = Task::new(share.budget_ns, share.period_ns, share.deadline_ns).ok()?;
     let jitter = if delays { share.period_ns.saturating_sub(share.budget_ns) } else { 0 };

@@ -16,7 +16,6 @@ use hourglass_sys::clock::cpu_time::{ProcessTime, ThreadTime};
 pub(super) enum Usage {
     /// `cpu.stat` of a group, in microseconds.
     Group(File),
-    /// Each process by its clock.
     Processes(Tally),
     Thread(ThreadTime),
 }
@@ -53,7 +52,6 @@ impl Usage {
     }
 }
 
-/// `usage_usec` of an open `cpu.stat`.
 fn usage_usec(file: &File) -> Option<u64> {
     // It is the first line; one read is enough for it.
     let mut text = [0u8; 128];
@@ -62,7 +60,6 @@ fn usage_usec(file: &File) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix("usage_usec ")?.trim().parse().ok())
 }
 
-/// The clocks of several processes.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     clocks: HashMap<u32, (ProcessTime, u64)>,

@@ -9,24 +9,19 @@
 
 use std::collections::HashMap;
 
-/// One thread at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sample {
-    /// Thread ID.
-    pub tid: u32,
+pub(crate) struct Sample {
+    pub(crate) tid: u32,
     /// Time on a CPU since it began, ns.
-    pub run_ns: u64,
+    pub(crate) run_ns: u64,
     /// Time in finished waits for a CPU, ns.
-    pub wait_ns: u64,
-    /// How often it got a CPU.
-    pub slices: u64,
-    /// Whether it runs or waits for a CPU.
-    pub runnable: bool,
+    pub(crate) wait_ns: u64,
+    pub(crate) slices: u64,
+    pub(crate) runnable: bool,
 }
 
-/// Sums since the first observation.
 #[derive(Clone, Debug, Default)]
-pub struct Demand {
+pub(crate) struct Demand {
     seen: HashMap<u32, DemandState>,
     last: Option<(u64, u64)>,
     denied_ns: u64,
@@ -43,7 +38,7 @@ struct DemandState {
 impl Demand {
     /// Takes samples of the threads at `now_ns`, of a group that has used `used_ns` in all. Returns the
     /// time that it was denied since the first observation, ns.
-    pub fn observe(&mut self, now_ns: u64, used_ns: u64, samples: &[Sample]) -> u64 {
+    pub(crate) fn observe(&mut self, now_ns: u64, used_ns: u64, samples: &[Sample]) -> u64 {
         let (last_ns, last_used) = self.last.unwrap_or((now_ns, used_ns));
         let used = used_ns.saturating_sub(last_used);
         let window = now_ns.saturating_sub(last_ns);

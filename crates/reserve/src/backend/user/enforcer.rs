@@ -106,8 +106,8 @@ struct EnforcerShared {
     /// 0, [`ENDED`] or [`YIELDED`].
     bell: AtomicU32,
     report: Mutex<EnforcerReport>,
-    /// Terms from the next period on, and the priority of members raised then.
-    change: Mutex<Option<(BudgetTerms, u8)>>,
+    /// Terms from the next period on.
+    change: Mutex<Option<BudgetTerms>>,
 }
 
 struct EnforcerTask {
@@ -169,26 +169,19 @@ impl BudgetEnforcer {
         answer.recv().map_err(|_| ended())?
     }
 
-    /// What ends a period early.
     pub(super) fn ender(&self) -> EndPeriod {
         EndPeriod(Arc::clone(&self.shared))
     }
 
-    /// Other terms from the next period on, and the priority of raised members.
-    pub(super) fn change(&self, terms: BudgetTerms, priority: u8) {
-        *self.shared.change.lock().unwrap_or_else(PoisonError::into_inner) =
-            Some((terms, priority));
+    pub(super) fn change(&self, terms: BudgetTerms) {
+        *self.shared.change.lock().unwrap_or_else(PoisonError::into_inner) = Some(terms);
     }
 
-    /// The latest report of the thread.
     pub(super) fn report(&self) -> EnforcerReport {
         self.shared.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Ends the reservation and waits until everything has been put back.
-    ///
-    /// # Errors
-    /// What the kernel answers.
     pub(super) fn end(&mut self) -> io::Result<()> {
         self.ring();
         let Some(thread) = self.thread.take() else { return Ok(()) };
@@ -262,7 +255,6 @@ fn sleep_until(shared: &EnforcerShared, deadline_ns: u64) -> bool {
     }
 }
 
-/// Keeps one reservation until its end.
 fn keep(shared: &EnforcerShared, work: EnforcerTask) -> io::Result<()> {
     let EnforcerTask { mut team, terms, pledge, several, begun } = work;
     let patience_ns = patience(&terms);
@@ -282,7 +274,7 @@ fn keep(shared: &EnforcerShared, work: EnforcerTask) -> io::Result<()> {
         return Ok(());
     }
     let mut run = Run::begin(team, terms, pledge, several, woken);
-    shared.report.lock().unwrap_or_else(PoisonError::into_inner).first_ns = run.raised_ns;
+    run.tell(shared);
     let _ = begun.send(Ok(()));
     let mut next = Some(run.look(shared));
     while let Some(due) = next.take() {

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use crate::backend::AccuracyWarning;
 
-/// Why an entry is not visible to the whole machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Gap {
     /// No entry can be made there.

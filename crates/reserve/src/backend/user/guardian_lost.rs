@@ -5,7 +5,7 @@
 
 use std::io;
 
-use super::member_set::MemberSet;
+use super::member_state::MemberAction;
 use super::refusal as refused;
 use crate::admission::{Obstacle, Refusal};
 use crate::guardian::GuardianUnavailable;
@@ -32,7 +32,6 @@ pub(super) fn begin(
     attempt()
 }
 
-/// The refusal if no guardian came.
 pub(super) fn refusal() -> Refusal {
     let waited_ms = u64::from(PAUSES) * PAUSE_NS / 1_000_000;
     refused(
@@ -45,34 +44,17 @@ pub(super) fn refusal() -> Refusal {
     )
 }
 
-/// Members that can be suspended.
-pub(super) trait SuspendableMembers {
-    fn lower(&mut self) -> io::Result<()>;
-    /// Refused where no guardian lives.
-    fn suspend(&mut self) -> io::Result<()>;
-}
-
-impl SuspendableMembers for MemberSet {
-    fn lower(&mut self) -> io::Result<()> {
-        MemberSet::lower(self)
-    }
-
-    fn suspend(&mut self) -> io::Result<()> {
-        MemberSet::suspend(self)
-    }
-}
-
 /// Suspends members, which are lowered before if there are several (`company`), and behind it if they were not
-/// suspended, so that no member stays urgent without a budget. Returns whether they were lowered.
+/// suspended, so that no member stays urgent without a budget. `order` lowers or suspends; only suspending takes a
+/// guardian. Returns whether they were lowered.
 pub(super) fn suspend(
-    members: &mut impl SuspendableMembers,
     company: bool,
+    mut order: impl FnMut(MemberAction) -> io::Result<()>,
 ) -> (bool, io::Result<()>) {
-    let before = if company { members.lower() } else { Ok(()) };
-    let suspended = members.suspend();
+    let before = if company { order(MemberAction::Lower) } else { Ok(()) };
+    let suspended = order(MemberAction::Suspend);
     let lowered = company || suspended.is_err();
-    // Lowering takes no guardian.
-    let behind = if lowered && !company { members.lower() } else { Ok(()) };
+    let behind = if lowered && !company { order(MemberAction::Lower) } else { Ok(()) };
     (lowered, suspended.and(before).and(behind))
 }
 
@@ -80,37 +62,23 @@ pub(super) fn suspend(
 mod tests {
     use super::*;
 
-    #[derive(Default)]
-    struct Simulated {
-        done: Vec<&'static str>,
-        guarded: bool,
-    }
-
-    impl SuspendableMembers for Simulated {
-        fn lower(&mut self) -> io::Result<()> {
-            self.done.push("lower");
-            Ok(())
-        }
-
-        fn suspend(&mut self) -> io::Result<()> {
-            self.done.push("suspend");
-            if self.guarded { Ok(()) } else { Err(GuardianUnavailable.into()) }
-        }
-    }
-
     /// The bug: where no guardian lived, one thread of a hard reservation that had used up its budget kept its
     /// real-time priority, and went on above all other work.
     #[test]
     fn who_cannot_be_suspended_is_lowered() {
+        use MemberAction::{Lower, Suspend};
         for (company, guarded, wanted, low) in [
-            (false, true, &["suspend"][..], false),
-            (true, true, &["lower", "suspend"], true),
-            (false, false, &["suspend", "lower"], true),
-            (true, false, &["lower", "suspend"], true),
+            (false, true, &[Suspend][..], false),
+            (true, true, &[Lower, Suspend], true),
+            (false, false, &[Suspend, Lower], true),
+            (true, false, &[Lower, Suspend], true),
         ] {
-            let mut members = Simulated { guarded, ..Simulated::default() };
-            let (lowered, done) = suspend(&mut members, company);
-            assert_eq!((&members.done[..], lowered, done.is_ok()), (wanted, low, guarded));
+            let mut orders = Vec::new();
+            let (lowered, done) = suspend(company, |order| {
+                orders.push(order);
+                if order == Lower || guarded { Ok(()) } else { Err(GuardianUnavailable.into()) }
+            });
+            assert_eq!((&orders[..], lowered, done.is_ok()), (wanted, low, guarded));
         }
     }
 

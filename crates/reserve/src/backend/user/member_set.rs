@@ -34,11 +34,9 @@ const PASSES: u32 = 16;
 pub(super) struct TeamPolicy {
     /// The priority of raised members; the one above serves to change it back and forth.
     pub(super) priority: u8,
-    /// The CPU on which they are to stay.
     pub(super) pin: Option<u32>,
     /// The CPUs that the reservation has: that one, or all on which they were.
     pub(super) cpus: Vec<u32>,
-    /// They will have to be suspended.
     pub(super) freezes: bool,
     /// A control group is made for them, where one can be.
     pub(super) grouped: bool,
@@ -81,10 +79,10 @@ pub(super) struct Queue<'a> {
 #[derive(Debug)]
 pub(super) struct MemberSet {
     target: Target,
-    plan: TeamPolicy,
+    pub(super) plan: TeamPolicy,
     /// Settings of the first member, which new members get.
     before: SavedScheduling,
-    usage: Usage,
+    pub(super) usage: Usage,
     processes: HashMap<u32, Process>,
     /// For all members of the group, who may have become more since they were looked at.
     members: Option<UndoGuard>,
@@ -94,8 +92,8 @@ pub(super) struct MemberSet {
     /// Threads among them that are not the caller's to change.
     foreign: HashSet<u32>,
     /// The most of these at a time.
-    most_foreign: usize,
-    moved: Moved,
+    pub(super) most_foreign: usize,
+    pub(super) moved: Moved,
     gathered: Option<TargetGroup>,
     /// The numbers of the members, where a group lists them.
     list: Option<File>,
@@ -106,15 +104,12 @@ pub(super) struct MemberSet {
 
 impl MemberSet {
     /// Gathers the members of `target`, and keeps them on their CPU.
-    ///
-    /// # Errors
-    /// `NotFound` if the target has ended; what the kernel answers. Nothing is changed then.
     pub(super) fn assemble(
         guardian: &Guardian,
         target: &Target,
         plan: TeamPolicy,
     ) -> io::Result<MemberSet> {
-        let (Target::Thread(first) | Target::Process(first)) = *target;
+        let first = target.id();
         let before = SavedScheduling {
             policy: sched::read(first)?.unwrap_or(Attributes::Other(0)),
             cpus: thread::affinity_of(first)?,
@@ -165,27 +160,6 @@ impl MemberSet {
         Ok(team)
     }
 
-    /// Processor time of all members since they were gathered; the previous value if the present one is not known.
-    pub(super) fn used_ns(&mut self) -> Option<u64> {
-        self.usage.read_ns()
-    }
-
-    /// Whether that has also what members used after the last look, and have ended since.
-    pub(super) fn counts_the_dead(&self) -> bool {
-        self.usage.counts_the_dead()
-    }
-
-    /// The priority of members from the next raising on.
-    pub(super) fn change_priority(&mut self, priority: u8) {
-        self.plan.priority = priority;
-    }
-
-    /// Whether a group counts and keeps later members.
-    pub(super) fn is_grouped(&self) -> bool {
-        self.gathered.is_some()
-    }
-
-    /// The group that keeps the members together, where there is one.
     pub(super) fn group(&self) -> Option<&Group> {
         self.gathered.as_ref().map(|gathered| &gathered.group)
     }
@@ -221,12 +195,6 @@ impl MemberSet {
         }
     }
 
-    /// How many threads among them were at most not the caller's to change, and left as they are.
-    pub(super) fn most_foreign(&self) -> usize {
-        self.most_foreign
-    }
-
-    /// Whether this thread was not known as such.
     fn is_newly_foreign(&mut self, tid: u32) -> bool {
         let new = self.foreign.insert(tid);
         self.most_foreign = self.most_foreign.max(self.foreign.len());
@@ -240,9 +208,6 @@ impl MemberSet {
     }
 
     /// Gives all what they had before, or timesharing priority if that was a real-time one.
-    ///
-    /// # Errors
-    /// As [`MemberSet::raise`].
     pub(super) fn lower(&mut self) -> io::Result<()> {
         self.set_in_order(Queue::default(), TeamMember::lower)
     }
@@ -291,10 +256,6 @@ impl MemberSet {
         sequence
     }
 
-    /// Stops all.
-    ///
-    /// # Errors
-    /// What the kernel answers, but for members that have ended; no guardian lives.
     pub(super) fn suspend(&mut self) -> io::Result<()> {
         self.guardian.must_live()?;
         if let Some(gathered) = &self.gathered {
@@ -317,10 +278,6 @@ impl MemberSet {
         first
     }
 
-    /// Lets all go on.
-    ///
-    /// # Errors
-    /// As [`MemberSet::suspend`].
     pub(super) fn resume(&mut self) -> io::Result<()> {
         if let Some(gathered) = &self.gathered {
             return gathered.thaw();
@@ -432,7 +389,6 @@ impl MemberSet {
         Ok(true)
     }
 
-    /// Whether this is the policy of raised members.
     fn is_raised(&self, policy: Option<Attributes>) -> bool {
         let priorities = self.plan.priority..=self.plan.priority.saturating_add(1);
         matches!(policy, Some(Attributes::Fifo(priority)) if priorities.contains(&priority))

@@ -12,32 +12,22 @@ const LAST_NS: u64 = 100_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MemberAction {
-    /// They are as they should be.
     Nothing,
-    /// Raise all members, and new ones.
     Raise,
-    /// Let them go on as they are.
     Resume,
-    /// Let them go on, and raise them.
     ResumeAndRaise,
-    /// Give them their own policy.
     Lower,
-    /// Let them go on, and give them their own policy.
     ResumeAndLower,
-    /// Let them stand.
     Suspend,
 }
 
-/// How the members stand, as far as is known.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MemberState {
-    /// The level that was decided last.
-    requested: DispatchLevel,
+    pub(super) requested: DispatchLevel,
     /// The level that was carried out whole; `None` after a refusal, or when another program may have changed it.
     applied: Option<DispatchLevel>,
-    /// After how long a refused order is given again.
     pause_ns: u64,
-    refused: u64,
+    pub(super) refused: u64,
     /// How often guardians had changed how members stand, when that was looked at.
     woken: u64,
 }
@@ -54,15 +44,6 @@ impl MemberState {
         }
     }
 
-    pub(super) fn level(&self) -> DispatchLevel {
-        self.requested
-    }
-
-    /// Orders that the kernel refused.
-    pub(super) fn refused(&self) -> u64 {
-        self.refused
-    }
-
     /// To be called before each order: how often guardians have changed how members stand. They change those of all
     /// reservations, whichever of these broke its promise, and also for want of one that lives.
     pub(super) fn note_guardian_action(&mut self, woken: u64) {
@@ -71,7 +52,6 @@ impl MemberState {
         }
     }
 
-    /// The action that brings members to `level`.
     pub(super) fn act(&mut self, level: DispatchLevel, anew: bool) -> MemberAction {
         self.requested = level;
         match (self.applied, level) {
@@ -144,7 +124,7 @@ mod tests {
         assert_eq!(waits, [1, 2, 4, 8, 16, 32, 64, 100, 100, 100]);
         orders.done(true);
         assert_eq!(orders.act(DispatchLevel::Raised, false), MemberAction::Nothing);
-        assert_eq!((orders.next_ns(now, now + 7), orders.refused()), (now + 7, 10));
+        assert_eq!((orders.next_ns(now, now + 7), orders.refused), (now + 7, 10));
         // The next refusal is tried again soon.
         orders.act(DispatchLevel::Suspended, false);
         orders.done(false);
@@ -190,7 +170,7 @@ mod tests {
             orders.done(true);
             orders.note_guardian_action(4);
             assert_eq!(orders.act(level, false), MemberAction::Nothing);
-            assert_eq!(orders.refused(), 0);
+            assert_eq!(orders.refused, 0);
         }
         // Suspended work that was lowered is raised at its next period, and not only resumed.
         let mut orders = MemberState::raised(0);

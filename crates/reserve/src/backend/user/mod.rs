@@ -7,7 +7,7 @@
 //! the reservation of Inoue et al., section 4.1, kept from outside the kernel.
 //!
 //! Members share the CPU as they do without a reserve: the keeper lets each run for about 3 ms before the next one
-//! ([`turn_scheduler`]), and weighs nice values as the fair class does. Who wakes waits for its turn. A reserve of one thread
+//! (`turn_scheduler`), and weighs nice values as the fair class does. Who wakes waits for its turn. A reserve of one thread
 //! has no turns.
 //!
 //! What it does not do: a yield does not end the dispatch of a period. `sched_yield` of a thread that is alone at its
@@ -18,7 +18,7 @@
 //! has again whenever it is not raised. Who leaves the CPUs of the reservation is brought back (`member_set/places.rs`). Threads that others put into
 //! a real-time class above priority 88 are not in the account, but for those of the deadline class.
 //!
-//! Owns: [`User`]. [`budget`] and [`turn_scheduler`] decide, `enforcer` carries out, `member_set` knows the members.
+//! Owns: [`User`]. `budget` and `turn_scheduler` decide, `enforcer` carries out, `member_set` knows the members.
 //!
 //! # How a reserve is kept from user space
 //!
@@ -55,11 +55,11 @@
 //! process's thread goes: root changes all, everybody else those whose real, effective and saved user are their own.
 
 mod admit;
-pub mod budget;
+mod budget;
 mod change;
-pub mod claims;
+mod claims;
 mod cpu_usage;
-pub mod demand;
+mod demand;
 mod enforcer;
 #[cfg(test)]
 #[path = "tests/escaped.rs"]
@@ -72,7 +72,6 @@ mod guardians;
 #[cfg(test)]
 #[path = "tests/killed.rs"]
 mod killed;
-mod listed;
 #[cfg(test)]
 #[path = "tests/meddling.rs"]
 mod meddling;
@@ -84,7 +83,7 @@ mod registry;
 #[path = "tests/live.rs"]
 mod tests;
 mod time_sharing;
-pub mod turn_scheduler;
+mod turn_scheduler;
 mod unseen;
 mod urgent;
 mod written;
@@ -92,23 +91,23 @@ mod written;
 use std::io;
 use std::path::Path;
 
-use hourglass_documents::ReservationKind;
+use hourglass_documents::{Reservation, ReservationKind};
 use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::thread;
 use hourglass_time::Span;
 
 pub(super) use self::admit::in_class_beside;
 pub(crate) use self::admit::remove_claims;
-use self::admit::{admit, refusal, share};
-pub use self::admit::{check, check_above, check_beside, check_present, in_force, unseen};
+use self::admit::{admit, refusal};
+pub(crate) use self::admit::{check, check_above, check_beside, check_present, in_force, unseen};
 use self::budget::BudgetTerms;
 pub(crate) use self::change::{alone, may_change};
-use self::claims::priority_for;
+use self::claims::{ReservationClaim, priority_for};
 use self::enforcer::BudgetEnforcer;
 pub(super) use self::enforcer::NAME as KEEPER;
 pub use self::enforcer::{EndPeriod, EnforcerReport};
-pub use self::listed::InForce;
 use self::member_set::{MemberSet, TeamPolicy};
+pub(crate) use self::registry::StaleClaim;
 use self::registry::{Registry, RegistryEntry};
 use super::escaped_threads::EscapeMonitor;
 use super::{
@@ -117,6 +116,7 @@ use super::{
 use crate::admission::facts::AdmissionFacts;
 use crate::admission::{self, Obstacle, Refusal};
 use crate::guardian::{Guardian, GuardianUnavailable};
+use crate::ownership::ESRCH;
 use crate::supply::{Spent, Supply};
 use crate::target::Target;
 
@@ -128,7 +128,6 @@ const TOLERATED_PART: u64 = 100;
 pub struct User {
     guardian: Guardian,
     grouped: bool,
-    /// Whether it claims a share of its CPUs.
     claims: bool,
 }
 
@@ -161,7 +160,7 @@ impl User {
         target: &Target,
         request: &BackendRequest,
     ) -> Result<UserReservation, Refusal> {
-        let first = first_of(target);
+        let first = target.id();
         let refused = |error: io::Error| explain(&error, target, request);
         check_suspendable(target)?;
         admission::ownership(BackendKind::User, first)?;
@@ -171,7 +170,7 @@ impl User {
             return Err(in_the_class(first));
         }
         let cpus = cpus_of(target, request).map_err(refused)?;
-        let share = share(request, &cpus);
+        let share = ReservationClaim::new(&request.reservation, cpus.iter().copied().collect());
         // Written down first: of two at the same time at least one sees the other.
         let entry = self.claims.then(|| Registry::of_the_machine().enter(&share));
         let facts = AdmissionFacts::here(Some(first));
@@ -180,32 +179,26 @@ impl User {
             admit(&share, entry.others(), &facts)?;
         }
         let mut enforcer = BudgetEnforcer::start(&cpus).map_err(refused)?;
-        let strength = request.reservation.strength();
         let plan = TeamPolicy {
             priority: priority_for(share.deadline_ns),
             pin: request.cpu,
             cpus: cpus.clone(),
-            freezes: strength == ReservationKind::Hard,
+            freezes: request.reservation.strength() == ReservationKind::Hard,
             grouped: self.grouped,
             privileged: facts.sys_nice == Some(true) && facts.user_namespace != Some(true),
         };
         let team = MemberSet::assemble(&self.guardian, target, plan).map_err(refused)?;
         let leavers = team.group().map(|group| EscapeMonitor::watch(group, target));
-        let grouped = team.is_grouped() || matches!(target, Target::Thread(_));
-        let terms = BudgetTerms {
-            budget_ns: share.budget_ns,
-            deadline_ns: share.deadline_ns,
-            period_ns: share.period_ns,
-            cpus: match target {
-                Target::Thread(_) => 1,
-                Target::Process(_) => cpus.len() as u64,
-            },
-            strength,
+        let grouped = team.group().is_some() || matches!(target, Target::Thread(_));
+        let reservation = request.reservation;
+        let cpus_at_once = match target {
+            Target::Thread(_) => 1,
+            Target::Process(_) => cpus.len() as u64,
         };
+        let terms = BudgetTerms::new(&reservation, cpus_at_once);
         let pledge = self.guardian.pledge().map_err(refused)?;
         enforcer.enforce(team, terms, pledge, cpus.len() > 1).map_err(refused)?;
-        let request = request.clone();
-        Ok(UserReservation { leavers, enforcer, grouped, entry, request, terms })
+        Ok(UserReservation { leavers, enforcer, grouped, entry, reservation, cpus_at_once })
     }
 }
 
@@ -236,8 +229,8 @@ pub struct UserReservation {
     enforcer: BudgetEnforcer,
     grouped: bool,
     entry: Option<RegistryEntry>,
-    request: BackendRequest,
-    terms: BudgetTerms,
+    reservation: Reservation,
+    cpus_at_once: u64,
 }
 
 impl UserReservation {
@@ -364,15 +357,15 @@ impl ActiveReservation for UserReservation {
 ///
 /// # Errors
 /// ESRCH if the target has ended.
-pub fn cpus_of(target: &Target, request: &BackendRequest) -> io::Result<Vec<u32>> {
+pub(crate) fn cpus_of(target: &Target, request: &BackendRequest) -> io::Result<Vec<u32>> {
     if let Some(cpu) = request.cpu {
         return Ok(vec![cpu]);
     }
-    let first = first_of(target);
+    let first = target.id();
     let mut cpus = thread::affinity_of(first)?;
     if let Target::Process(_) = target {
-        let threads = members::tree(first).into_iter().flat_map(members::threads_of);
         // A thread that ends meanwhile needs no CPU.
+        let threads = members::threads_in(target).into_iter();
         cpus.extend(threads.filter_map(|tid| thread::affinity_of(tid).ok()).flatten());
         cpus.sort_unstable();
         cpus.dedup();
@@ -380,15 +373,10 @@ pub fn cpus_of(target: &Target, request: &BackendRequest) -> io::Result<Vec<u32>
     Ok(cpus)
 }
 
-fn first_of(target: &Target) -> u32 {
-    let (Target::Thread(id) | Target::Process(id)) = target;
-    *id
-}
-
 /// Refuses a process that has this one among its descendants, which would suspend its own keeper, and threads of the
 /// kernel, which must not be suspended.
 fn check_suspendable(target: &Target) -> Result<(), Refusal> {
-    let first = first_of(target);
+    let first = target.id();
     if members::is_kernel_thread(first) {
         return Err(refusal(
             Obstacle::Missing,
@@ -419,7 +407,6 @@ fn no_proc() -> bool {
     !Path::new("/proc/self").exists()
 }
 
-/// The cause of an answer of the kernel.
 fn explain(error: &io::Error, target: &Target, request: &BackendRequest) -> Refusal {
     if let Some(refusal) = admission::ownership_of(BackendKind::User, error) {
         return refusal;
@@ -427,15 +414,15 @@ fn explain(error: &io::Error, target: &Target, request: &BackendRequest) -> Refu
     if GuardianUnavailable::is_behind(error) {
         return guardian_lost::refusal();
     }
-    let first = first_of(target);
+    let first = target.id();
     let errno = error.raw_os_error();
     let known = match (error.kind(), errno) {
-        (io::ErrorKind::NotFound, _) | (_, Some(admission::ESRCH)) if no_proc() => refusal(
+        (io::ErrorKind::NotFound, _) | (_, Some(ESRCH)) if no_proc() => refusal(
             Obstacle::Missing,
             "there is no /proc, which tells of processes".to_owned(),
             "mount -t proc proc /proc",
         ),
-        (io::ErrorKind::NotFound, _) | (_, Some(admission::ESRCH)) => refusal(
+        (io::ErrorKind::NotFound, _) | (_, Some(ESRCH)) => refusal(
             Obstacle::Gone,
             format!("process {first} has ended"),
             "start it again, and reserve for its new number",

@@ -10,14 +10,13 @@
 /// An idle time of less may be interrupts, ns.
 const IDLE_NS: u64 = 1_000_000;
 
-/// The longest span so far.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reach {
     now_ns: u64,
     /// Processor time of the work and of its keeper.
     taken_ns: u64,
     span_ns: u64,
-    max_ns: u64,
+    pub(super) max_ns: u64,
 }
 
 impl Reach {
@@ -49,10 +48,6 @@ impl Reach {
     pub(super) fn end(&mut self) {
         self.span_ns = 0;
     }
-
-    pub(super) fn max_ns(&self) -> u64 {
-        self.max_ns
-    }
 }
 
 #[cfg(test)]
@@ -70,12 +65,12 @@ mod tests {
         reach.look(10 * MS, 3 * MS, true, true);
         reach.look(13 * MS, 6 * MS, true, true);
         reach.end();
-        assert_eq!(reach.max_ns(), 6 * MS);
+        assert_eq!(reach.max_ns, 6 * MS);
         // Suspended until 20, then again.
         reach.look(20 * MS, 6 * MS, false, true);
         reach.look(23 * MS, 9 * MS, true, true);
         reach.end();
-        assert_eq!(reach.max_ns(), 6 * MS);
+        assert_eq!(reach.max_ns, 6 * MS);
     }
 
     /// The bug: 57.9 ms in which no other thread had the CPU counted as 18, since the work had little of it; its keeper had
@@ -88,7 +83,7 @@ mod tests {
             taken += 2 * MS + 7_650_000;
             reach.look(period * 9_700_000, taken, true, true);
         }
-        assert_eq!(reach.max_ns(), 57_900_000);
+        assert_eq!(reach.max_ns, 57_900_000);
     }
 
     /// A thread that sleeps between its jobs lets others run, however long it is raised.
@@ -98,16 +93,16 @@ mod tests {
         for period in 1..=100 {
             reach.look(period * 10 * MS, period * MS, true, false);
         }
-        assert_eq!(reach.max_ns(), MS);
+        assert_eq!(reach.max_ns, MS);
         let mut reach = Reach::begin(0, 0);
         for period in 1..=100 {
             reach.look(period * 10 * MS, period * MS, true, true);
         }
-        assert_eq!(reach.max_ns(), 2 * MS);
+        assert_eq!(reach.max_ns, 2 * MS);
         // Interrupts are no sleep.
         let mut reach = Reach::begin(0, 0);
         reach.look(10 * MS, 10 * MS - 50_000, true, true);
         reach.look(20 * MS, 20 * MS - 90_000, true, true);
-        assert_eq!(reach.max_ns(), 20 * MS - 90_000);
+        assert_eq!(reach.max_ns, 20 * MS - 90_000);
     }
 }

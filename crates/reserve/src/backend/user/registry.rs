@@ -30,7 +30,8 @@ use hourglass_sys::{credentials, strange_file};
 use super::claims::ReservationClaim;
 use super::gap::Gap;
 use super::unseen;
-use super::written::{command_of, course, held, text};
+pub(crate) use super::written::StaleClaim;
+use super::written::{command_of, course, held, stale, text};
 use crate::backend::AccuracyWarning;
 
 const FOLDER: &str = "run/hourglass/claims";
@@ -40,9 +41,7 @@ const FIRST_MODE: u32 = 0o755;
 /// Root and the group write; entries of other makers cannot be removed.
 const SHARED_MODE: u32 = 0o1775;
 
-/// Names of entries begin with this.
 const PREFIX: &str = "claim-";
-/// Names that are tried.
 const TRIES: u32 = 1_000;
 
 /// The entries of this process, with the process, since a child made by `fork(2)` has a copy of this list and none of
@@ -63,7 +62,6 @@ struct OwnEntry {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Holder {
-    /// A process that keeps one of this kind.
     Process {
         /// Its number; `None` if this PID namespace does not show it.
         pid: Option<u32>,
@@ -77,7 +75,6 @@ pub(super) enum Holder {
 }
 
 impl Holder {
-    /// This process, for what it is about to reserve.
     pub(super) fn this_process() -> Holder {
         let pid = process::id();
         Holder::Process { pid: Some(pid), command: command_of(pid), uid: credentials::real() }
@@ -105,33 +102,21 @@ impl fmt::Display for Holder {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RegisteredReservation {
-    pub share: ReservationClaim,
-    /// The process that keeps it.
-    pub holder: Holder,
+    pub(crate) share: ReservationClaim,
+    pub(crate) holder: Holder,
     /// Complete periods, and how many were missed; `None` where that is not written down.
-    pub course: Option<(u64, u64)>,
+    pub(crate) course: Option<(u64, u64)>,
 }
 
-/// The place where they are written down.
 #[derive(Clone, Debug)]
 pub(super) struct Registry {
     folder: PathBuf,
     owner: u32,
     /// Why others of the machine may have another one.
-    apart: Apart,
+    apart: Option<Gap>,
+    /// Whether it looks for keepers that have no entry there; tests have a registry that other keepers do not know.
+    looks: bool,
     own: Arc<Mutex<OwnEntries>>,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Apart {
-    /// No gap, as far as can be seen: each keeper of a reservation has an entry there.
-    No,
-    Container,
-    /// Not that of this process of the machine.
-    Private(u32),
-    /// One for tests, which other keepers do not know.
-    #[cfg(test)]
-    Test,
 }
 
 /// An entry of this process; it goes when this is dropped, and ends to count when the process ends.
@@ -142,7 +127,6 @@ pub(super) struct RegistryEntry {
     process: u32,
     share: ReservationClaim,
     file: Option<(File, PathBuf)>,
-    /// The recorded periods.
     course: Option<(u64, u64)>,
     gap: Option<Gap>,
 }
@@ -163,11 +147,11 @@ impl Registry {
         let shared = Path::new("/").join(FOLDER);
         let shared = shared.ancestors().take(2).any(|place| is_mounted(&mounts, place));
         let apart = match unseen::elsewhere(root, FOLDER) {
-            _ if !is_first_namespace() && !shared => Apart::Container,
-            Some(pid) if !shared => Apart::Private(pid),
-            _ => Apart::No,
+            _ if !is_first_namespace() && !shared => Some(Gap::Container(folder.clone())),
+            Some(pid) if !shared => Some(Gap::Private(folder.clone(), pid)),
+            _ => None,
         };
-        Registry { folder, owner: 0, apart, own: Arc::default() }
+        Registry { folder, owner: 0, apart, looks: true, own: Arc::default() }
     }
 
     /// Writes down a reservation. That others do not see it is no failure; [`RegistryEntry::doubt`] tells.
@@ -176,10 +160,8 @@ impl Registry {
         let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
         own.made = own.made.wrapping_add(1);
         let (process, number) = (process::id(), own.made);
-        let made = self.prepare().and_then(|()| {
-            let closed = |error: io::Error| Gap::Closed(self.folder.clone(), error.to_string());
-            self.make(share).map_err(closed)
-        });
+        let made =
+            self.prepare().and_then(|()| self.make(share).map_err(|error| self.closed(&error)));
         let (file, gap) = match made {
             Ok(made) => (Some(made), around),
             Err(gap) => (None, Some(gap)),
@@ -198,9 +180,6 @@ impl Registry {
     }
 
     /// The folder itself, which can be locked as a whole.
-    ///
-    /// # Errors
-    /// What the kernel answers.
     pub(super) fn open(&self) -> io::Result<File> {
         File::open(&self.folder)
     }
@@ -219,20 +198,19 @@ impl Registry {
         let may = self.trusted().and_then(|_| {
             // A process that may write to the nearest existing folder makes the others.
             let there = self.folder.ancestors().find(|folder| folder.exists());
-            let closed = |error: io::Error| Gap::Closed(self.folder.clone(), error.to_string());
-            strange_file::may_write_in(there.unwrap_or(&self.folder)).map_err(closed)
+            strange_file::may_write_in(there.unwrap_or(&self.folder))
+                .map_err(|error| self.closed(&error))
         });
         may.err().or_else(|| self.around()).map(AccuracyWarning::from)
     }
 
     fn around(&self) -> Option<Gap> {
-        match self.apart {
-            Apart::No => unseen::keeper_but(|| self.holders()).map(Gap::Unclaimed),
-            Apart::Container => Some(Gap::Container(self.folder.clone())),
-            Apart::Private(pid) => Some(Gap::Private(self.folder.clone(), pid)),
-            #[cfg(test)]
-            Apart::Test => None,
-        }
+        let unclaimed = || unseen::keeper_but(|| self.holders()).map(Gap::Unclaimed);
+        self.apart.clone().or_else(|| self.looks.then(unclaimed).flatten())
+    }
+
+    fn closed(&self, error: &io::Error) -> Gap {
+        Gap::Closed(self.folder.clone(), error.to_string())
     }
 
     fn holders(&self) -> Vec<u32> {
@@ -247,7 +225,7 @@ impl Registry {
     fn trusted(&self) -> Result<bool, Gap> {
         let metadata = match fs::symlink_metadata(&self.folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-            Err(error) => return Err(Gap::Closed(self.folder.clone(), error.to_string())),
+            Err(error) => return Err(self.closed(&error)),
             Ok(metadata) => metadata,
         };
         let (uid, mode) = (metadata.uid(), metadata.mode() & 0o7777);
@@ -263,7 +241,6 @@ impl Registry {
         Err(Gap::Untrusted(self.folder.clone(), why))
     }
 
-    /// Makes the folder if this process may.
     fn prepare(&self) -> Result<(), Gap> {
         if !self.trusted()? {
             self.make_folder()?;
@@ -291,7 +268,7 @@ impl Registry {
         let made = fs::create_dir_all(outer.parent().unwrap_or(outer))
             .and_then(|()| made_for_all_to_read(outer))
             .and_then(|()| made_for_all_to_read(&self.folder));
-        made.map_err(|error| Gap::Closed(self.folder.clone(), error.to_string()))
+        made.map_err(|error| self.closed(&error))
     }
 
     /// Lets the group write to a folder that still has the mode of its creation by root. Without the group only root
@@ -345,26 +322,41 @@ impl Registry {
     /// All but some of this process.
     fn but(&self, numbers: &[u32]) -> Vec<RegisteredReservation> {
         let own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
-        let pid = process::id();
-        let mine = || own.entries.iter().filter(|entry| entry.process == pid);
-        let known: HashSet<&OsString> = mine().filter_map(|entry| entry.name.as_ref()).collect();
         let holder = Holder::this_process();
-        let here = mine().filter(|entry| !numbers.contains(&entry.number));
+        let here = own.of_this_process().filter(|entry| !numbers.contains(&entry.number));
         let here = here.map(|entry| RegisteredReservation {
             share: entry.share.clone(),
             holder: holder.clone(),
             course: None,
         });
         let mut found: Vec<RegisteredReservation> = here.collect();
+        found.extend(self.others(&own).iter().filter_map(|path| held(path)));
+        found
+    }
+
+    pub(super) fn remove_stale(&self) -> Vec<StaleClaim> {
+        let own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        self.others(&own).iter().filter_map(|path| stale(path)).collect()
+    }
+
+    /// Entries of other processes, if the folder is to be trusted.
+    fn others(&self, own: &OwnEntries) -> Vec<PathBuf> {
         if self.trusted() != Ok(true) {
-            return found;
+            return Vec::new();
         }
+        let known: HashSet<&OsString> =
+            own.of_this_process().filter_map(|entry| entry.name.as_ref()).collect();
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let names = entries.map(|entry| entry.file_name());
         let names = names.filter(|name| name.as_encoded_bytes().starts_with(PREFIX.as_bytes()));
-        let others = names.filter(|name| !known.contains(name));
-        found.extend(others.filter_map(|name| held(&self.folder.join(name))));
-        found
+        names.filter(|name| !known.contains(name)).map(|name| self.folder.join(name)).collect()
+    }
+}
+
+impl OwnEntries {
+    fn of_this_process(&self) -> impl Iterator<Item = &OwnEntry> {
+        let pid = process::id();
+        self.entries.iter().filter(move |entry| entry.process == pid)
     }
 }
 
@@ -386,7 +378,6 @@ impl RegistryEntry {
         }
     }
 
-    /// A process that keeps a reservation without a claim.
     pub(super) fn unclaimed(&self) -> Option<u32> {
         unseen::keeper_but(|| self.registry.holders())
     }
@@ -406,7 +397,6 @@ impl RegistryEntry {
         (entry, others)
     }
 
-    /// The warning to be given with the reservation.
     pub(super) fn doubt(&self) -> Option<AccuracyWarning> {
         // Another reservation may have started meanwhile.
         let gap = self.gap.clone().or_else(|| self.registry.around());
@@ -439,7 +429,6 @@ fn made_for_all_to_read(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// The number of a group in `/etc/group`.
 fn group_of(groups: &str, name: &str) -> Option<u32> {
     let line = groups.lines().find(|line| line.split(':').next() == Some(name))?;
     line.split(':').nth(2)?.parse().ok()

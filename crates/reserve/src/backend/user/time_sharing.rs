@@ -19,14 +19,11 @@ const ALONE_NS: u64 = 10_000_000;
 const COST_PART: u64 = 50;
 const LONGEST_SLICE_NS: u64 = 100_000_000;
 
-/// Turns of one team.
 #[derive(Debug, Default)]
 pub(super) struct TimeSharing {
     turns: TurnScheduler,
     order: Vec<u32>,
-    /// Whether there was more than one member at the last look.
-    company: bool,
-    /// When the order was made.
+    pub(super) company: bool,
     since_ns: u64,
     /// Cost of making the order, ns; a running mean.
     cost_ns: u64,
@@ -92,19 +89,11 @@ impl TimeSharing {
     }
 
     /// Carries out the order among raised members, who get the other one of their priorities: the higher one if `turn`.
-    ///
-    /// # Errors
-    /// As [`MemberSet::raise`].
     pub(super) fn rotate(&mut self, team: &mut MemberSet, turn: bool) -> io::Result<()> {
         let begun_ns = clock();
         let rotated = team.raise(turn, self.queue(!turn));
         self.add_cost(begun_ns, 1);
         rotated
-    }
-
-    /// Whether there was more than one member at the last look.
-    pub(super) fn has_company(&self) -> bool {
-        self.company
     }
 
     /// When a look is due for the sake of turns, if members stay raised.

@@ -12,44 +12,33 @@
 use std::collections::HashMap;
 
 /// How long one member runs while others wait, ns: the fair class has 3 ms on a few CPUs, and switches at the tick.
-pub const SLICE_NS: u64 = 3_000_000;
+pub(crate) const SLICE_NS: u64 = 3_000_000;
 
 /// Weight of a thread at nice 0 (`sched_prio_to_weight` in `kernel/sched/core.c`).
 const NICE_0: u64 = 1_024;
-/// Weight of `SCHED_IDLE`.
-const IDLE: u64 = 3;
+/// Of `SCHED_IDLE`.
+pub(crate) const IDLE: u64 = 3;
 
 /// The weight of a thread by its nice value, from -20 to 19: a quarter more with each step, as in the fair class.
-#[must_use]
-pub fn weight(nice: i8) -> u64 {
+pub(crate) fn weight(nice: i8) -> u64 {
     let steps = u32::from(nice.clamp(-20, 19).unsigned_abs());
     let (above, below) = if nice < 0 { (5u64, 4u64) } else { (4, 5) };
     // Within 64 bits: 2^10 times 5^20 at most.
     NICE_0 * above.pow(steps) / below.pow(steps)
 }
 
-/// The weight of a thread of `SCHED_IDLE`.
-#[must_use]
-pub fn idle_weight() -> u64 {
-    IDLE
-}
-
-/// One member at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MemberUsage {
-    /// Thread ID.
-    pub tid: u32,
+pub(crate) struct MemberUsage {
+    pub(crate) tid: u32,
     /// Processor time since it began, ns.
-    pub run_ns: u64,
+    pub(crate) run_ns: u64,
     /// Its share in relation to others; above 0.
-    pub weight: u64,
+    pub(crate) weight: u64,
 }
 
-/// The account of each member.
 #[derive(Clone, Debug, Default)]
-pub struct TurnScheduler {
+pub(crate) struct TurnScheduler {
     known: HashMap<u32, MemberTurn>,
-    /// Number of the last look.
     samples: u64,
     /// Whether members have been in turns since the last look; not before the first one.
     in_turns: bool,
@@ -68,7 +57,7 @@ struct MemberTurn {
 impl TurnScheduler {
     /// Takes what members have run; `charged` tells whether that was in turns, since the last look. A member that is
     /// missing is forgotten. A new one is charged for nothing: its processor time is that of its whole life.
-    pub fn account(&mut self, members: &[MemberUsage], charged: bool) {
+    pub(crate) fn account(&mut self, members: &[MemberUsage], charged: bool) {
         self.samples = self.samples.saturating_add(1);
         let looks = self.samples;
         let charged = std::mem::replace(&mut self.in_turns, true) && charged;
@@ -95,7 +84,7 @@ impl TurnScheduler {
     }
 
     /// Time that members run from now to the next look is not in turns: one of them is alone, say.
-    pub fn interrupt(&mut self) {
+    pub(crate) fn interrupt(&mut self) {
         self.in_turns = false;
     }
 
@@ -122,8 +111,7 @@ impl TurnScheduler {
     }
 
     /// The members in the order in which they are to run; of equals, the one that has not run for longest comes first.
-    #[must_use]
-    pub fn order(&self) -> Vec<u32> {
+    pub(crate) fn order(&self) -> Vec<u32> {
         let mut order: Vec<_> =
             self.known.iter().map(|(tid, turn)| (turn.virtual_ns, turn.last_run, *tid)).collect();
         order.sort_unstable();

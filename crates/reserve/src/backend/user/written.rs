@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use hourglass_sys::guardian::TaskIdentity;
 use hourglass_sys::lock::{self, Holder as LockHolder};
@@ -13,14 +13,11 @@ use super::claims::{ReservationClaim, priority_for};
 use super::registry::{Holder, RegisteredReservation};
 use crate::ownership;
 
-/// The first line of an entry.
 const VERSION: &str = "hourglass-claim/1";
-/// The line of its course begins with this.
 const COURSE: &str = "course";
 /// Most bytes of an entry: a list of 1,024 single CPUs takes 5,000.
 const LONGEST: u64 = 8_192;
 
-/// The text of an entry.
 pub(super) fn text(share: &ReservationClaim, pid: u32) -> io::Result<String> {
     let started = TaskIdentity::of_task(pid)?.started;
     let ReservationClaim { cpus, budget_ns, deadline_ns, period_ns, .. } = share;
@@ -66,7 +63,8 @@ pub(super) fn held(path: &Path) -> Option<RegisteredReservation> {
     let metadata = file.metadata().ok()?;
     let pid = match lock::process_that_holds(&file).ok()? {
         LockHolder::None => {
-            sweep(path);
+            // One that stays does not count.
+            let _ = sweep(path);
             return None;
         }
         LockHolder::Process(pid) => Some(pid),
@@ -96,16 +94,34 @@ fn is_its_maker(pid: u32, started: u64, uid: u32) -> bool {
     life.started == started && (uid == 0 || uids.any(|own| own.parse() == Ok(uid)))
 }
 
-/// Removes an entry without a holder. It is locked while it is removed, so that no other process takes it meanwhile.
-fn sweep(path: &Path) {
-    let Ok(file) = strange_file::open(path, true) else { return };
-    let ours = lock::try_for_process(&file).unwrap_or(false);
-    if ours && file.metadata().is_ok_and(|metadata| metadata.nlink() > 0) {
-        let _ = fs::remove_file(path);
-    }
+/// An entry whose process is gone, and whether it could be removed.
+#[derive(Debug)]
+pub(crate) struct StaleClaim {
+    pub(crate) path: PathBuf,
+    pub(crate) uid: u32,
+    pub(crate) removed: io::Result<()>,
 }
 
-/// The command line of a process, for people.
+/// Removes an entry without a holder; `None` if it has one, or is gone.
+pub(super) fn stale(path: &Path) -> Option<StaleClaim> {
+    let file = strange_file::open(path, false).ok()?;
+    let uid = file.metadata().ok()?.uid();
+    let is_held = lock::process_that_holds(&file).ok()? != LockHolder::None;
+    let removed = if is_held { Ok(false) } else { sweep(path) };
+    let path = path.to_owned();
+    (!matches!(removed, Ok(false))).then(|| StaleClaim { path, uid, removed: removed.map(drop) })
+}
+
+/// Removes an entry without a holder. It is locked while it is removed, so that no other process takes it meanwhile.
+/// Whether it was there, and without one.
+fn sweep(path: &Path) -> io::Result<bool> {
+    let file = strange_file::open(path, true)?;
+    if !lock::try_for_process(&file)? || file.metadata()?.nlink() == 0 {
+        return Ok(false);
+    }
+    fs::remove_file(path).map(|()| true)
+}
+
 pub(super) fn command_of(pid: u32) -> String {
     const MOST: usize = 60;
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();

@@ -41,7 +41,6 @@ pub(in super::super) fn cover(
         .unwrap_or(asked)
 }
 
-/// When slack is looked at.
 pub(super) fn checks(siblings: &CoRunnerSettings) -> SlackCheck {
     siblings.interval.map_or(SlackCheck::Variable, |every| SlackCheck::Fixed(every.nanos_or_zero()))
 }

@@ -24,9 +24,6 @@ use crate::target::Target;
 pub(in super::super) type InstructionCounter = Option<Tree<Instructions>>;
 
 /// Begins to count the instructions of each target, with all that it forks from now on.
-///
-/// # Errors
-/// They are asked for, and cannot be counted.
 pub(in super::super) fn counters<'a>(
     siblings: &CoRunnerSettings,
     targets: impl Iterator<Item = &'a Target>,
@@ -43,9 +40,6 @@ pub(in super::super) fn counters<'a>(
 }
 
 /// The source of progress of a target. `page` is the one that its program was started with.
-///
-/// # Errors
-/// The word is asked for, and the program has no page for it.
 pub(super) fn source(
     target: &Target,
     page: Option<ProgressPage>,
@@ -68,13 +62,11 @@ pub(super) fn source(
     Ok(IdleAwareProgress::new(all, time_of(target), wanting(target)))
 }
 
-/// Progress of a process that may end while others are watched.
 pub(super) fn until_end(
     source: IdleAwareProgress<Clock, Wanting>,
     target: &Target,
 ) -> IdleAwareProgress<Clock, Wanting> {
-    let (Target::Process(pid) | Target::Thread(pid)) = target;
-    match PidFd::open(*pid) {
+    match PidFd::open(target.id()) {
         Ok(file) => source.until(move || file.has_ended().unwrap_or(false)),
         // It has ended already.
         Err(_) => source.until(|| true),
@@ -110,13 +102,8 @@ pub(super) type Wanting = Box<dyn FnMut() -> Option<bool> + Send>;
 fn wanting(target: &Target) -> Wanting {
     let target = target.clone();
     Box::new(move || {
-        let threads = match target {
-            Target::Thread(tid) => vec![tid],
-            Target::Process(pid) => {
-                members::tree(pid).into_iter().flat_map(members::threads_of).collect()
-            }
-        };
-        let states: Vec<char> = threads.into_iter().filter_map(members::state_of).collect();
+        let states: Vec<char> =
+            members::threads_in(&target).into_iter().filter_map(members::state_of).collect();
         // Without threads nothing is known. A thread in an uninterruptible wait has asked for it.
         (!states.is_empty()).then(|| states.contains(&'R'))
     })

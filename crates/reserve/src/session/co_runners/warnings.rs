@@ -8,7 +8,6 @@ use hourglass_time::Span;
 
 use super::super::{CoRunnerSettings, SharingLevel, SiblingPolicy};
 use super::LostPage;
-use crate::guardian::Guardian;
 use crate::progress::page::ProgressPage;
 use crate::smt::co_runners::ExemptReason;
 use crate::smt::co_runners::locks::SharedResource;
@@ -32,103 +31,83 @@ pub(super) fn refusal(id: &str, text: &str) -> ReserveRefusal {
     }
 }
 
-/// The warnings of a run that has ended.
-pub(super) fn after(report: &MonitorReport, guardian: &Guardian) -> Vec<Warning> {
-    let (broken, replaced) = (guardian.woken(), guardian.replaced());
-    let seen = ProtectionReport { report: *report, broken, replaced, guarded: guardian.is_alive() };
-    seen.warnings()
+fn of_the_guardian(broken: u64, replaced: u64, guarded: bool) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    if broken > 0 {
+        let text = format!(
+            "the guardian let co-runners run {broken} times, since nothing was heard of the monitor, or of the keeper: \
+             no protection is claimed"
+        );
+        let remedy =
+            "do not stop hourglass itself, and run nothing above FIFO 90 on the monitor's CPUs";
+        warnings.push(warning("guardian-woke", text, remedy));
+    }
+    if replaced > 0 && guarded {
+        let text = format!(
+            "{replaced} processes of the guardian were killed and replaced; while none of them ran, no co-runner was stopped"
+        );
+        let remedy = "leave the processes hourglass-guard alone";
+        warnings.push(warning("guardian-replaced", text, remedy));
+    }
+    if !guarded {
+        let text = "both processes of the guardian were killed: had hourglass died as well, co-runners would have stayed stopped; no \
+                    protection is claimed";
+        let remedy = "leave the processes hourglass-guard alone";
+        warnings.push(warning("guardian-gone", text.to_owned(), remedy));
+    }
+    warnings
 }
 
-/// The facts of a run that warnings depend on.
-struct ProtectionReport {
-    report: MonitorReport,
+/// The warnings of a run that has ended; its guardian acted `broken` times and had `replaced` processes replaced.
+pub(super) fn after(
+    report: &MonitorReport,
     broken: u64,
     replaced: u64,
     guarded: bool,
+) -> Vec<Warning> {
+    let mut warnings = of_the_guardian(broken, replaced, guarded);
+    if !report.covered && report.policy != SiblingPolicy::Ignore {
+        let text = format!(
+            "the reservation leaves less slack in a period than the margin of {} that stopping co-runners takes: \
+             no period is covered, and no protection is claimed",
+            Span::saturating_from_nanos(report.margin_ns)
+        );
+        warnings.push(warning(
+            "not-covered",
+            text,
+            "reserve less, or allow a longer deadline; --smt disable needs no slack but the margin",
+        ));
+    }
+    if report.margin_ns > report.first_margin_ns {
+        let text = format!(
+            "the margin grew from {} to {} in the run, and before that it was too small: stopping co-runners (up to \
+             {}) and the lateness of timers together took longer than was measured before the run",
+            Span::saturating_from_nanos(report.first_margin_ns),
+            Span::saturating_from_nanos(report.margin_ns),
+            Span::saturating_from_nanos(report.statistics.stop_max_ns)
+        );
+        let remedy = "another --stopper; fewer processes in the set; in a virtual machine, the host was away";
+        warnings.push(warning("margin-grew", text, remedy));
+    }
+    if report.statistics.failed > 0 {
+        let errno = report.errno.map(|errno| format!(" (error {errno})")).unwrap_or_default();
+        let text = format!(
+            "{} orders to stop or resume co-runners were refused{errno}, and given again until they were taken",
+            report.statistics.failed
+        );
+        warnings.push(warning("order-refused", text, "run as root, or choose another --stopper"));
+    }
+    if report.statistics.skipped > 0 {
+        let text = format!(
+            "the monitor did not get to look at {} periods at all",
+            report.statistics.skipped
+        );
+        let remedy = "run nothing above FIFO 90 on the monitor's CPUs; in a virtual machine, the host took them";
+        warnings.push(warning("periods-skipped", text, remedy));
+    }
+    warnings
 }
 
-impl ProtectionReport {
-    fn of_the_guardian(&self) -> Vec<Warning> {
-        let mut warnings = Vec::new();
-        if self.broken > 0 {
-            let text = format!(
-                "the guardian let co-runners run {} times, since nothing was heard of the monitor, or of the keeper: \
-                 no protection is claimed",
-                self.broken
-            );
-            let remedy =
-                "do not stop hourglass itself, and run nothing above FIFO 90 on the monitor's CPUs";
-            warnings.push(warning("guardian-woke", text, remedy));
-        }
-        if self.replaced > 0 && self.guarded {
-            let text = format!(
-                "{} processes of the guardian were killed and replaced; while none of them ran, no co-runner was stopped",
-                self.replaced
-            );
-            let remedy = "leave the processes hourglass-guard alone";
-            warnings.push(warning("guardian-replaced", text, remedy));
-        }
-        if !self.guarded {
-            let text = "both processes of the guardian were killed: had hourglass died as well, co-runners would have stayed stopped; no \
-                        protection is claimed";
-            let remedy = "leave the processes hourglass-guard alone";
-            warnings.push(warning("guardian-gone", text.to_owned(), remedy));
-        }
-        warnings
-    }
-
-    fn warnings(&self) -> Vec<Warning> {
-        let report = &self.report;
-        let mut warnings = Vec::new();
-        warnings.extend(self.of_the_guardian());
-        if !report.covered && report.policy != SiblingPolicy::Ignore {
-            let text = format!(
-                "the reservation leaves less slack in a period than the margin of {} that stopping co-runners takes: \
-                 no period is covered, and no protection is claimed",
-                Span::saturating_from_nanos(report.margin_ns)
-            );
-            warnings.push(warning(
-                "not-covered",
-                text,
-                "reserve less, or allow a longer deadline; --smt disable needs no slack but the margin",
-            ));
-        }
-        if report.margin_ns > report.first_margin_ns {
-            let text = format!(
-                "the margin grew from {} to {} in the run, and before that it was too small: stopping co-runners (up to \
-                 {}) and the lateness of timers together took longer than was measured before the run",
-                Span::saturating_from_nanos(report.first_margin_ns),
-                Span::saturating_from_nanos(report.margin_ns),
-                Span::saturating_from_nanos(report.statistics.stop_max_ns)
-            );
-            let remedy = "another --stopper; fewer processes in the set; in a virtual machine, the host was away";
-            warnings.push(warning("margin-grew", text, remedy));
-        }
-        if report.statistics.failed > 0 {
-            let errno = report.errno.map(|errno| format!(" (error {errno})")).unwrap_or_default();
-            let text = format!(
-                "{} orders to stop or resume co-runners were refused{errno}, and given again until they were taken",
-                report.statistics.failed
-            );
-            warnings.push(warning(
-                "order-refused",
-                text,
-                "run as root, or choose another --stopper",
-            ));
-        }
-        if report.statistics.skipped > 0 {
-            let text = format!(
-                "the monitor did not get to look at {} periods at all",
-                report.statistics.skipped
-            );
-            let remedy = "run nothing above FIFO 90 on the monitor's CPUs; in a virtual machine, the host took them";
-            warnings.push(warning("periods-skipped", text, remedy));
-        }
-        warnings
-    }
-}
-
-/// The state of the page that a command got, for the document.
 pub(super) fn page(page: &ProgressPage) -> &'static str {
     match (page.was_reported(), page.was_opened()) {
         (true, _) => "told",
@@ -163,7 +142,6 @@ pub(super) fn no_progress_warning(page: &ProgressPage, lost: Option<&LostPage>) 
     Some(warning("progress-not-opened", text, remedy))
 }
 
-/// The warning about processes that were selected and run on all the same.
 pub(super) fn spared(spared: &[(u32, ExemptReason)]) -> Option<Warning> {
     let list: Vec<String> = spared.iter().map(|(pid, why)| format!("{pid} ({why})")).collect();
     (!list.is_empty()).then(|| Warning {
@@ -182,7 +160,6 @@ pub(super) fn shared(shared: &SharedResource) -> Warning {
     }
 }
 
-/// The warning that no CPU shares.
 pub(super) fn no_claim(shares: &SharingCpus, siblings: &CoRunnerSettings) -> Warning {
     let cpu = shares.cpu;
     let unshared = match &siblings.interference {
@@ -198,27 +175,17 @@ pub(super) fn no_claim(shares: &SharingCpus, siblings: &CoRunnerSettings) -> War
 
 #[cfg(test)]
 mod tests {
-    use crate::progress::ProgressErrors;
-    use crate::smt::driver::MonitorLatency;
     use crate::smt::monitor::MonitorStatistics;
 
     use super::*;
 
     fn report(policy: SiblingPolicy) -> MonitorReport {
         MonitorReport {
-            statistics: MonitorStatistics::default(),
-            progress_errors: ProgressErrors::default(),
             policy,
-            interval_ns: None,
             covered: true,
             margin_ns: 5_000_000,
             first_margin_ns: 5_000_000,
-            lateness: MonitorLatency::default(),
-            progress: "word",
-            stopper: "sigstop",
-            errno: None,
-            cpu_ns: 0,
-            elapsed_ns: 0,
+            ..MonitorReport::default()
         }
     }
 
@@ -248,8 +215,7 @@ mod tests {
     #[test]
     fn each_reason_for_no_protection_is_reported() {
         let ids = |report: MonitorReport, broken, guarded| -> Vec<String> {
-            let seen = ProtectionReport { report, broken, replaced: 0, guarded };
-            seen.warnings().into_iter().map(|warning| warning.id).collect()
+            after(&report, broken, 0, guarded).into_iter().map(|warning| warning.id).collect()
         };
         let good = report(SiblingPolicy::Monitor);
         assert_eq!(ids(good, 0, true), [""; 0]);
@@ -257,13 +223,9 @@ mod tests {
         assert_eq!(ids(good, 0, false), ["guardian-gone"]);
         let uncovered = MonitorReport { covered: false, ..good };
         assert_eq!(ids(uncovered, 0, true), ["not-covered"]);
-        let text = &ProtectionReport { report: uncovered, broken: 0, replaced: 0, guarded: true }
-            .warnings()[0]
-            .text;
+        let text = &after(&uncovered, 0, 0, true)[0].text;
         assert!(text.contains("margin of 5ms"), "{text}");
-        let replaced =
-            ProtectionReport { report: good, broken: 0, replaced: 3, guarded: true }.warnings();
-        assert_eq!(replaced[0].id, "guardian-replaced");
+        assert_eq!(after(&good, 0, 3, true)[0].id, "guardian-replaced");
         // A policy that only watches gives no guarantee.
         let watched = MonitorReport { covered: false, ..report(SiblingPolicy::Ignore) };
         assert_eq!(ids(watched, 0, true), [""; 0]);

@@ -11,19 +11,14 @@ use std::fs;
 
 use hourglass_sys::pidfd::same_memory;
 
-/// Something that a co-runner shares with the reserved work.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SharedResource {
-    /// The co-runner.
-    pub pid: u32,
-    /// The resource that it shares.
-    pub what: ResourceKind,
+pub(crate) struct SharedResource {
+    pub(crate) pid: u32,
+    pub(crate) what: ResourceKind,
 }
 
-/// A kind of shared resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ResourceKind {
-    /// The whole address space.
+pub(crate) enum ResourceKind {
     AddressSpace,
     /// Writable memory, by the name that `/proc/PID/maps` has for it.
     Memory(String),
@@ -47,8 +42,7 @@ impl fmt::Display for SharedResource {
 
 /// The resources that each of `others` shares with process `reserved`. A process whose maps may not be read shares
 /// nothing that is known.
-#[must_use]
-pub fn shared_with(reserved: u32, others: &BTreeSet<u32>) -> Vec<SharedResource> {
+pub(crate) fn shared_with(reserved: u32, others: &BTreeSet<u32>) -> Vec<SharedResource> {
     let mapped = maps(reserved);
     let locked = locks(&fs::read_to_string("/proc/locks").unwrap_or_default());
     let none = BTreeSet::new();

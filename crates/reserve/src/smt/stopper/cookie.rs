@@ -12,11 +12,11 @@ use hourglass_sys::core_sched::{self, Scope};
 use super::members::CoRunnerMembers;
 use super::{Stopper, StopperKind, StopperRequest, Unavailable};
 use crate::backend::members::process_of;
+use crate::backend::target_group::unless_gone;
 use crate::guardian::{Guardian, TaskIdentity, UndoAction, UndoGuard};
 use crate::smt::topology::Topology;
 use crate::target::Target;
 
-/// The reserved work, which is given a cookie and loses it again.
 #[derive(Debug)]
 pub(super) struct Cookie {
     id: u32,
@@ -44,7 +44,6 @@ pub(super) fn check(wanted: &StopperRequest) -> Result<(u32, Scope), Unavailable
     Ok((id, scope))
 }
 
-/// Writes down what takes the cookie away.
 pub(super) fn open(wanted: &StopperRequest, guardian: &Guardian) -> Result<Cookie, Unavailable> {
     let (id, scope) = check(wanted)?;
     let kept = TaskIdentity::of_task(id).and_then(|life| guardian.keep(&UndoAction::Cookie(life)));
@@ -131,7 +130,7 @@ impl Stopper for Cookie {
 
     fn stop(&mut self) -> io::Result<()> {
         if !self.given {
-            gone(core_sched::create(self.id, self.scope))?;
+            unless_gone(core_sched::create(self.id, self.scope))?;
             self.given = true;
         }
         Ok(())
@@ -142,19 +141,12 @@ impl Stopper for Cookie {
     fn resume(&mut self) -> io::Result<()> {
         let Cookie { id, process, given, .. } = self;
         super::resume_if(given, || {
-            gone(core_sched::share_to(*id, Scope::Process))?;
+            unless_gone(core_sched::share_to(*id, Scope::Process))?;
             let children = CoRunnerMembers::Tree(vec![*process]).processes(&[*process])?;
-            children.into_iter().try_for_each(|pid| gone(core_sched::share_to(pid, Scope::Process)))
+            children
+                .into_iter()
+                .try_for_each(|pid| unless_gone(core_sched::share_to(pid, Scope::Process)))
         })
-    }
-}
-
-/// Work that has ended needs no cookie.
-fn gone(answer: io::Result<()>) -> io::Result<()> {
-    const ESRCH: i32 = 3;
-    match answer {
-        Err(error) if error.raw_os_error() == Some(ESRCH) => Ok(()),
-        answer => answer,
     }
 }
 

@@ -9,10 +9,10 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::backend::target_group::{self, TargetGroup};
 use crate::guardian::{Guardian, UndoAction, UndoGuard};
-use crate::ownership::NotOwned;
+use crate::ownership::{NotOwned, has_ended};
 use hourglass_sys::cgroup::{Group, Hierarchy, Version};
 
 use super::{CoRunners, Stopper, StopperKind, StopperRequest, Unavailable};
@@ -24,17 +24,16 @@ const AGAIN: u32 = 64;
 /// The state of version 1 when all are frozen.
 const FROZEN: &[u8] = b"FROZEN";
 
-/// The groups, ready to be frozen.
 #[derive(Debug)]
 pub(super) struct Freezer {
     kind: StopperKind,
     switches: Vec<Switch>,
     stopped: bool,
-    /// Puts everything back, in this order: thaw, move the members out, remove. After the files.
+    /// These put everything back, after the files.
+    made: Vec<TargetGroup>,
     kept: Vec<UndoGuard>,
 }
 
-/// The file that freezes one group.
 #[derive(Debug)]
 struct Switch {
     file: File,
@@ -98,14 +97,14 @@ fn may_stand(
     Ok(())
 }
 
-/// Finds or makes the groups.
 pub(super) fn open(
     kind: StopperKind,
     wanted: &StopperRequest,
     guardian: &Guardian,
 ) -> Result<Freezer, Unavailable> {
     let hierarchy = hierarchy(kind)?;
-    let mut freezer = Freezer { kind, switches: Vec::new(), stopped: false, kept: Vec::new() };
+    let mut freezer =
+        Freezer { kind, switches: Vec::new(), stopped: false, made: Vec::new(), kept: Vec::new() };
     if kind == StopperKind::Cgroup1Freezer {
         // Without it everything works as well, only later.
         let _ = freezer.hold(&hierarchy, guardian);
@@ -142,7 +141,6 @@ fn hierarchy(kind: StopperKind) -> Result<Hierarchy, Unavailable> {
 }
 
 impl Freezer {
-    /// Processes from everywhere.
     fn take_processes(
         &mut self,
         hierarchy: &Hierarchy,
@@ -185,25 +183,19 @@ impl Freezer {
     /// code that it patches on all CPUs when the first one freezes, which takes some 80 us.
     fn hold(&mut self, hierarchy: &Hierarchy, guardian: &Guardian) -> io::Result<()> {
         let home = hierarchy.group_of(0)?;
-        let name = new_name();
+        let name = target_group::name();
         let removal = guardian.keep(&UndoAction::Remove(home.path().join(&name)))?;
         home.make(&name)?.freeze()?;
         self.kept.push(removal);
         Ok(())
     }
 
-    /// Makes a group in the group `home`. Each step is written down before it is done.
+    /// Makes a group in the group `home`.
     fn make(&mut self, home: &Group, guardian: &Guardian) -> io::Result<Group> {
-        let name = new_name();
-        let path = home.path().join(&name);
-        let removal = guardian.keep(&UndoAction::RemoveGroup(path.clone()))?;
-        let group = home.make(&name)?;
-        let procs = |group: &Group| group.path().join("cgroup.procs");
-        let way_back = UndoAction::Move { from: procs(&group), to: procs(home) };
-        let way_back = guardian.keep(&way_back)?;
-        self.keep_thawing(&group, guardian)?;
-        self.kept.extend([way_back, removal]);
+        let made = target_group::make(guardian, home, home, false)?;
+        let group = made.group.clone();
         self.add(&group)?;
+        self.made.push(made);
         Ok(group)
     }
 
@@ -225,19 +217,6 @@ impl Freezer {
         self.switches.push(Switch { file, freeze, thaw, state, events });
         Ok(())
     }
-}
-
-/// A name that no other group has.
-fn new_name() -> String {
-    static MADE: AtomicU32 = AtomicU32::new(0);
-    let number = MADE.fetch_add(1, Ordering::Relaxed);
-    format!("hourglass-{}-{number}", std::process::id())
-}
-
-/// ESRCH.
-pub(super) fn has_ended(error: &io::Error) -> bool {
-    const ESRCH: i32 = 3;
-    error.raw_os_error() == Some(ESRCH)
 }
 
 /// ENODEV or ENOENT: the group was removed, which only an empty one can be.
@@ -340,14 +319,16 @@ mod tests {
     /// resume did nothing.
     #[test]
     fn a_thaw_that_is_refused_is_tried_again() {
-        let path = std::env::temp_dir().join(format!("hourglass-thaw-{}", std::process::id()));
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("freeze");
         fs::write(&path, "1").unwrap();
         let switch =
             |file: File| Switch { file, freeze: b"1", thaw: b"0", state: None, events: None };
         // Writing to it is refused (EBADF).
         let switches = vec![switch(File::open(&path).unwrap())];
         let kind = StopperKind::Cgroup2Freeze;
-        let mut freezer = Freezer { kind, switches, stopped: true, kept: Vec::new() };
+        let mut freezer =
+            Freezer { kind, switches, stopped: true, made: Vec::new(), kept: Vec::new() };
         assert!(freezer.resume().is_err());
         assert!(freezer.resume().is_err(), "still to be resumed");
         freezer.switches = vec![switch(fs::OpenOptions::new().write(true).open(&path).unwrap())];
@@ -357,7 +338,6 @@ mod tests {
         fs::write(&path, "1").unwrap();
         let again = freezer.resume();
         let after = fs::read_to_string(&path).unwrap();
-        fs::remove_file(&path).unwrap();
         assert_eq!(
             (answer.is_ok(), text.as_str(), again.is_ok(), after.as_str()),
             (true, "0", true, "1")

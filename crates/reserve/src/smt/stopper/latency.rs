@@ -198,7 +198,6 @@ pub fn choose(
     Err(NoStopperError::None(race.tried.into_iter().filter_map(Result::err).collect()))
 }
 
-/// Kinds, with what is known of each.
 struct Race<'a> {
     kinds: &'a [StopperKind],
     tried: Vec<Result<StopLatency, Unavailable>>,
@@ -232,7 +231,6 @@ impl Race<'_> {
     }
 }
 
-/// The place of the best, in order of preference.
 fn best_of(tried: &[Result<StopLatency, Unavailable>]) -> Option<usize> {
     let mut best: Option<(usize, u64)> = None;
     for (place, found) in tried.iter().enumerate() {

@@ -18,9 +18,8 @@
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
-use std::str::FromStr;
 
-use hourglass_documents::CpuSet;
+use hourglass_documents::{CpuSet, named_enum};
 use hourglass_sys::cgroup::{Group, Version};
 use thiserror::Error;
 
@@ -55,9 +54,6 @@ pub trait Stopper: Send {
     /// What the kernel answers; members that ended are no error.
     fn stop(&mut self) -> io::Result<()>;
     /// Whether all of them stand now, as far as the kernel says. For measuring: it may read many files.
-    ///
-    /// # Errors
-    /// As [`Stopper::stop`].
     fn is_frozen(&mut self) -> io::Result<bool> {
         Ok(true)
     }
@@ -70,74 +66,36 @@ pub trait Stopper: Send {
         false
     }
     /// They may run, but only on CPU time that no other thread wants: the step before a stop. Ends a stop.
-    ///
-    /// # Errors
-    /// As [`Stopper::stop`].
     fn slow(&mut self) -> io::Result<()> {
         self.resume()
     }
     /// All may run again.
-    ///
-    /// # Errors
-    /// As [`Stopper::stop`].
     fn resume(&mut self) -> io::Result<()>;
 }
 
-/// The ways there are, in the order in which they are preferred where they are equally fast.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum StopperKind {
-    /// `cgroup.freeze` of the unified hierarchy: one write for a group of any size, children included; no process
-    /// notices it.
-    Cgroup2Freeze,
-    /// SIGSTOP to each process. Needs no control group; parents and shells see it, and a SIGCONT by any process undoes
-    /// it.
-    Sigstop,
-    /// `freezer.state` of version 1: needs a second order where a member forks. As fast as the others,
-    /// since a group without members is kept frozen meanwhile; ten times slower otherwise.
-    Cgroup1Freezer,
-    /// A core-scheduling cookie for the reserved work: a thread with another one does not run on the siblings while it
-    /// runs, kernel threads and other users included.
-    CoreCookie,
-}
-
-impl StopperKind {
-    /// All of them, in order of preference.
-    pub const ALL: [StopperKind; 4] = [
-        StopperKind::Cgroup2Freeze,
-        StopperKind::Sigstop,
-        StopperKind::Cgroup1Freezer,
-        StopperKind::CoreCookie,
-    ];
-
-    /// As documents and `--stopper` name it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            StopperKind::Cgroup2Freeze => "cgroup2_freeze",
-            StopperKind::Sigstop => "sigstop",
-            StopperKind::Cgroup1Freezer => "cgroup1_freezer",
-            StopperKind::CoreCookie => "core_cookie",
-        }
+named_enum! {
+    /// The ways there are, as documents and `--stopper` name them, in the order in which they are preferred where they
+    /// are equally fast.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum StopperKind {
+        /// `cgroup.freeze` of the unified hierarchy: one write for a group of any size, children included; no process
+        /// notices it.
+        Cgroup2Freeze => "cgroup2_freeze",
+        /// SIGSTOP to each process. Needs no control group; parents and shells see it, and a SIGCONT by any process
+        /// undoes it.
+        Sigstop => "sigstop",
+        /// `freezer.state` of version 1: needs a second order where a member forks. As fast as the others, since a
+        /// group without members is kept frozen meanwhile; ten times slower otherwise.
+        Cgroup1Freezer => "cgroup1_freezer",
+        /// A core-scheduling cookie for the reserved work: a thread with another one does not run on the siblings
+        /// while it runs, kernel threads and other users included.
+        CoreCookie => "core_cookie",
     }
 }
 
 impl fmt::Display for StopperKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
-    }
-}
-
-/// A word that names no stopper.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("unknown stopper '{0}'; expected cgroup2_freeze, sigstop, cgroup1_freezer and core_cookie")]
-pub struct ParseKindError(String);
-
-impl FromStr for StopperKind {
-    type Err = ParseKindError;
-
-    fn from_str(text: &str) -> Result<StopperKind, ParseKindError> {
-        let named = StopperKind::ALL.into_iter().find(|kind| kind.name() == text);
-        named.ok_or_else(|| ParseKindError(text.to_owned()))
     }
 }
 
@@ -284,6 +242,3 @@ fn set_of(
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -7,10 +7,9 @@ use std::collections::BTreeMap;
 use std::io;
 
 use crate::guardian::{Guardian, TaskIdentity, UndoAction, UndoGuard};
-use crate::ownership::NotOwned;
+use crate::ownership::{NotOwned, has_ended};
 use hourglass_sys::pidfd::PidFd;
 
-use super::group::has_ended;
 use super::members::CoRunnerMembers;
 use super::{Stopper, StopperKind, StopperRequest, Unavailable};
 use crate::backend::members::{state_of, threads_of};
@@ -19,7 +18,6 @@ use crate::backend::members::{state_of, threads_of};
 /// stopped by signals.
 const LOOKS: u32 = 16;
 
-/// A process that is stopped and resumed.
 #[derive(Debug)]
 struct Member {
     process: PidFd,
@@ -27,7 +25,6 @@ struct Member {
     kept: UndoGuard,
 }
 
-/// The set, by descriptor.
 #[derive(Debug)]
 pub(super) struct Signals {
     set: CoRunnerMembers,
@@ -73,7 +70,6 @@ pub(super) fn open(wanted: &StopperRequest, guardian: &Guardian) -> Result<Signa
 }
 
 impl Signals {
-    /// Members of the set that are not known yet.
     fn unknown(&self) -> io::Result<Vec<u32>> {
         let now = self.set.processes(&self.spared)?;
         Ok(now.into_iter().filter(|pid| !self.known.contains_key(pid)).collect())

@@ -19,7 +19,6 @@ use crate::ownership;
 /// Files that make a group yield to others, and what is written to them, best first.
 const YIELDING: [(&str, &str); 2] = [("cpu.idle", "1"), ("cpu.weight", "1")];
 
-/// A stopper with a step before it.
 struct ThrottlingStopper {
     inner: Box<dyn Stopper>,
     slow: Throttle,
@@ -38,14 +37,12 @@ enum Throttle {
     Threads(Threads),
 }
 
-/// Threads that are slowed now.
 struct Threads {
     set: CoRunnerMembers,
     spared: Vec<u32>,
     slowed: BTreeMap<u32, (Attributes, UndoGuard)>,
 }
 
-/// Whether they can be slowed, and put back.
 pub(super) fn check(
     kind: StopperKind,
     wanted: &StopperRequest,
@@ -60,7 +57,6 @@ pub(super) fn check(
     })
 }
 
-/// Puts the step before `inner`.
 pub(super) fn wrap(
     kind: StopperKind,
     inner: Box<dyn Stopper>,
@@ -80,23 +76,15 @@ pub(super) fn wrap(
 }
 
 /// By a file of their group, if a group is named.
+/// By a file of their group, if a group is named and has such a file: it may belong to another hierarchy.
 fn by_named_group(
     kind: StopperKind,
     wanted: &StopperRequest,
     keepers: &[u32],
 ) -> Result<Option<Throttle>, Unavailable> {
-    match &wanted.co_runners {
-        CoRunners::Group(_) => by_group(kind, wanted, keepers),
-        _ => Ok(None),
+    if !matches!(wanted.co_runners, CoRunners::Group(_)) {
+        return Ok(None);
     }
-}
-
-/// `None` if the group has no such file, which is where it belongs to another hierarchy.
-fn by_group(
-    kind: StopperKind,
-    wanted: &StopperRequest,
-    keepers: &[u32],
-) -> Result<Option<Throttle>, Unavailable> {
     let (CoRunnerMembers::Group(group), _) = super::set_of(kind, wanted, keepers)? else {
         return Ok(None);
     };
@@ -119,7 +107,6 @@ fn reversible() -> io::Result<()> {
     thread.join().unwrap_or_else(|_| Err(io::Error::other("the trial ended early")))
 }
 
-/// Whether a thread of this policy is slowed.
 fn yields(attributes: Attributes) -> bool {
     matches!(attributes, Attributes::Other(_) | Attributes::Batch(_))
 }
@@ -216,11 +203,13 @@ fn put_back(kept: &mut Option<UndoGuard>) -> io::Result<()> {
     Ok(())
 }
 
-/// ESRCH is no error, nor is a thread of another user, which is left as it is.
+/// A thread that has ended is no error, nor is a thread of another user, which is left as it is.
 fn unless_ended(error: io::Error) -> io::Result<()> {
-    const ESRCH: i32 = 3;
-    let spared = error.raw_os_error() == Some(ESRCH) || ownership::foreign(&error).is_some();
-    if spared { Ok(()) } else { Err(error) }
+    if ownership::has_ended(&error) || ownership::foreign(&error).is_some() {
+        Ok(())
+    } else {
+        Err(error)
+    }
 }
 
 impl Stopper for ThrottlingStopper {

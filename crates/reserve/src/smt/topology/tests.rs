@@ -1,34 +1,32 @@
 //! Topologies of made-up machines, and the one at hand.
 
+use tempfile::TempDir;
+
 use super::*;
 
-/// Files of a machine, removed when dropped.
-struct Machine(PathBuf);
+struct Machine(TempDir);
 
 impl Machine {
-    fn new(name: &str, files: &[(&str, &str)]) -> Machine {
-        let root = format!("hourglass-topology-{name}-{}", std::process::id());
-        let machine = Machine(std::env::temp_dir().join(root));
+    fn new(files: &[(&str, &str)]) -> Machine {
+        let machine = Machine(TempDir::new().unwrap());
         for (file, text) in files {
-            let path = machine.0.join("sys/devices/system").join(file);
+            let path = machine.0.path().join("sys/devices/system").join(file);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, format!("{text}\n")).unwrap();
         }
         machine
     }
 
+    fn topology(&self) -> Topology {
+        Topology::under(self.0.path())
+    }
+
     fn shares(&self, cpu: u32, by: &str) -> Result<SharingCpus, TopologyError> {
-        Topology::under(&self.0).shares(cpu, &by.parse().unwrap())
+        self.topology().shares(cpu, &by.parse().unwrap())
     }
 
     fn others(&self, cpu: u32, by: &str) -> String {
         self.shares(cpu, by).unwrap().cpus.to_string()
-    }
-}
-
-impl Drop for Machine {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
@@ -50,7 +48,7 @@ const SERVER: &[(&str, &str)] = &[
 
 #[test]
 fn a_server_shares_cores_caches_and_memory() {
-    let server = Machine::new("server", SERVER);
+    let server = Machine::new(SERVER);
     assert_eq!(server.others(1, "siblings"), "5");
     // Kernels before 5.0 have the older name only.
     assert_eq!(server.others(3, "siblings"), "7");
@@ -58,14 +56,14 @@ fn a_server_shares_cores_caches_and_memory() {
     assert_eq!(server.others(3, "membw"), "2,6-7");
     let source = server.shares(1, "llc").unwrap().source;
     assert_eq!(source, "/sys/devices/system/cpu/cpu1/cache/index3/shared_cpu_list");
-    assert_eq!(Topology::under(&server.0).core(1).to_string(), "1,5");
-    assert_eq!(Topology::under(&server.0).core(2).to_string(), "2");
+    assert_eq!(server.topology().core(1).to_string(), "1,5");
+    assert_eq!(server.topology().core(2).to_string(), "2");
 }
 
 #[test]
 fn siblings_that_are_offline_do_not_count() {
     let files = [("cpu/online", "0-2"), ("cpu/cpu0/topology/core_cpus_list", "0,3")];
-    let machine = Machine::new("offline", &files);
+    let machine = Machine::new(&files);
     let shares = machine.shares(0, "siblings").unwrap();
     assert!(!shares.is_shared(), "{shares:?}");
     let asked = machine.shares(3, "siblings").unwrap_err();
@@ -76,7 +74,7 @@ fn siblings_that_are_offline_do_not_count() {
 #[test]
 fn what_the_kernel_does_not_tell_is_asked_for() {
     let files = [("cpu/online", "0-1"), ("cpu/cpu0/topology/package_cpus_list", "0-1")];
-    let machine = Machine::new("bare", &files);
+    let machine = Machine::new(&files);
     assert_eq!(machine.others(0, "membw"), "1");
     let unknown = machine.shares(0, "llc").unwrap_err().to_string();
     assert!(unknown.contains("cpu0/cache") && unknown.contains("name them"), "{unknown}");
@@ -85,7 +83,7 @@ fn what_the_kernel_does_not_tell_is_asked_for() {
 
 #[test]
 fn named_cpus_are_checked() {
-    let machine = Machine::new("named", &[("cpu/online", "0-3")]);
+    let machine = Machine::new(&[("cpu/online", "0-3")]);
     let shares = machine.shares(0, "2-3").unwrap();
     assert_eq!(
         (shares.cpus.to_string().as_str(), shares.source.as_str()),

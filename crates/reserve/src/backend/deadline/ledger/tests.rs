@@ -14,10 +14,12 @@ const BEHIND: u64 = 19 * MS;
 
 #[derive(Clone, Copy)]
 enum Work {
-    /// It never waits.
     Always,
     /// Jobs of such a length, so far apart.
-    Jobs { length: u64, apart: u64 },
+    Jobs {
+        length: u64,
+        apart: u64,
+    },
 }
 
 struct Server {
@@ -148,9 +150,9 @@ fn a_period_reports_what_it_had_and_not_what_it_was_charged() {
         let mut server = Server::new(3 * MS, 10 * MS, Work::Always);
         let mut ledger = PeriodLedger::new(3 * MS, 10 * MS, 10 * MS, false);
         server.watched(&mut ledger, 8_100 * MS, late);
-        let supply = ledger.supply();
+        let supply = &ledger.supply;
         assert!((780..=800).contains(&supply.periods), "{late}: {supply:?}");
-        assert_eq!((ledger.left_out(), supply.overruns), (0, supply.periods));
+        assert_eq!((ledger.left_out, supply.overruns), (0, supply.periods));
         let short = |limit| server.had.iter().filter(|had| **had < limit).count() as u64;
         assert!(short(2_900 * US) > 100, "the tick makes no period short: {:?}", server.had);
         // Known to a look's lateness at both ends, and a step of the histogram.
@@ -175,9 +177,9 @@ fn what_is_looked_at_too_late_is_left_out() {
     let mut server = Server::new(3_100 * US, 8 * MS, Work::Always);
     let mut ledger = PeriodLedger::new(3_100 * US, 8 * MS, 8 * MS, false);
     server.watched(&mut ledger, 8_100 * MS, 1_200);
-    let supply = ledger.supply();
-    assert!(ledger.left_out() > 500, "{} {supply:?}", ledger.left_out());
-    assert!((900..=1_000).contains(&(supply.periods + ledger.left_out())), "{supply:?}");
+    let supply = &ledger.supply;
+    assert!(ledger.left_out > 500, "{} {supply:?}", ledger.left_out);
+    assert!((900..=1_000).contains(&(supply.periods + ledger.left_out)), "{supply:?}");
     let short = server.had.iter().filter(|had| **had < 3_100 * US).count() as u64;
     assert!(supply.missed <= short, "{} {supply:?}", server.had.len());
 }
@@ -191,7 +193,7 @@ fn a_thread_that_has_not_woken_has_no_period() {
     ledger.take(&DeadlineSample { left_ns: 0, deadline_ns: 0, runnable: false, ..server.look() });
     assert!(ledger.next_look_ns(server.now) <= server.now + 8 * MS);
     server.watched(&mut ledger, 8_100 * MS, 0);
-    let supply = ledger.supply();
+    let supply = &ledger.supply;
     assert!((990..=1_000).contains(&supply.periods), "{supply:?}");
     assert_eq!(supply.overruns, supply.periods);
 }
@@ -205,7 +207,7 @@ fn jobs_within_their_budget_are_given_what_they_need() {
         let mut server = Server::new(3_100 * US, 8 * MS, work);
         let mut ledger = PeriodLedger::new(3_100 * US, 8 * MS, 8 * MS, false);
         server.watched(&mut ledger, 8_100 * MS, late);
-        let supply = ledger.supply();
+        let supply = &ledger.supply;
         assert!((900..=1_000).contains(&supply.periods), "{late}: {supply:?}");
         assert_eq!((supply.overruns, supply.missed), (0, 0), "{late}: {supply:?}");
         let upper: Vec<u64> = supply.steps.keys().copied().collect();
@@ -223,8 +225,8 @@ fn jobs_beyond_their_budget_overrun() {
     let mut server = Server::new(3 * MS, 8 * MS, work);
     let mut ledger = PeriodLedger::new(3 * MS, 8 * MS, 8 * MS, false);
     server.watched(&mut ledger, 8_100 * MS, 20);
-    let supply = ledger.supply();
-    assert!(supply.overruns + ledger.left_out() > 900, "{supply:?}");
+    let supply = &ledger.supply;
+    assert!(supply.overruns + ledger.left_out > 900, "{supply:?}");
 }
 
 /// Other work had the CPU until after the deadline: one period is missed and reported as such.
@@ -236,7 +238,7 @@ fn a_budget_that_comes_late_is_missed() {
     server.tick = STEP;
     let mut ledger = PeriodLedger::new(3_100 * US, 8 * MS, 8 * MS, false);
     server.watched(&mut ledger, 2_000 * MS, 20);
-    let supply = ledger.supply();
+    let supply = &ledger.supply;
     assert!((1..=2).contains(&supply.missed), "{supply:?}");
 }
 
@@ -246,7 +248,7 @@ fn of_short_periods_some_are_left_out_but_none_invented() {
     let mut server = Server::new(300 * US, MS, Work::Jobs { length: 200 * US, apart: MS });
     let mut ledger = PeriodLedger::new(300 * US, MS, MS, false);
     server.watched(&mut ledger, 4_100 * MS, 3);
-    let supply = ledger.supply();
+    let supply = &ledger.supply;
     assert!((200..=1_000).contains(&supply.periods), "{supply:?}");
     assert_eq!((supply.overruns, supply.missed), (0, 0));
     // Known to the lateness of a look at both ends.
@@ -278,7 +280,7 @@ fn of_random_threads_nothing_is_invented() {
         let mut server = Server::new(budget, period, work);
         let mut ledger = PeriodLedger::new(budget, period, period, false);
         server.watched(&mut ledger, server.now + 150 * period, below(2 * period / STEP));
-        let supply = ledger.supply();
+        let supply = &ledger.supply;
         let case = format!("{budget} {period} {:?} {supply:?}", server.cpu);
         let short = server.had.iter().filter(|had| **had < budget).count() as u64;
         assert!(supply.missed <= short, "{case}");
@@ -324,7 +326,7 @@ fn looks_that_make_no_sense_count_nothing() {
         ledger.take(&look);
         let _ = ledger.next_look_ns(look.at_ns);
     }
-    assert_eq!(ledger.supply().periods, 0);
+    assert_eq!(ledger.supply.periods, 0);
 }
 
 /// With reclaiming the budget runs slower than time: what was given is counted only where the look
@@ -343,13 +345,13 @@ fn a_soft_one_is_counted_where_it_is_known() {
     ledger.take(&look(200 * MS, 10 * MS, 0));
     ledger.take(&look(208 * MS, 17 * MS, 1));
     // The first may have been the end of another one.
-    assert_eq!((ledger.supply().periods, ledger.supply().overruns), (0, 0));
+    assert_eq!((ledger.supply.periods, ledger.supply.overruns), (0, 0));
     ledger.take(&look(216 * MS, 24 * MS, 2));
-    assert_eq!((ledger.supply().periods, ledger.supply().overruns), (1, 1));
-    let upper = *ledger.supply().steps.keys().next().unwrap();
+    assert_eq!((ledger.supply.periods, ledger.supply.overruns), (1, 1));
+    let upper = *ledger.supply.steps.keys().next().unwrap();
     assert!((7 * MS..7 * MS + 60 * US).contains(&upper), "{upper}");
     ledger.take(&look(227 * MS, 31 * MS, 3));
-    assert_eq!(ledger.supply().periods, 1);
+    assert_eq!(ledger.supply.periods, 1);
 }
 
 /// The bug: terms that were changed meanwhile (`chrt -d`) were judged by those of the start, so that every period was missed,
@@ -360,12 +362,12 @@ fn periods_are_judged_by_the_terms_that_they_had() {
     server.tick = STEP;
     let mut ledger = PeriodLedger::new(3 * MS, 8 * MS, 8 * MS, false);
     server.watched(&mut ledger, 900 * MS, 0);
-    let before = ledger.supply().clone();
+    let before = ledger.supply.clone();
     assert!(before.periods > 90 && before.missed == 0, "{before:?}");
     (server.budget, server.period) = (MS as i64, 10 * MS);
     ledger.change_terms((MS, 10 * MS, 10 * MS), &server.look());
     server.watched(&mut ledger, 1_900 * MS, 0);
-    let after = ledger.supply();
+    let after = &ledger.supply;
     let counted = after.periods - before.periods;
     assert!((90..=100).contains(&counted) && after.missed == 0, "{after:?}");
     assert!(after.delivered_min_ns().is_some_and(|ns| ns.abs_diff(MS) < 100 * US), "{after:?}");

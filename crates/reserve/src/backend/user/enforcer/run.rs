@@ -8,6 +8,7 @@ use std::sync::PoisonError;
 use hourglass_sys::clock::{ClockId, now_ns};
 
 use super::super::budget::{Budget, BudgetSample, BudgetTerms, DispatchLevel};
+use super::super::claims::priority_for;
 use super::super::demand::Demand;
 use super::super::guardian_lost;
 use super::super::member_set::MemberSet;
@@ -30,13 +31,8 @@ pub(super) struct Run {
     /// The promise of a look in time, renewed at each look.
     pledge: HeartbeatPromise,
     patience_ns: u64,
-    /// The priority that members get with the terms of the next period.
-    priority: Option<u8>,
-    absent: u64,
     /// Looks that came later than the guardian waits for.
     away: u64,
-    /// See [`EnforcerReport::busy`].
-    busy: bool,
     /// Time of the keeper itself when the period began, ns.
     kept_ns: u64,
     /// Running threads must be touched before their time is read.
@@ -47,14 +43,12 @@ pub(super) struct Run {
     looked_ns: u64,
     used_ns: u64,
     counts: bool,
-    /// For how long others waited.
     reach: Reach,
     denied_ns: u64,
     periods: u64,
-    pub(super) raised_ns: u64,
-    looks: u64,
-    latest_ns: u64,
-    fault: Option<String>,
+    raised_ns: u64,
+    /// Without the supply and what is counted elsewhere, which come when it is told.
+    report: EnforcerReport,
 }
 
 impl Run {
@@ -67,7 +61,7 @@ impl Run {
         woken: u64,
     ) -> Run {
         let mut demand = Demand::default();
-        let used_ns = team.used_ns().unwrap_or(0);
+        let used_ns = team.usage.read_ns().unwrap_or(0);
         let now = now_ns(ClockId::Monotonic);
         demand.observe(now, used_ns, &team.samples());
         let reading = BudgetSample { now_ns: now, used_ns, starved_ns: 0 };
@@ -80,10 +74,7 @@ impl Run {
             lowered: false,
             pledge,
             patience_ns: patience(&terms),
-            priority: None,
-            absent: 0,
             away: 0,
-            busy: false,
             kept_ns: now_ns(ClockId::ThreadCpu),
             several,
             turn: false,
@@ -95,16 +86,14 @@ impl Run {
             denied_ns: 0,
             periods: 0,
             raised_ns: now,
-            looks: 0,
-            latest_ns: 0,
-            fault: None,
+            report: EnforcerReport { first_ns: now, ..EnforcerReport::default() },
         }
     }
 
     /// Looks once and obeys; when to look again.
     pub(super) fn look(&mut self, shared: &EnforcerShared) -> u64 {
-        let before = self.orders.level();
-        self.absent = self.pledge.broken().max(self.away);
+        let before = self.orders.requested;
+        self.report.absent = self.pledge.broken().max(self.away);
         self.orders.note_guardian_action(self.team.woken());
         let brought = self.team.bring_all_back();
         self.note(brought);
@@ -118,7 +107,7 @@ impl Run {
         }
         // Between the two readings the work can have used at most the time between them; a little too
         // late is the side on which the promise is kept.
-        self.used_ns = self.team.used_ns().unwrap_or(self.used_ns);
+        self.used_ns = self.team.usage.read_ns().unwrap_or(self.used_ns);
         let now = now_ns(ClockId::Monotonic);
         self.looked_ns = now;
         let mut wants = true;
@@ -133,11 +122,11 @@ impl Run {
         let reading =
             BudgetSample { now_ns: now, used_ns: self.used_ns, starved_ns: self.denied_ns };
         self.take_change(shared);
-        let terms = *self.budget.terms();
-        let missed = self.budget.supply().missed;
+        let terms = self.budget.terms;
+        let missed = self.budget.supply.missed;
         let order = self.budget.decide(reading);
-        if self.budget.supply().missed > missed {
-            self.busy = terms.are_broken_by(kept_ns.saturating_sub(self.kept_ns));
+        if self.budget.supply.missed > missed {
+            self.report.busy = terms.are_broken_by(kept_ns.saturating_sub(self.kept_ns));
         }
         if self.periods() != self.periods {
             self.kept_ns = kept_ns;
@@ -148,7 +137,7 @@ impl Run {
         let resumed = before == DispatchLevel::Suspended && order.level == DispatchLevel::Raised;
         let another = self.sharing.charge_turns(&mut self.team, now, before, order.level);
         let from_below = self.lowered || before == DispatchLevel::Lowered;
-        self.obey(order.level, now);
+        self.obey(order.level, now, self.budget.terms != terms);
         if self.orders.leave_the_cpu() {
             self.reach.end();
         }
@@ -163,7 +152,7 @@ impl Run {
             let now = now_ns(ClockId::Monotonic);
             self.denied_ns = self.demand.observe(now, self.used_ns, &samples);
         }
-        self.looks = self.looks.saturating_add(1);
+        self.report.looks = self.report.looks.saturating_add(1);
         self.tell(shared);
         let raised = order.level == DispatchLevel::Raised;
         let turn = if raised { self.sharing.next_ns(&self.team, now) } else { None };
@@ -175,44 +164,35 @@ impl Run {
         next
     }
 
-    /// The thread woke for the look that was due then.
     pub(super) fn woke(&mut self, due_ns: u64) {
         let late = now_ns(ClockId::Monotonic).saturating_sub(due_ns);
-        self.latest_ns = self.latest_ns.max(late);
+        self.report.latest_ns = self.report.latest_ns.max(late);
         self.away = self.away.saturating_add(u64::from(late > self.patience_ns));
     }
 
     fn periods(&self) -> u64 {
-        self.budget.supply().periods.saturating_add(self.budget.left_out())
+        self.budget.supply.periods.saturating_add(self.budget.left_out)
     }
 
     /// Never waits, as [`Run::tell`]: a later look takes it.
     fn take_change(&mut self, shared: &EnforcerShared) {
         if let Ok(mut change) = shared.change.try_lock()
-            && let Some((terms, priority)) = change.take()
+            && let Some(terms) = change.take()
         {
             self.budget.change(terms);
-            self.priority = Some(priority);
         }
     }
 
-    /// Whether the period that begins is the first one with other terms.
-    fn changes(&mut self) -> bool {
-        let Some(priority) = self.priority.take_if(|_| !self.budget.is_to_change()) else {
-            return false;
-        };
-        self.patience_ns = patience(self.budget.terms());
-        self.team.change_priority(priority);
-        true
-    }
-
-    fn obey(&mut self, level: DispatchLevel, now_ns: u64) {
+    fn obey(&mut self, level: DispatchLevel, now_ns: u64, changes: bool) {
         let periods = self.periods();
         let another = periods != self.periods;
         self.periods = periods;
         let again = now_ns.saturating_sub(self.raised_ns) >= RAISED_AGAIN_NS;
-        let changes = self.changes();
-        let anew = another && (again || !self.team.is_grouped()) || changes;
+        if changes {
+            self.patience_ns = patience(&self.budget.terms);
+            self.team.plan.priority = priority_for(self.budget.terms.deadline_ns);
+        }
+        let anew = another && (again || self.team.group().is_none()) || changes;
         let act = self.orders.act(level, anew);
         if matches!(act, MemberAction::Raise | MemberAction::ResumeAndRaise) {
             // New members too.
@@ -245,7 +225,10 @@ impl Run {
     /// Freezing takes a lock of the kernel that a member may hold that is not at its turn: among others of its own
     /// priority that spin it would never come to release it. At timesharing priority it does.
     fn suspend(&mut self) -> io::Result<()> {
-        let (lowered, done) = guardian_lost::suspend(&mut self.team, self.sharing.has_company());
+        let (lowered, done) = guardian_lost::suspend(self.sharing.company, |order| match order {
+            MemberAction::Suspend => self.team.suspend(),
+            _ => self.team.lower(),
+        });
         self.lowered |= lowered;
         done
     }
@@ -261,7 +244,7 @@ impl Run {
 
     fn note(&mut self, answer: io::Result<()>) {
         if let Err(error) = answer {
-            self.fault.get_or_insert_with(|| error.to_string());
+            self.report.fault.get_or_insert_with(|| error.to_string());
         }
     }
 
@@ -270,61 +253,49 @@ impl Run {
     }
 
     /// Never waits: the reader runs at a lower priority, and this thread would wait for it.
-    fn tell(&self, shared: &EnforcerShared) {
-        let mut report = match shared.report.try_lock() {
-            Ok(report) => report,
-            Err(_) => return,
-        };
-        if report.supply.periods != self.budget.supply().periods || report.looks == 0 {
-            report.supply = self.budget.supply().clone();
+    pub(super) fn tell(&mut self, shared: &EnforcerShared) {
+        if let Ok(mut report) = shared.report.try_lock() {
+            self.write_report(&mut report);
         }
-        self.fill_report(&mut report);
     }
 
     /// Takes the last sample, and whether it was taken. Without it, only a group knows what ended members used.
     fn look_a_last_time(&mut self) {
-        self.absent = self.pledge.broken().max(self.away);
-        self.used_ns = self.team.used_ns().unwrap_or(self.used_ns);
+        self.report.absent = self.pledge.broken().max(self.away);
+        self.used_ns = self.team.usage.read_ns().unwrap_or(self.used_ns);
         self.looked_ns = now_ns(ClockId::Monotonic);
         let taken_ns = self.used_ns.saturating_add(now_ns(ClockId::ThreadCpu));
         self.reach.look(self.looked_ns, taken_ns, !self.orders.leave_the_cpu(), true);
-        if self.absent > 0 {
-            self.counts = self.team.counts_the_dead();
+        if self.report.absent > 0 {
+            self.counts = self.team.usage.counts_the_dead();
             let (now_ns, used_ns) = (self.looked_ns, self.used_ns);
             self.budget.decide(BudgetSample { now_ns, used_ns, starved_ns: self.denied_ns });
         }
     }
 
-    fn fill_report(&self, report: &mut EnforcerReport) {
-        report.left_out = self.budget.left_out();
-        report.looks = self.looks;
+    fn write_report(&mut self, report: &mut EnforcerReport) {
         let (begun_ns, used_before_ns) = self.begun;
-        report.spent = Spent {
+        self.report.left_out = self.budget.left_out;
+        self.report.spent = Spent {
             used_ns: self.counts.then(|| self.used_ns.saturating_sub(used_before_ns)),
             wall_ns: self.looked_ns.saturating_sub(begun_ns),
             keeper_ns: Some(now_ns(ClockId::ThreadCpu)),
-            longest_ns: (!self.several && self.absent == 0).then(|| self.reach.max_ns()),
+            longest_ns: (!self.several && self.report.absent == 0).then_some(self.reach.max_ns),
         };
-        report.latest_ns = self.latest_ns;
-        report.refused = self.orders.refused();
-        report.absent = self.absent;
-        report.busy = self.busy;
-        report.foreign = self.team.most_foreign() as u64;
-        if report.moved != *self.team.moved() {
-            report.moved.clone_from(self.team.moved());
+        self.report.refused = self.orders.refused;
+        self.report.foreign = self.team.most_foreign as u64;
+        self.report.moved.clone_from(&self.team.moved);
+        // Only what a period adds makes the supply another one.
+        let mut supply = std::mem::take(&mut report.supply);
+        if supply != self.budget.supply {
+            supply.clone_from(&self.budget.supply);
         }
-        if report.fault.is_none() {
-            report.fault.clone_from(&self.fault);
-        }
+        *report = EnforcerReport { supply, ..self.report.clone() };
     }
 
     pub(super) fn end(mut self, shared: &EnforcerShared) -> io::Result<()> {
         self.look_a_last_time();
-        {
-            let mut report = shared.report.lock().unwrap_or_else(PoisonError::into_inner);
-            report.supply = self.budget.supply().clone();
-            self.fill_report(&mut report);
-        }
+        self.write_report(&mut shared.report.lock().unwrap_or_else(PoisonError::into_inner));
         // No member is held to a budget any more, and none stays raised.
         let pledged = self.pledge.until(0);
         self.team.put_back().and(pledged)

@@ -37,7 +37,7 @@ impl MemberSet {
         let used = |(tid, known): (&u32, &mut TeamMember)| {
             let run_ns = known.counts()?.run_ns;
             let weight = match known.before.policy {
-                Attributes::Idle => turn_scheduler::idle_weight(),
+                Attributes::Idle => turn_scheduler::IDLE,
                 _ => turn_scheduler::weight(sched::nice_of(*tid).unwrap_or(0)),
             };
             Some(MemberUsage { tid: *tid, run_ns, weight })
@@ -50,7 +50,6 @@ impl MemberSet {
         self.by_tid.keys().any(|tid| members::state_of(*tid) == Some('R'))
     }
 
-    /// The kernel's counts of each.
     pub(in crate::backend::user) fn samples(&mut self) -> Vec<Sample> {
         let sample = |(tid, known): (&u32, &mut TeamMember)| {
             let counts = known.counts()?;
@@ -67,7 +66,6 @@ impl MemberSet {
 }
 
 impl TeamMember {
-    /// The kernel's counts of it.
     fn counts(&mut self) -> Option<SchedStatCounts> {
         if self.time.is_none() {
             self.time = ThreadTime::for_task(self.life.id).ok();
@@ -76,7 +74,6 @@ impl TeamMember {
     }
 }
 
-/// Whether a list of numbers, one in each line, has more than one.
 fn lists_several(list: &File) -> bool {
     // One number has ten digits at most.
     let mut text = [0u8; 24];

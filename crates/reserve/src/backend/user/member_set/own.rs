@@ -15,7 +15,6 @@ use crate::backend::target_group::unless_gone;
 use crate::guardian::{Guardian, TaskIdentity, UndoAction};
 use crate::ownership;
 
-/// The policy and the CPUs that a thread had.
 #[derive(Clone, Debug)]
 pub(super) struct SavedScheduling {
     pub(super) policy: Attributes,
@@ -39,7 +38,6 @@ impl SavedScheduling {
 }
 
 impl TeamMember {
-    /// Gives it what it has while it is not raised.
     pub(super) fn lower(&self) -> io::Result<()> {
         ownership::lower(self.life, self.before.lowered())
     }

@@ -49,11 +49,6 @@ impl Moved {
 }
 
 impl MemberSet {
-    /// Observations until now of members that left their CPUs.
-    pub(in crate::backend::user) fn moved(&self) -> &Moved {
-        &self.moved
-    }
-
     /// Brings back members that have left the CPUs of the reservation since the last look.
     ///
     /// # Errors
@@ -70,7 +65,6 @@ impl MemberSet {
         done
     }
 
-    /// Whether the reservation has these CPUs.
     pub(super) fn has(&self, cpus: &[u32]) -> bool {
         cpus.iter().all(|cpu| self.plan.cpus.contains(cpu))
     }

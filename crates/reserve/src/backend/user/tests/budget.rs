@@ -29,7 +29,6 @@ struct World {
     now: u64,
     used: u64,
     denied: u64,
-    /// Demand that is left, and when more comes.
     left: u64,
     more_at: u64,
     cpus: u64,
@@ -114,14 +113,14 @@ fn an_hour_of_random_work_never_gets_more_than_its_budget() {
         let mut budget = Budget::begin(terms, world.reading());
         let late = 10_000;
         let looks = drive(&mut world, &mut budget, HOUR, late);
-        let supply = budget.supply();
+        let supply = &budget.supply;
         let periods = HOUR / terms.period_ns;
         // Each period: the last look may be a grain and its lateness behind; what the late look at
         // its begin has not charged comes on top, and what the period before it left.
         let most = terms.budget_ns + cpus * (budget.grain_ns + 3 * late) + budget.rest_ns();
         let got = world.used_in.values().max().copied().unwrap_or(0);
         assert!(got <= most, "seed {seed}: {got} in a period, at most {most}");
-        assert!(supply.periods + budget.left_out() >= periods - 1, "seed {seed}");
+        assert!(supply.periods + budget.left_out >= periods - 1, "seed {seed}");
         assert_eq!(supply.missed, 0, "seed {seed}: no thread was above");
         assert!(supply.overruns > periods / 10, "seed {seed}: {}", supply.overruns);
         assert!(supply.throttled_ns > Some(0));
@@ -151,8 +150,8 @@ fn what_is_used_beyond_a_budget_is_paid_back() {
         }
         let tick = i128::from(cpus * (budget.grain_ns + 3 * late));
         assert!(worst <= tick, "seed {seed}: {worst} beyond the budgets, at most {tick}");
-        assert_eq!(budget.supply().missed, 0, "seed {seed}: no thread was above");
-        assert_eq!(budget.left_out(), 0, "seed {seed}");
+        assert_eq!(budget.supply.missed, 0, "seed {seed}: no thread was above");
+        assert_eq!(budget.left_out, 0, "seed {seed}");
         if seed == 31 {
             // It gets no less either: it wants all.
             let periods = u128::from(HOUR / 10 / terms.period_ns);
@@ -168,8 +167,8 @@ fn what_is_said_to_be_delivered_was() {
         let terms = terms(ReservationKind::Soft, 1);
         let mut budget = Budget::begin(terms, world.reading());
         drive(&mut world, &mut budget, HOUR / 10, 0);
-        let supply = budget.supply();
-        assert_eq!(budget.left_out(), 0, "seed {seed}");
+        let supply = &budget.supply;
+        assert_eq!(budget.left_out, 0, "seed {seed}");
         // The histogram from the use that the world counted itself.
         let mut exact: Vec<u64> =
             (0..supply.periods).map(|k| world.used_in.get(&k).copied().unwrap_or(0)).collect();
@@ -197,17 +196,17 @@ fn late_looks_promise_nothing_too_much() {
         let mut budget = Budget::begin(terms, world.reading());
         drive(&mut world, &mut budget, HOUR / 10, 100_000);
         let reported =
-            budget.supply().steps.iter().map(|(step, periods)| {
+            budget.supply.steps.iter().map(|(step, periods)| {
                 step.saturating_sub(budget.step_ns).saturating_mul(*periods)
             });
         assert!(reported.sum::<u64>() <= world.used, "seed {seed}");
-        let left_out = budget.left_out();
-        assert!(left_out <= budget.supply().periods / 50, "seed {seed}: {left_out}");
-        assert_eq!(budget.supply().missed, 0, "seed {seed}: no thread was above");
+        let left_out = budget.left_out;
+        assert!(left_out <= budget.supply.periods / 50, "seed {seed}: {left_out}");
+        assert_eq!(budget.supply.missed, 0, "seed {seed}: no thread was above");
         // But for what the period before it had too much.
         let least = terms.budget_ns - terms.budget_ns / PAID_PART;
-        let short = budget.supply().wanted.range(..least).count();
-        assert_eq!(short, 0, "seed {seed}: {:?}", budget.supply().wanted);
+        let short = budget.supply.wanted.range(..least).count();
+        assert_eq!(short, 0, "seed {seed}: {:?}", budget.supply.wanted);
     }
 }
 
@@ -225,12 +224,12 @@ fn a_period_that_was_denied_is_missed() {
         world.taken_until = begin + lost;
         drive(&mut world, &mut budget, begin + terms.period_ns, 0);
     }
-    assert_eq!(budget.supply().periods, 100);
-    assert_eq!(budget.supply().missed, 34);
-    let wanted: u64 = budget.supply().wanted.values().sum();
+    assert_eq!(budget.supply.periods, 100);
+    assert_eq!(budget.supply.missed, 34);
+    let wanted: u64 = budget.supply.wanted.values().sum();
     assert_eq!(wanted, 100);
     // 2 ms of 3.1 in the missed ones, all in the others.
-    let least = budget.supply().wanted.keys().next().copied().unwrap_or(0);
+    let least = budget.supply.wanted.keys().next().copied().unwrap_or(0);
     assert!((2 * MS..2 * MS + budget.step_ns + 1).contains(&least), "{least}");
 }
 
@@ -241,8 +240,8 @@ fn work_that_sleeps_misses_nothing() {
     let mut budget = Budget::begin(terms, world.reading());
     world.more_at = u64::MAX;
     let looks = drive(&mut world, &mut budget, 800 * MS, 0);
-    assert_eq!((budget.supply().missed, budget.supply().overruns), (0, 0));
-    assert!(budget.supply().wanted.is_empty());
+    assert_eq!((budget.supply.missed, budget.supply.overruns), (0, 0));
+    assert!(budget.supply.wanted.is_empty());
     // Begin, 3.1, 6.2, 8 ms: at each the budget could have been used up.
     assert!(looks <= 301, "{looks}");
 }
@@ -256,9 +255,9 @@ fn a_deadline_is_judged_when_it_passes() {
     world.left = HOUR;
     world.taken_until = 2 * MS;
     drive(&mut world, &mut budget, 8 * MS, 0);
-    assert_eq!((budget.supply().periods, budget.supply().missed), (1, 1));
+    assert_eq!((budget.supply.periods, budget.supply.missed), (1, 1));
     drive(&mut world, &mut budget, 16 * MS, 0);
-    assert_eq!((budget.supply().periods, budget.supply().missed), (2, 1));
+    assert_eq!((budget.supply.periods, budget.supply.missed), (2, 1));
 }
 
 /// The looking thread was away: periods that cannot be separated are left out, the grid stays.
@@ -268,15 +267,15 @@ fn a_period_looked_at_too_late_is_left_out() {
     let at = |now_ns, used_ns| BudgetSample { now_ns, used_ns, starved_ns: 0 };
     let mut budget = Budget::begin(terms, at(0, 0));
     assert_eq!(budget.decide(at(8 * MS, 2 * MS)).next_ns, 8 * MS + terms.budget_ns);
-    assert_eq!(budget.supply().periods, 1);
+    assert_eq!(budget.supply.periods, 1);
     // Three and a half periods later: two are gone, and the one that ended before is unclear too.
     let order = budget.decide(at(36 * MS, 9 * MS));
-    assert_eq!((budget.supply().periods, budget.left_out()), (1, 3));
+    assert_eq!((budget.supply.periods, budget.left_out), (1, 3));
     assert_eq!(order.level, DispatchLevel::Raised);
     // The period that lasts began at 32 ms.
     assert_eq!(order.next_ns, 36 * MS + terms.budget_ns);
     assert_eq!(budget.decide(at(40 * MS, 9 * MS)).next_ns, 40 * MS + terms.budget_ns);
-    assert_eq!((budget.supply().periods, budget.left_out()), (2, 3));
+    assert_eq!((budget.supply.periods, budget.left_out), (2, 3));
     // Time that seems to go backwards changes nothing.
     assert!(budget.decide(at(39 * MS, 0)).next_ns > 40 * MS);
 }
@@ -317,7 +316,7 @@ fn a_period_ended_by_the_work_is_over_until_the_next() {
         let order = budget.decide(reading(8 * MS, MS));
         assert_eq!(order.level, DispatchLevel::Raised);
         assert_eq!(order.next_ns, 8 * MS + 3_100_000);
-        let supply = budget.supply();
+        let supply = &budget.supply;
         assert_eq!((supply.periods, supply.missed, supply.overruns), (1, 0, 0));
         assert!(supply.wanted.is_empty(), "{supply:?}");
     }
@@ -339,16 +338,16 @@ fn another_budget_begins_with_a_period() {
     let order = |level, next_ns, used_up| DispatchDecision { level, next_ns, used_up };
     let suspended = budget.decide(reading(3_100_000, 3_100_000));
     assert_eq!(suspended, order(DispatchLevel::Suspended, 8 * MS, true));
-    assert!(budget.is_to_change());
+    assert!(budget.next.is_some());
     let raised = budget.decide(reading(8 * MS, 3_100_000));
     assert_eq!(raised, order(DispatchLevel::Raised, 10 * MS, false));
     let suspended = budget.decide(reading(10 * MS, 5_100_000));
     assert_eq!(suspended, order(DispatchLevel::Suspended, 12 * MS, true));
     budget.decide(reading(12 * MS, 5_100_000));
-    let supply = budget.supply();
+    let supply = &budget.supply;
     assert_eq!((supply.periods, supply.missed, supply.last_ns), (2, 0, Some(2 * MS)));
     assert_eq!(supply.changes, [(8 * MS, 2 * MS, 4 * MS)]);
-    assert_eq!((budget.terms(), budget.is_to_change()), (&shorter, false));
+    assert_eq!((budget.terms, budget.next), (shorter, None));
 }
 
 /// A member whose looks cost time, on the CPU of both.
@@ -406,7 +405,7 @@ fn looks_in_a_period_are_few_however_long_they_take() {
             let (looks, had, budget) = world.run(50);
             let what = format!("{budget_us}/{period_us} us, {cost_us} us a look");
             assert!(looks <= 9, "{what}: {looks} looks in a period");
-            assert_eq!((budget.supply().missed, budget.left_out()), (0, 0), "{what}");
+            assert_eq!((budget.supply.missed, budget.left_out), (0, 0), "{what}");
             // The remainder of a period passes to the next one.
             let (mut sum, rest) = (0i128, i128::from(budget.rest_ns()));
             for had in had {

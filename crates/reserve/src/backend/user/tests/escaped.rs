@@ -1,17 +1,16 @@
 //! A process that leaves the control group of its reservation. Where no group can be made, the tests are skipped.
 
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use hourglass_skip::{Requirement, skip};
 use hourglass_sys::cgroup::{Group, Hierarchy};
 
-use super::tests::{alone, kept, last_cpu, request, user};
+use super::tests::{alone, last_cpu, request, reserved, user};
 use super::*;
 use crate::backend::members;
 use crate::backend::quota::Quota;
 use crate::command;
-use crate::testing::Program;
+use crate::testing::{Program, soon};
 
 /// Where process `pid` is, in whichever hierarchy a group of this process's was made for it.
 fn reserved_group(pid: u32) -> Option<(Hierarchy, Group)> {
@@ -21,7 +20,6 @@ fn reserved_group(pid: u32) -> Option<(Hierarchy, Group)> {
     found.find(|(_, group)| group.path().to_string_lossy().contains(&own))
 }
 
-/// Moves `pid` out of its group, into the one above.
 fn moves_out(pid: u32) -> bool {
     let Some((_, group)) = reserved_group(pid) else { return false };
     group.parent().unwrap().take_process(pid).unwrap();
@@ -45,10 +43,8 @@ fn who_leaves_the_group_is_named() {
     let _one = alone();
     for leaves in [false, true] {
         let program = Program::sleeping();
-        let target = Target::Process(program.pid());
-        let user = user();
-        let wanted = request(ReservationKind::Hard, Some(last_cpu()));
-        let Some(keeping) = kept(|| user.keep(&target, &wanted)) else { return };
+        let cpu = Some(last_cpu());
+        let Some(keeping) = reserved(&user(), &program, ReservationKind::Hard, cpu) else { return };
         if reserved_group(program.pid()).is_none() {
             return skip(Requirement::CONTROL_GROUP, "no control group can be made here");
         }
@@ -89,18 +85,13 @@ fn who_has_no_parent_left_is_known_by_its_mark() {
     let mut output = std::io::BufReader::new(program.0.stdout.take().unwrap());
     std::io::BufRead::read_line(&mut output, &mut said).unwrap();
     let orphan: u32 = said.trim().parse().unwrap();
-    let user = user();
-    let wanted = request(ReservationKind::Hard, Some(last_cpu()));
-    let keeping = kept(|| user.keep(&Target::Process(program.pid()), &wanted));
+    let keeping = reserved(&user(), &program, ReservationKind::Hard, Some(last_cpu()));
     let moved = keeping.is_some() && moves_out(orphan);
     let everybody = members::tree(program.pid());
     // Only the shell ends; the processes that it started have no parent then.
     let shell = hourglass_sys::pidfd::PidFd::open(program.pid()).unwrap();
     shell.kill().unwrap();
-    let begun = Instant::now();
-    while members::parent_of(orphan) == Some(program.pid()) && begun.elapsed().as_secs() < 20 {
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    soon("it has no parent left", || members::parent_of(orphan) != Some(program.pid()));
     match keeping {
         Some(keeping) if moved => check(Box::new(keeping), &[orphan]),
         _ => {

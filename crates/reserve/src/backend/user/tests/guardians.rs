@@ -2,14 +2,14 @@
 //! were skipped.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hourglass_documents::Reservation;
 use hourglass_sys::pidfd::PidFd;
 
 use super::tests::{alone, kept, last_cpu, request};
 use super::*;
-use crate::testing::Program;
+use crate::testing::{Program, soon};
 
 /// One period, which lasts for the whole test: nothing is ordered anew for another reason.
 fn long(cpu: Option<u32>) -> BackendRequest {
@@ -17,14 +17,6 @@ fn long(cpu: Option<u32>) -> BackendRequest {
     BackendRequest {
         reservation: Reservation::new(budget, period, ReservationKind::Soft).unwrap(),
         cpu,
-    }
-}
-
-fn soon(what: &str, is_so: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < Duration::from_secs(20), "not within 20 s: {what}");
-        std::thread::sleep(Duration::from_millis(1));
     }
 }
 

@@ -2,16 +2,16 @@
 //! that they were skipped.
 
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hourglass_skip::{Requirement, skip};
 use hourglass_sys::cgroup::Hierarchy;
 use hourglass_sys::clock::cpu_time::ProcessTime;
 
-use super::tests::{alone, kept, last_cpu, request, situation, user};
+use super::tests::{alone, kept, last_cpu, request, situation, user_with};
 use super::*;
 use crate::backend::members;
-use crate::testing::Program;
+use crate::testing::{Program, soon};
 
 /// Environment variables of the process that is to be killed: the target that it reserves for, and where it makes
 /// groups.
@@ -23,8 +23,7 @@ const GROUPED: &str = "HOURGLASS_TEST_RESERVE_GROUPED";
 #[ignore = "runs in a process that another test starts and kills"]
 fn holds_a_reserve_until_it_is_killed() {
     let Some(pid) = std::env::var(FOR).ok().and_then(|pid| pid.parse().ok()) else { return };
-    let user = user();
-    let user = if std::env::var_os(GROUPED).is_some() { user } else { user.without_groups() };
+    let user = user_with(std::env::var_os(GROUPED).is_some());
     let request = request(ReservationKind::Hard, Some(last_cpu()));
     if let Some(keeping) = kept(|| user.keep(&Target::Process(pid), &request)) {
         println!("reserved");
@@ -68,7 +67,6 @@ fn the_keeper_of_a_reserve_may_be_killed() {
         std::thread::sleep(Duration::from_millis(30) + Duration::from_micros(moment_us));
         keeper.0.kill().unwrap();
         keeper.0.wait().unwrap();
-        let begun = Instant::now();
         let put_back = || {
             let urgent = |tid: u32| {
                 matches!(
@@ -80,17 +78,11 @@ fn the_keeper_of_a_reserve_may_be_killed() {
             situation(pid) == before
                 && !tree.any(|tid| urgent(tid) || members::state_of(tid) == Some('T'))
         };
-        while !put_back() && begun.elapsed().as_secs() < 10 {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        assert!(put_back(), "grouped {grouped}, {moment_us} us: {:?}, {before:?}", situation(pid));
+        soon(&format!("put back: grouped {grouped}, {moment_us} us, {before:?}"), put_back);
         // It still runs, and at its own pace.
         let clock = ProcessTime::for_task(pid);
         let used = clock.read_ns().unwrap();
-        while clock.read_ns().unwrap() == used && begun.elapsed().as_secs() < 20 {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        assert!(clock.read_ns().unwrap() > used);
+        soon("it runs", || clock.read_ns().unwrap() > used);
     }
 }
 
@@ -123,12 +115,8 @@ fn a_killed_keeper_leaves_no_group_and_no_stray() {
         };
         paths.filter(ours).collect::<Vec<_>>()
     };
-    let begun = Instant::now();
     let nested = || groups().iter().any(|group| group.join("one/two").exists());
-    while !(nested() && members::tree(pid).len() > 3) && begun.elapsed().as_secs() < 20 {
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    assert!(nested(), "the program has made no groups");
+    soon("the program makes groups", || nested() && members::tree(pid).len() > 3);
     keeper.0.kill().unwrap();
     keeper.0.wait().unwrap();
     let clean = || {
@@ -139,11 +127,5 @@ fn a_killed_keeper_leaves_no_group_and_no_stray() {
         };
         groups().is_empty() && situation(pid) == before && members::tree(pid).into_iter().all(usual)
     };
-    let begun = Instant::now();
-    while !clean() && begun.elapsed().as_secs() < 10 {
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    let left = |pid: u32| (sched::read(pid).ok(), thread::affinity_of(pid).ok());
-    let left: Vec<_> = members::tree(pid).into_iter().map(left).collect();
-    assert!(clean(), "{:?}, {left:?}, not as {before:?}", groups());
+    soon(&format!("no group is left, and all is as {before:?}"), clean);
 }

@@ -11,7 +11,8 @@ use hourglass_sys::clock::cpu_time::ProcessTime;
 use hourglass_time::Span;
 
 use super::*;
-use crate::testing::Program;
+use crate::testing::{Program, soon};
+use ReservationKind::{Hard, Soft};
 
 const BUDGET_US: i64 = 2_000;
 const PERIOD_US: i64 = 10_000;
@@ -26,12 +27,10 @@ pub(super) fn user() -> User {
     User::new(Guardian::start().unwrap())
 }
 
-/// The last CPU, since others use the first ones.
 pub(super) fn last_cpu() -> u32 {
     thread::affinity().unwrap().last().copied().unwrap()
 }
 
-/// One of these tests at a time.
 pub(super) fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -61,6 +60,22 @@ pub(super) fn kept(ask: impl Fn() -> Result<UserReservation, Refusal>) -> Option
             }
         }
     }
+}
+
+/// A reservation for a program, as [`kept`].
+pub(super) fn reserved(
+    user: &User,
+    program: &Program,
+    strength: ReservationKind,
+    cpu: Option<u32>,
+) -> Option<UserReservation> {
+    let request = request(strength, cpu);
+    kept(|| user.keep(&Target::Process(program.pid()), &request))
+}
+
+/// One that makes control groups, or finds members in `/proc`.
+pub(super) fn user_with(grouped: bool) -> User {
+    if grouped { user() } else { user().without_groups() }
 }
 
 /// Lets a reservation last until it has reported enough periods.
@@ -97,7 +112,6 @@ pub(super) fn situation(pid: u32) -> (Option<Attributes>, Vec<u32>, Option<std::
     (sched::read(pid).unwrap(), thread::affinity_of(pid).unwrap(), path)
 }
 
-/// Groups of this process that are left.
 fn groups_left() -> Vec<std::path::PathBuf> {
     let own = format!("hourglass-{}-", std::process::id());
     let mut left = Vec::new();
@@ -126,16 +140,11 @@ fn a_hard_budget_is_the_limit_of_all_that_a_program_forks() {
     // On all CPUs too: one budget, however many members run at once.
     for (grouped, cpu) in [(true, cpu), (false, cpu), (true, None)] {
         let program = Program::shell("while :; do :; done & while :; do :; done & wait");
-        let begun = Instant::now();
-        while members::tree(program.pid()).len() < 3 && begun.elapsed().as_secs() < 20 {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        soon("it has forked", || members::tree(program.pid()).len() >= 3);
         let everybody = members::tree(program.pid());
         let before: Vec<_> = everybody.iter().map(|pid| situation(*pid)).collect();
-        let user = if grouped { user() } else { user().without_groups() };
-        let request = request(ReservationKind::Hard, cpu);
-        let target = Target::Process(program.pid());
-        let Some(mut keeping) = kept(|| user.keep(&target, &request)) else { return };
+        let user = user_with(grouped);
+        let Some(mut keeping) = reserved(&user, &program, Hard, cpu) else { return };
         let used = |pids: &[u32]| -> u64 {
             pids.iter().map(|pid| ProcessTime::for_task(*pid).read_ns().unwrap()).sum()
         };
@@ -170,18 +179,9 @@ fn a_soft_budget_comes_again_and_again() {
     let _alone = alone();
     let cpu = last_cpu();
     let program = Program::shell("renice -n 7 -p $$ >/dev/null; while :; do :; done");
-    let begun = Instant::now();
-    while sched::read(program.pid()).unwrap() != Some(Attributes::Other(7)) {
-        assert!(begun.elapsed().as_secs() < 20, "no renice");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    soon("renice", || sched::read(program.pid()).unwrap() == Some(Attributes::Other(7)));
     let before = situation(program.pid());
-    let target = Target::Process(program.pid());
-    let Some(mut keeping) =
-        kept(|| user().keep(&target, &request(ReservationKind::Soft, Some(cpu))))
-    else {
-        return;
-    };
+    let Some(mut keeping) = reserved(&user(), &program, Soft, Some(cpu)) else { return };
     // On its own CPU the raised work would not let this thread watch it.
     let elsewhere: Vec<u32> = before.1.iter().copied().filter(|other| *other != cpu).collect();
     let watched = !elsewhere.is_empty() && thread::set_affinity(elsewhere).is_ok();
@@ -216,9 +216,7 @@ fn a_single_thread_is_kept_too() {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
     let _alone = alone();
-    for (strength, cpu) in
-        [(ReservationKind::Soft, None), (ReservationKind::Hard, Some(last_cpu()))]
-    {
+    for (strength, cpu) in [(Soft, None), (Hard, Some(last_cpu()))] {
         let words = Arc::new((AtomicBool::new(false), AtomicU32::new(0)));
         let own = Arc::clone(&words);
         let spinner = std::thread::spawn(move || {
@@ -228,10 +226,7 @@ fn a_single_thread_is_kept_too() {
             }
             (sched::read(0).unwrap(), thread::affinity().unwrap())
         });
-        let begun = Instant::now();
-        while words.1.load(Ordering::Acquire) == 0 && begun.elapsed().as_secs() < 20 {
-            std::thread::yield_now();
-        }
+        soon("it has a number", || words.1.load(Ordering::Acquire) > 0);
         let target = Target::Thread(words.1.load(Ordering::Acquire));
         let outcome = kept(|| user().keep(&target, &request(strength, cpu)));
         let outcome = outcome.map(|mut keeping| {
@@ -254,11 +249,7 @@ fn a_single_thread_is_kept_too() {
 fn a_program_that_ends_is_no_fault() {
     let _alone = alone();
     let program = Program::shell("sleep 100");
-    let target = Target::Process(program.pid());
-    let Some(mut keeping) = kept(|| user().keep(&target, &request(ReservationKind::Hard, None)))
-    else {
-        return;
-    };
+    let Some(mut keeping) = reserved(&user(), &program, Hard, None) else { return };
     std::thread::sleep(Duration::from_millis(50));
     drop(program);
     std::thread::sleep(Duration::from_millis(50));
@@ -282,7 +273,7 @@ fn what_cannot_be_kept_is_refused_with_its_remedy() {
     let user = user();
     let ask = |target: &Target, budget: i64, period: i64, cpu| {
         let (budget, period) = (Span::from_micros(budget), Span::from_micros(period));
-        let reservation = Reservation::new(budget, period, ReservationKind::Soft).unwrap();
+        let reservation = Reservation::new(budget, period, Soft).unwrap();
         user.keep(target, &BackendRequest { reservation, cpu }).unwrap_err()
     };
     assert_eq!(ask(&Target::Process(u32::MAX / 4), 2_000, 10_000, None).id, Obstacle::Gone);
@@ -305,8 +296,7 @@ fn a_second_reserve_must_fit_beside_the_first() {
     let _alone = alone();
     let cpu = last_cpu();
     let (one, two) = (Program::shell("sleep 100"), Program::shell("sleep 100"));
-    let half = Reservation::new(Span::from_millis(600), Span::from_secs(1), ReservationKind::Soft)
-        .unwrap();
+    let half = Reservation::new(Span::from_millis(600), Span::from_secs(1), Soft).unwrap();
     let half = BackendRequest { reservation: half, cpu: Some(cpu) };
     let first = kept(|| user().keep(&Target::Process(one.pid()), &half));
     let Some(mut first) = first else { return };
@@ -328,12 +318,7 @@ fn periods_taken_by_a_higher_priority_are_missed() {
     let _alone = alone();
     let cpu = last_cpu();
     let program = Program::shell("while :; do :; done");
-    let target = Target::Process(program.pid());
-    let Some(mut keeping) =
-        kept(|| user().keep(&target, &request(ReservationKind::Hard, Some(cpu))))
-    else {
-        return;
-    };
+    let Some(mut keeping) = reserved(&user(), &program, Hard, Some(cpu)) else { return };
     last(&keeping);
     let before = keeping.report();
     let taker = std::thread::spawn(move || {
@@ -373,12 +358,7 @@ fn who_leaves_the_group_is_put_back_too() {
     );
     let program = Program::shell(&script);
     let before = situation(program.pid());
-    let target = Target::Process(program.pid());
-    let Some(mut keeping) =
-        kept(|| user().keep(&target, &request(ReservationKind::Hard, Some(last_cpu()))))
-    else {
-        return;
-    };
+    let Some(mut keeping) = reserved(&user(), &program, Hard, Some(last_cpu())) else { return };
     std::thread::sleep(LASTING);
     keeping.release().unwrap();
     drop(keeping);
@@ -396,7 +376,7 @@ fn a_period_ends_when_the_work_says_so() {
     let target = Target::Process(program.pid());
     // Room on both sides of the end: half of 200 ms are reserved.
     let (budget, period) = (Span::from_millis(100), Span::from_millis(200));
-    let reservation = Reservation::new(budget, period, ReservationKind::Hard).unwrap();
+    let reservation = Reservation::new(budget, period, Hard).unwrap();
     let request = BackendRequest { reservation, cpu: Some(last_cpu()) };
     let Some(mut keeping) = kept(|| user().keep(&target, &request)) else { return };
     let (ender, first) = (keeping.ender(), keeping.report().first_ns);

@@ -2,9 +2,10 @@
 //! Sources: reservations that were reported as kept with their program on another CPU, and nice values that were lost
 //! with the first demotion.
 
-use super::tests::{alone, kept, last_cpu, request, user};
+use super::tests::{alone, last_cpu, reserved, user, user_with};
 use super::*;
-use crate::testing::Program;
+use crate::testing::{Program, soon};
+use ReservationKind::{Hard, Soft};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -13,14 +14,6 @@ use hourglass_skip::{Requirement, skip};
 const SPIN: &str = "while :; do :; done";
 
 /// Waits until something holds of a reservation in force.
-fn soon(what: &str, mut holds: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed().as_secs() < 20, "not so: {what}");
-        std::thread::sleep(Duration::from_micros(500));
-    }
-}
-
 fn other_cpu(cpu: u32) -> Option<u32> {
     thread::affinity().unwrap().into_iter().find(|other| *other != cpu)
 }
@@ -50,16 +43,10 @@ fn who_is_sent_to_another_cpu_is_brought_back() {
     let _alone = alone();
     let cpu = last_cpu();
     let Some(other) = other_cpu(cpu) else { return skip(Requirement::SECOND_CPU, "one CPU") };
-    for (strength, grouped) in [
-        (ReservationKind::Hard, true),
-        (ReservationKind::Hard, false),
-        (ReservationKind::Soft, true),
-    ] {
+    for (strength, grouped) in [(Hard, true), (Hard, false), (Soft, true)] {
         let program = Program::shell(SPIN);
-        let user = if grouped { user() } else { user().without_groups() };
-        let target = Target::Process(program.pid());
-        let ask = || user.keep(&target, &request(strength, Some(cpu)));
-        let Some(mut keeping) = kept(ask) else { return };
+        let user = user_with(grouped);
+        let Some(mut keeping) = reserved(&user, &program, strength, Some(cpu)) else { return };
         soon("it is kept on its CPU", || thread::affinity_of(program.pid()).unwrap() == [cpu]);
         assert!(!doubts(&keeping).contains(&"member-moved"));
         thread::set_affinity_of(program.pid(), [other]).unwrap();
@@ -89,9 +76,7 @@ fn who_moves_by_itself_is_brought_back() {
     let moving = format!("exec taskset -c {other} sh -c '{SPIN}'");
     for script in [format!("sleep 0.2; {moving}"), format!("sleep 0.2; ({moving}) & wait")] {
         let program = Program::shell(&script);
-        let target = Target::Process(program.pid());
-        let ask = || user().keep(&target, &request(ReservationKind::Hard, Some(cpu)));
-        let Some(mut keeping) = kept(ask) else { return };
+        let Some(mut keeping) = reserved(&user(), &program, Hard, Some(cpu)) else { return };
         soon("that is told", || doubts(&keeping).contains(&"member-moved"));
         for pid in members::tree(program.pid()) {
             soon("it is brought back", || thread::affinity_of(pid).unwrap() == [cpu]);
@@ -109,11 +94,7 @@ fn a_reservation_without_a_cpu_keeps_to_those_it_began_on() {
     let Some(other) = other_cpu(cpu) else { return skip(Requirement::SECOND_CPU, "one CPU") };
     let program = Program::shell(SPIN);
     thread::set_affinity_of(program.pid(), [cpu]).unwrap();
-    let target = Target::Process(program.pid());
-    let Some(mut keeping) = kept(|| user().keep(&target, &request(ReservationKind::Soft, None)))
-    else {
-        return;
-    };
+    let Some(mut keeping) = reserved(&user(), &program, Soft, None) else { return };
     thread::set_affinity_of(program.pid(), [other]).unwrap();
     soon("it is brought back", || thread::affinity_of(program.pid()).unwrap() == [cpu]);
     keeping.release().unwrap();
@@ -126,18 +107,12 @@ fn a_reservation_without_a_cpu_keeps_to_those_it_began_on() {
 fn nice_values_and_policies_set_meanwhile_stay() {
     let _alone = alone();
     let cpu = last_cpu();
-    for (strength, grouped) in [
-        (ReservationKind::Soft, true),
-        (ReservationKind::Hard, true),
-        (ReservationKind::Hard, false),
-    ] {
+    for (strength, grouped) in [(Soft, true), (Hard, true), (Hard, false)] {
         let program = Program::shell(&format!("sh -c '{SPIN}' & {SPIN}"));
         soon("both are there", || members::tree(program.pid()).len() == 2);
         let child = members::tree(program.pid())[1];
-        let user = if grouped { user() } else { user().without_groups() };
-        let target = Target::Process(program.pid());
-        let ask = || user.keep(&target, &request(strength, Some(cpu)));
-        let Some(mut keeping) = kept(ask) else { return };
+        let user = user_with(grouped);
+        let Some(mut keeping) = reserved(&user, &program, strength, Some(cpu)) else { return };
         for (pid, nice) in [(program.pid(), "5"), (child, "9")] {
             let mut renice = Command::new("renice");
             let output = renice.args(["-n", nice, "-p", &pid.to_string()]).output();
@@ -167,14 +142,13 @@ fn nice_values_and_policies_set_meanwhile_stay() {
 fn members_share_by_nice_value() {
     let _alone = alone();
     let cpu = last_cpu();
-    for (strength, times) in [(ReservationKind::Hard, 3), (ReservationKind::Soft, 1)] {
+    for (strength, times) in [(Hard, 3), (Soft, 1)] {
         let shares = || -> Option<(u64, u64)> {
             let program = Program::shell(&format!("nice -n 10 sh -c '{SPIN}' & {SPIN}"));
             soon("both are there", || members::tree(program.pid()).len() == 2);
             let child = members::tree(program.pid())[1];
             soon("it is nice", || sched::nice_of(child).is_ok_and(|nice| nice == 10));
-            let target = Target::Process(program.pid());
-            let mut keeping = kept(|| user().keep(&target, &request(strength, Some(cpu))))?;
+            let mut keeping = reserved(&user(), &program, strength, Some(cpu))?;
             let used =
                 |pid| hourglass_sys::clock::cpu_time::ProcessTime::for_task(pid).read_ns().unwrap();
             let before = (used(program.pid()), used(child));

@@ -12,13 +12,13 @@ use super::*;
 
 const LIMIT_MS: u32 = 10_000;
 
-/// A registry in a folder of this user.
 fn registry() -> (TempDir, Registry) {
     let folder = TempDir::new().unwrap();
     let at = Registry {
         folder: folder.path().join("run/claims"),
         owner: credentials::real(),
-        apart: Apart::Test,
+        apart: None,
+        looks: false,
         own: Arc::default(),
     };
     (folder, at)
@@ -80,16 +80,26 @@ fn the_course_of_a_reservation_is_seen() {
 #[test]
 fn an_entry_ends_with_its_process() {
     let (_folder, registry) = registry();
-    let made = child_says(LIMIT_MS, || {
+    let made = || {
         let entry = registry.enter(&share("0", 1));
         let alone = entry.others().is_empty() && entry.doubt().is_none();
         forget(entry);
         alone
-    });
-    assert!(made.unwrap());
+    };
+    let leave = || assert!(child_says(LIMIT_MS, made).unwrap());
+    leave();
     assert_eq!(names(&registry).len(), 1);
     assert_eq!(registry.all(), []);
     assert_eq!(names(&registry), Vec::<OsString>::new());
+    // One who cleans up is told of it; an entry in force, and one's own, stay.
+    leave();
+    let own = registry.enter(&share("0", 2));
+    let stale = registry.remove_stale();
+    assert_eq!((stale.len(), stale[0].uid), (1, credentials::real()));
+    assert!(stale[0].removed.is_ok() && !stale[0].path.exists(), "{stale:?}");
+    assert!(child_says(LIMIT_MS, || registry.remove_stale().is_empty()).unwrap());
+    assert_eq!(names(&registry).len(), 1);
+    drop(own);
 }
 
 /// The bug: a name with a reservation in it was believed, whatever process had bound it.
@@ -151,7 +161,7 @@ fn a_folder_that_others_may_write_to_is_not_trusted() {
     assert!(doubt.text.contains("it belongs to user"), "{}", doubt.text);
     // In a container of its own there is a warning, and the entry is written all the same.
     fs::set_permissions(&registry.folder, Permissions::from_mode(0o755)).unwrap();
-    let inside = Registry { apart: Apart::Container, ..registry };
+    let inside = Registry { apart: Some(Gap::Container(registry.folder.clone())), ..registry };
     let entry = inside.enter(&share("0", 3));
     assert!(entry.doubt().unwrap().text.contains("container"));
     assert_eq!(inside.all().len(), 1);
@@ -162,12 +172,8 @@ fn a_folder_that_others_may_write_to_is_not_trusted() {
 fn without_a_folder_it_is_said() {
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join("run"), "").unwrap();
-    let registry = Registry {
-        folder: folder.path().join("run/hourglass/claims"),
-        owner: credentials::real(),
-        apart: Apart::Test,
-        own: Arc::default(),
-    };
+    let registry =
+        Registry { folder: folder.path().join("run/hourglass/claims"), ..self::registry().1 };
     let entry = registry.enter(&share("0", 1));
     let text = entry.doubt().unwrap().text;
     assert!(text.starts_with("others do not see this reservation"), "{text}");
@@ -230,12 +236,13 @@ fn root_opens_the_folder_around_the_entries() {
 #[test]
 fn a_process_that_sees_other_claims_is_warned() {
     let (_folder, registry) = registry();
-    let private = Registry { apart: Apart::Private(4711), ..registry };
+    let apart = Gap::Private(registry.folder.clone(), 4711);
+    let private = Registry { apart: Some(apart.clone()), ..registry };
     let entry = private.enter(&share("0", 1));
     for doubt in [entry.doubt(), private.doubt(), Some(Gap::Unclaimed(4711).into())] {
         let doubt = doubt.unwrap();
         assert_eq!(doubt.id, "reservations-unseen");
         assert!(doubt.text.contains("process 4711"), "{}", doubt.text);
     }
-    assert_eq!(private.gap(), Some(Gap::Private(private.folder.clone(), 4711)));
+    assert_eq!(private.gap(), Some(apart));
 }

@@ -17,7 +17,6 @@ struct Cpu {
 }
 
 impl Cpu {
-    /// Members that never wait, by their weights.
     fn busy(weights: &[u64]) -> Cpu {
         let members: Vec<MemberUsage> = (1..)
             .zip(weights)
@@ -41,7 +40,6 @@ impl Cpu {
         self.queue.retain(|other| *other != tid);
     }
 
-    /// Lets the head of the queue run for one slice; returns it.
     fn slice(&mut self) -> Option<u32> {
         let head = self.queue.front().copied();
         if let Some(member) = self.members.iter_mut().find(|member| Some(member.tid) == head) {

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::progress::ProgressSource;
+use crate::smt::jobs::JobReservation;
+use crate::smt::monitor::{CoRunnerLevel, Monitor, MonitorSettings, SiblingPolicy};
 use hourglass_documents::{Reservation, ReservationKind};
-use hourglass_reserve::progress::ProgressSource;
-use hourglass_reserve::smt::jobs::JobReservation;
-use hourglass_reserve::smt::monitor::{CoRunnerLevel, Monitor, MonitorSettings, SiblingPolicy};
 use hourglass_time::Span;
 
 const MS: u64 = 1_000_000;
@@ -58,7 +58,7 @@ fn nothing_is_disabled_beside_work_that_sleeps() {
     assert_eq!(order.level, CoRunnerLevel::Run);
     let order = monitor.check_slack(74 * MS + MS / 2);
     assert_eq!((order.level, order.next_ns), (CoRunnerLevel::Run, 75 * MS));
-    assert_eq!(monitor.statistics().idle, 0, "it could still have what is reserved");
+    assert_eq!(monitor.statistics.idle, 0, "it could still have what is reserved");
 }
 
 /// Asleep when slack ends it cannot have what is reserved any more, by its own will: idle, whatever it does then.
@@ -68,21 +68,21 @@ fn who_sleeps_until_it_is_too_late_is_idle() {
         let (mut monitor, sleeps) = watched(policy, 1);
         monitor.check_slack(0);
         let order = monitor.check_slack(75 * MS);
-        assert_eq!((order.level, order.next_ns), (CoRunnerLevel::Run, 76 * MS), "{policy}");
+        assert_eq!((order.level, order.next_ns), (CoRunnerLevel::Run, 76 * MS), "{policy:?}");
         sleeps.store(false, Ordering::Relaxed);
         assert_eq!(
             monitor.check_slack(76 * MS).level,
             CoRunnerLevel::Stop,
-            "{policy}: it gets what is left"
+            "{policy:?}: it gets what is left"
         );
         monitor.check_slack(100 * MS);
-        let counts = monitor.statistics();
-        assert_eq!((counts.jobs, counts.idle, counts.missed), (1, 1, 0), "{policy}");
+        let counts = monitor.statistics;
+        assert_eq!((counts.jobs, counts.idle, counts.missed), (1, 1, 0), "{policy:?}");
         // The next one wants it all the time.
         monitor.check_slack(175 * MS);
         monitor.check_slack(200 * MS);
-        let counts = monitor.statistics();
-        assert_eq!((counts.jobs, counts.idle, counts.missed), (2, 1, 1), "{policy}");
+        let counts = monitor.statistics;
+        assert_eq!((counts.jobs, counts.idle, counts.missed), (2, 1, 1), "{policy:?}");
     }
 }
 

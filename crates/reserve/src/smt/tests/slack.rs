@@ -1,15 +1,15 @@
 //! The monitor of slack time on simulated time: the example of the paper's section 3.3, the slack cases
-//! of the corpus (tests/data/slack.json, whose cases name their sources), and random progress.
+//! of the corpus (slack.json, whose cases name their sources), and random progress.
 
 use std::sync::{Arc, Mutex};
 
-use hourglass_documents::{Reservation, ReservationKind};
-use hourglass_reserve::progress::ProgressSource;
-use hourglass_reserve::smt::jobs::JobReservation;
-use hourglass_reserve::smt::monitor::{
+use crate::progress::ProgressSource;
+use crate::smt::jobs::JobReservation;
+use crate::smt::monitor::{
     self, CoRunnerLevel, Monitor, MonitorError, MonitorSettings, SiblingPolicy, SlackCheck,
 };
-use hourglass_reserve::smt::sim::{FULL, SimEnvironment, SmtSimOutcome, simulate};
+use crate::smt::sim::{FULL, SimEnvironment, SmtSimOutcome, simulate};
+use hourglass_documents::{Reservation, ReservationKind};
 use hourglass_sim::slack::ProgressRate;
 use hourglass_time::Span;
 use proptest::prelude::*;
@@ -91,7 +91,7 @@ fn thousandths(value: &Value) -> u64 {
 }
 
 fn corpus(kind: &str) -> Vec<Value> {
-    let cases: Vec<Value> = serde_json::from_str(include_str!("data/slack.json")).unwrap();
+    let cases: Vec<Value> = serde_json::from_str(include_str!("slack.json")).unwrap();
     let cases: Vec<Value> = cases.into_iter().filter(|case| case["kind"] == kind).collect();
     assert!(!cases.is_empty());
     cases
@@ -264,7 +264,7 @@ proptest! {
 
 /// Whether the monitor says that its promises hold; `None` if it does not take the reservations.
 fn monitor_of(settings: MonitorSettings, promised: &[JobReservation]) -> Option<bool> {
-    use hourglass_reserve::progress::{ProgressPage, WordProgress};
+    use crate::progress::{ProgressPage, WordProgress};
     let word = || WordProgress::new(ProgressPage::create().unwrap());
     let watched = promised.iter().map(|promised| (*promised, Box::new(word()) as _)).collect();
     Some(Monitor::new(settings, watched).ok()?.is_covered())
