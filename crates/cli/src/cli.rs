@@ -279,26 +279,9 @@ mod tests {
 
     #[test]
     fn help_of_the_other_commands() {
-        for name in [
-            "watch",
-            "show",
-            "render",
-            "report",
-            "export",
-            "diff",
-            "clocks",
-            "doctor",
-            "check",
-            "simulate",
-            "predict",
-            "sweep",
-            "merge",
-            "reserve",
-            "cache-cost",
-            "example",
-            "completions",
-            "man",
-        ] {
+        let names = "watch show render report export diff clocks doctor check simulate predict sweep \
+                     merge reserve cache-cost example completions man";
+        for name in names.split_whitespace() {
             let mut command = command().term_width(80);
             command.build();
             let help = command.find_subcommand_mut(name).unwrap().render_help().to_string();

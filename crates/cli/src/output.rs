@@ -4,12 +4,14 @@ use std::io::{self, IsTerminal};
 
 use anyhow::{Context, Result};
 use hourglass_documents::document::RunDocument;
-use hourglass_report::text::{RecordWriter, summary};
+use hourglass_report::text::{RecordWriter, Style, summary};
 pub(crate) use hourglass_terminal::output::*;
 use hourglass_trace::Interval;
+use serde::Serialize;
 
 use crate::exit::Stop;
 use crate::lab::CpuTimeline;
+use crate::settings::Settings;
 
 /// What is asked to be printed of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,6 +69,18 @@ impl Format {
             _ => Ok(Format::Lines { cycles: false }),
         }
     }
+}
+
+/// Prints a document, as JSON or as text.
+///
+/// # Errors
+/// Writing fails.
+pub(crate) fn shown<D: Serialize>(
+    document: &D,
+    as_text: impl FnOnce(&D, Style) -> String,
+    settings: Settings,
+) -> Result<()> {
+    if settings.json { json(document) } else { text(&as_text(document, style())) }
 }
 
 /// A run that can be shown: one that has just ended, or one in a folder.

@@ -63,6 +63,15 @@ pub(crate) fn label(thread: &ThreadReport) -> &str {
     thread.name.as_deref().unwrap_or(&thread.workload)
 }
 
+/// The CPUs on which a thread was seen to run; without samples, those on which it might run.
+pub(crate) fn cpus_of(thread: &ThreadReport) -> Vec<u32> {
+    let seen = if thread.cpus_seen.is_empty() { &thread.cpus } else { &thread.cpus_seen };
+    let mut cpus = seen.clone();
+    cpus.sort_unstable();
+    cpus.dedup();
+    cpus
+}
+
 impl<'a> RunView<'a> {
     /// The cause of the gap of `thread` that ended at `end_ns`, if it has one.
     pub(crate) fn cause_of(&self, thread: u32, end_ns: i64) -> Option<&'a AttributedGap> {

@@ -63,6 +63,11 @@ impl UnitScale {
         }
     }
 
+    pub(crate) fn signed(&self, ns: i64) -> String {
+        let sign = if ns < 0 { "-" } else { "" };
+        format!("{sign}{}", self.text(ns.unsigned_abs()))
+    }
+
     /// `ns` in units of the last decimal, rounded to the nearest.
     fn scaled(&self, ns: u64) -> u128 {
         let unit = u128::from(self.unit_ns);
@@ -95,6 +100,13 @@ pub fn rounded(ns: u64) -> String {
         }
     }
     format!("{} {}", scale.text(ns), scale.name)
+}
+
+/// `part` of `whole` in per cent with one decimal; `None` of nothing.
+pub(crate) fn share(part: u64, whole: u64) -> Option<String> {
+    let (part, whole) = (u128::from(part), u128::from(whole));
+    let per_mille = (part * 1000 + whole / 2).checked_div(whole)?;
+    Some(format!("{}.{} %", per_mille / 10, per_mille % 10))
 }
 
 /// What a gate counts, with its unit. A time keeps all its digits, so that what lies next to a

@@ -18,6 +18,7 @@ use hourglass_documents::CpuSet;
 
 use self::fail_on::FailOn;
 use self::options::{LANGUAGE, RunDraft};
+use crate::compat::ParsedCommand;
 use crate::exit::Stop;
 use crate::lab::workload_file::{self, WorkloadFile};
 use crate::lab::{Gates, MOST_THREADS, RunOptions, RunSpec, SpecError, ThreadSpec};
@@ -35,14 +36,6 @@ pub(crate) struct HostDefaults {
     pub(crate) online: Option<CpuSet>,
     /// The seed of a run that is given none.
     pub(crate) seed: u64,
-}
-
-/// A command line of `run`, understood.
-#[derive(Debug)]
-pub(crate) enum RunCommand {
-    /// `--help` stands in it.
-    Help,
-    Run(Box<RunArguments>),
 }
 
 /// What a run is asked to do, and how its result is shown.
@@ -86,14 +79,17 @@ pub(crate) struct BaselineRun {
 ///
 /// # Errors
 /// The first thing that is wrong, in one line that names the option.
-pub(crate) fn parse(words: &[String], around: &HostDefaults) -> Result<RunCommand, Stop> {
+pub(crate) fn parse(
+    words: &[String],
+    around: &HostDefaults,
+) -> Result<ParsedCommand<RunArguments>, Stop> {
     if LANGUAGE.asks_for_help(words) {
-        return Ok(RunCommand::Help);
+        return Ok(ParsedCommand::Help);
     }
     let tokens = LANGUAGE.lex(words)?;
     let mut run = apply(&tokens, around)?;
     baseline::compare(&mut run, &tokens, around)?;
-    Ok(RunCommand::Run(Box::new(run)))
+    Ok(ParsedCommand::Run(Box::new(run)))
 }
 
 /// Puts the options on the threads, in their order.

@@ -8,7 +8,7 @@ use crate::lab::ThreadSpec;
 
 const SEED: u64 = 42;
 
-fn parsed(words: &[&str]) -> Result<RunCommand, Stop> {
+fn parsed(words: &[&str]) -> Result<ParsedCommand<RunArguments>, Stop> {
     let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
     let online: CpuSet = [0, 1].into_iter().collect();
     parse(&words, &HostDefaults { online: Some(online), seed: SEED })
@@ -21,7 +21,7 @@ fn words(line: &str) -> Vec<&str> {
 /// Reads a command as the paper prints it, without `hourglass` and line-wrapping backslashes.
 fn run(line: &str) -> RunArguments {
     match parsed(&words(line)) {
-        Ok(RunCommand::Run(run)) => *run,
+        Ok(ParsedCommand::Run(run)) => *run,
         other => panic!("{line}: {other:?}"),
     }
 }
@@ -134,15 +134,9 @@ mod the_papers_commands {
             assert_eq!(thread.start, Span::from_micros(87));
             assert_eq!(thread.finish, Some(Span::from_millis(1020)));
         }
-        for workload in [
-            "CPU",
-            "CPU_SCAN 32",
-            "CPU_YIELD 1ms",
-            "CPU_SCAN_YIELD 32 1ms",
-            "PERIODIC 1ms 2ms",
-            "CPU_PERIODIC 10ms 50ms",
-            "LAT 5ms",
-        ] {
+        let workloads = "CPU, CPU_SCAN 32, CPU_YIELD 1ms, CPU_SCAN_YIELD 32 1ms, PERIODIC 1ms 2ms, \
+                         CPU_PERIODIC 10ms 50ms, LAT 5ms";
+        for workload in workloads.split(", ") {
             let run = super::run(&format!("-n 1 -w {workload} -p NORMAL"));
             let shown = run.request.spec.threads[0].model.to_string();
             assert_eq!(shown.split(' ').next(), workload.split(' ').next());
@@ -263,7 +257,7 @@ mod options_beside_the_papers {
     #[test]
     fn who_asks_for_help_gets_it() {
         for line in ["--help", "-h", "-n 0 --help", "--nonsense -h"] {
-            assert!(matches!(parsed(&words(line)), Ok(RunCommand::Help)), "{line}");
+            assert!(matches!(parsed(&words(line)), Ok(ParsedCommand::Help)), "{line}");
         }
     }
 }
@@ -290,8 +284,8 @@ mod files {
         let mut line = vec![path.as_str()];
         line.extend(words(options));
         parsed(&line).map(|parsed| match parsed {
-            RunCommand::Run(run) => *run,
-            RunCommand::Help => panic!("no help is asked for"),
+            ParsedCommand::Run(run) => *run,
+            ParsedCommand::Help => panic!("no help is asked for"),
         })
     }
 
@@ -428,16 +422,11 @@ mod limits {
 fn against_describes_the_other_run() {
     let line = ["-n", "2", "-d", "2s", "-t", "1", "-p", "LOW", "--against"];
     let parsed = |quoted: &str| {
-        let mut words: Vec<String> = line.iter().map(|word| (*word).to_owned()).collect();
-        words.extend([
-            quoted.to_owned(),
-            "--json".to_owned(),
-            "--rounds".to_owned(),
-            "7".to_owned(),
-        ]);
+        let words = line.into_iter().chain([quoted, "--json", "--rounds", "7"]);
+        let words: Vec<String> = words.map(str::to_owned).collect();
         match super::parse(&words, &HostDefaults::default()) {
-            Ok(RunCommand::Run(run)) => Ok(*run),
-            Ok(RunCommand::Help) => panic!("help"),
+            Ok(ParsedCommand::Run(run)) => Ok(*run),
+            Ok(ParsedCommand::Help) => panic!("help"),
             Err(stop) => Err(stop.to_string()),
         }
     };

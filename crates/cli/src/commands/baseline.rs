@@ -47,12 +47,17 @@ pub(super) fn against(mut run: RunArguments) -> Result<ExitCode> {
         a_is_control: false,
     };
     let compared = in_turn(request, run.settings)?;
-    Ok(match compared.signal {
+    Ok(exit_code(&compared, || run.fail_on.unwrap_or_default().code(&compared.document)))
+}
+
+/// The exit code of rounds; `decided` is that of the comparison alone.
+fn exit_code(compared: &ComparisonResult, decided: impl FnOnce() -> ExitCode) -> ExitCode {
+    match compared.signal {
         Some(signal) => exit::ended_by(signal),
         None if broke(&compared.document) => ExitCode::from(exit::UNDECIDED),
-        None if !kept_limits(&compared.document) => ExitCode::from(exit::NO),
-        None => run.fail_on.unwrap_or_default().code(&compared.document),
-    })
+        None if kept_limits(&compared.document) => decided(),
+        None => ExitCode::from(exit::NO),
+    }
 }
 
 /// How a run with `--control` is to go on: a thread beside it, or nothing any more, because control and
@@ -108,12 +113,8 @@ pub(super) fn with_control(run: RunArguments) -> Result<ControlPlan> {
         a_is_control: true,
     };
     let compared = in_turn(request, run.settings)?;
-    Ok(ControlPlan::Done(match compared.signal {
-        Some(signal) => exit::ended_by(signal),
-        None if broke(&compared.document) => ExitCode::from(exit::UNDECIDED),
-        None if kept_limits(&compared.document) => answered(compared.document.control.as_ref()),
-        None => ExitCode::from(exit::NO),
-    }))
+    let decided = || answered(compared.document.control.as_ref());
+    Ok(ControlPlan::Done(exit_code(&compared, decided)))
 }
 
 /// The exit code of a run whose limits were kept, beside its control: whatever the load adds to the platform is
@@ -157,13 +158,5 @@ fn in_turn(request: RoundsRequest, settings: Settings) -> Result<ComparisonResul
 /// # Errors
 /// Writing fails.
 pub(super) fn show(document: &DiffDocument, settings: Settings) -> Result<()> {
-    let printed = if settings.json {
-        output::json(document)
-    } else {
-        output::text(&text::diff(document, output::style()))
-    };
-    match printed {
-        Err(error) if crate::is_closed_pipe(&error) => Ok(()),
-        printed => printed,
-    }
+    output::unless_closed(output::shown(document, text::diff, settings))
 }

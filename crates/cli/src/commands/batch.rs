@@ -85,11 +85,7 @@ pub(crate) fn each<D: Serialize>(
 
 /// One file: its document or text, and nothing around it.
 fn alone<D: Serialize>(answer: FileResult<D>, form: Form) -> Result<ExitCode> {
-    if form.settings.json {
-        output::json(&answer.document)?;
-    } else {
-        output::text(&answer.text)?;
-    }
+    output::shown(&answer.document, |_, _| answer.text, form.settings)?;
     match answer.failed {
         Some(failed) => Err(failed.into()),
         None => Ok(ExitCode::from(answer.exit_code)),

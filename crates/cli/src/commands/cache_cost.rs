@@ -75,11 +75,7 @@ pub(crate) fn measure(asked: &CacheCost, settings: Settings) -> Result<ExitCode>
         }
     })
     .map_err(super::run::refusal)?;
-    if settings.json {
-        output::json(&found.document)?;
-    } else {
-        output::text(&text::cache_cost(&found.document, output::style()))?;
-    }
+    output::shown(&found.document, text::cache_cost, settings)?;
     if let Some(file) = file {
         let name = file.name().to_path_buf();
         let picture = svg::curves(&cache_cost::curves(&found.document));

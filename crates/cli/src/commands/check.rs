@@ -101,11 +101,7 @@ fn source(text: &str) -> Result<Source, String> {
 pub(crate) fn check(check: &Check, settings: Settings) -> Result<ExitCode> {
     if check.list_analyses {
         let entries: Vec<_> = ANALYSES.iter().map(check::AnalysisEntry::facts).collect();
-        if settings.json {
-            output::json(&entries)?;
-        } else {
-            output::text(&text::analyses(&entries, output::style()))?;
-        }
+        output::shown(&entries, |entries, style| text::analyses(entries, style), settings)?;
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(folder) = &check.corpus {
@@ -176,10 +172,6 @@ fn write_witness(path: &Path, document: &CheckDocument, settings: Settings) -> R
 
 fn corpus(folder: &Path, settings: Settings) -> Result<ExitCode> {
     let document = examples::check(folder).map_err(Stop::bad_input)?;
-    if settings.json {
-        output::json(&document)?;
-    } else {
-        output::text(&text::examples(&document, output::style()))?;
-    }
+    output::shown(&document, text::examples, settings)?;
     Ok(if document.failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(NO) })
 }

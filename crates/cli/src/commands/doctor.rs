@@ -80,16 +80,7 @@ pub(crate) fn examine(doctor: &Doctor, settings: Settings) -> Result<ExitCode> {
     }
     let document = doctor::examine(doctor.cpus.clone(), &doctor.check)
         .map_err(|error| Stop::usage(format!("--cpus: {error}")))?;
-    let printed = if settings.json {
-        output::json(&document)
-    } else {
-        output::text(&text::doctor(&document, output::style()))
-    };
-    match printed {
-        // Who reads has read enough; the verdict stays.
-        Err(error) if !crate::is_closed_pipe(&error) => return Err(error),
-        _ => {}
-    }
+    output::unless_closed(output::shown(&document, text::doctor, settings))?;
     Ok(if document.counts.fail == 0 { ExitCode::SUCCESS } else { ExitCode::from(NO) })
 }
 

@@ -81,10 +81,7 @@ fn runs(merge: &Merge, settings: Settings) -> Result<ExitCode> {
 /// The folder cannot be read; printing fails.
 pub(super) fn show_fleet(folder: &Path, settings: Settings) -> Result<()> {
     let document: FleetDocument = fleet::summary(folder).map_err(refusal)?;
-    if settings.json {
-        return output::json(&document);
-    }
-    output::text(&text::fleet(&document, output::style()))
+    output::shown(&document, text::fleet, settings)
 }
 
 fn refusal(error: FleetError) -> Stop {

@@ -100,11 +100,7 @@ pub(crate) fn predict(predict: &Predict, settings: Settings) -> Result<ExitCode>
         PredictError::Plan(error) => Stop::usage(format!("{}: {error}", predict.file.display())),
         PredictError::Run(failure) => run::refusal(failure),
     })?;
-    if settings.json {
-        output::json(&predicted.document)?;
-    } else {
-        output::text(&text::predict(&predicted.document, output::style()))?;
-    }
+    output::shown(&predicted.document, text::predict, settings)?;
     if let Some(reason) = &predicted.not_kept {
         return Err(Stop::machine(vec![format!("-o: {reason}")]).into());
     }

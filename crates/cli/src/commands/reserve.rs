@@ -235,10 +235,7 @@ pub(crate) fn reserve(reserve: &Reserve, words: &[String], settings: Settings) -
     let request = SessionRequest { aside: settings.json, ..request(reserve, amount)? };
     if reserve.check {
         let document = reserve::check(&request).map_err(|failure| stop(failure, settings))?;
-        match settings.json {
-            true => output::json(&document)?,
-            false => output::text(&text::reserve_check(&document, output::style()))?,
-        }
+        output::shown(&document, text::reserve_check, settings)?;
         warn(&document, settings);
         let code = if document.backend.is_some() { exit::YES } else { exit::NO };
         return Ok(ExitCode::from(code));
@@ -268,10 +265,8 @@ pub(crate) fn reserve(reserve: &Reserve, words: &[String], settings: Settings) -
 fn change(pid: u32, amount: BudgetPeriodArg, settings: Settings) -> Result<ExitCode> {
     let document = reserve::change(pid, amount.budget, amount.period)
         .map_err(|why| Stop::with(exit::NO, vec![why]))?;
-    if settings.json {
-        output::json(&document)?;
-    } else if !settings.quiet {
-        output::text(&text::reservations(&document, output::style()))?;
+    if settings.json || !settings.quiet {
+        output::shown(&document, text::reservations, settings)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -279,11 +274,9 @@ fn change(pid: u32, amount: BudgetPeriodArg, settings: Settings) -> Result<ExitC
 /// Says what is in force.
 fn list(settings: Settings) -> Result<ExitCode> {
     let document = reserve::list();
-    if settings.json {
-        output::json(&document)?;
-    } else {
-        output::text(&text::reservations(&document, output::style()))?;
-        document.warnings.iter().filter(|_| !settings.quiet).for_each(messages::warn);
+    output::shown(&document, text::reservations, settings)?;
+    if !settings.json && !settings.quiet {
+        document.warnings.iter().for_each(messages::warn);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -293,10 +286,8 @@ fn clean(settings: Settings) -> Result<ExitCode> {
     let document = reserve::clean().map_err(|error| {
         Stop::machine(vec![format!("what was left cannot be looked for: {error}")])
     })?;
-    if settings.json {
-        output::json(&document)?;
-    } else if !settings.quiet {
-        output::text(&text::reserve_clean(&document, output::style()))?;
+    if settings.json || !settings.quiet {
+        output::shown(&document, text::reserve_clean, settings)?;
     }
     Ok(ExitCode::from(if document.left == 0 { exit::YES } else { exit::NO }))
 }

@@ -7,7 +7,8 @@ use anyhow::Result;
 
 use super::baseline::{self, ControlPlan};
 use super::say_kept;
-use crate::args::{self, HostDefaults, RunArguments, RunCommand, help};
+use crate::args::{self, HostDefaults, RunArguments, help};
+use crate::compat::ParsedCommand;
 use crate::exit::{self, Stop};
 use crate::lab::compare::Rules;
 use crate::lab::compare::control::run_beside;
@@ -23,13 +24,13 @@ use crate::progress::Progress;
 pub(crate) fn run(words: &[String]) -> Result<ExitCode> {
     let around = HostDefaults { online: workload_file::online_cpus(), seed: seed_from_clock() };
     match args::parse(words, &around)? {
-        RunCommand::Run(run) if run.against.is_some() => baseline::against(*run),
-        RunCommand::Run(run) if run.control => match baseline::with_control(*run)? {
+        ParsedCommand::Run(run) if run.against.is_some() => baseline::against(*run),
+        ParsedCommand::Run(run) if run.control => match baseline::with_control(*run)? {
             ControlPlan::Beside(control, run) => measure(*run, Some(*control)),
             ControlPlan::Done(code) => Ok(code),
         },
-        RunCommand::Run(run) => measure(*run, None),
-        RunCommand::Help => {
+        ParsedCommand::Run(run) => measure(*run, None),
+        ParsedCommand::Help => {
             output::ansi(&help::text())?;
             Ok(ExitCode::SUCCESS)
         }

@@ -281,8 +281,5 @@ pub(super) fn draw(
 }
 
 pub(super) fn show(document: &SweepDocument, settings: Settings) -> Result<()> {
-    if settings.json {
-        return output::json(document);
-    }
-    output::text(&text::sweep(document, output::style()))
+    output::shown(document, text::sweep, settings)
 }

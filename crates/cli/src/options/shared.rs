@@ -1,6 +1,8 @@
 //! Options that `run`, `latency` and `noise` take alike.
 
-use super::{Applied, OptionValues};
+use std::path::PathBuf;
+
+use super::{Applied, OptionDef, OptionValues, flag, value};
 use crate::lab::{Limit, RunOptions};
 use crate::settings::Settings;
 
@@ -12,6 +14,38 @@ pub(crate) trait Measuring {
     fn request(&mut self) -> &mut RunOptions;
 
     fn settings(&mut self) -> &mut Settings;
+}
+
+/// What `latency` and `noise` collect beside that.
+pub(crate) trait PeerMeasuring: Measuring {
+    fn json_file(&mut self) -> &mut Option<PathBuf>;
+}
+
+pub(crate) const fn json_or_file<T: PeerMeasuring>() -> OptionDef<T> {
+    value(
+        "--json[=FILE]",
+        "prints one JSON document (hourglass.run/1) and nothing else, or writes it to FILE",
+        |to: &mut T, given| {
+            match given.value() {
+                Some(file) => *to.json_file() = Some(file.into()),
+                None => to.settings().json = true,
+            }
+            Ok(())
+        },
+    )
+}
+
+pub(crate) const fn peer_trace<T: PeerMeasuring>() -> OptionDef<T> {
+    flag(
+        "--trace",
+        "records the kernel's events of the measured CPUs, so that causes are named by them; needs \
+         root",
+        trace,
+    )
+}
+
+pub(crate) const fn peer_best_effort<T: PeerMeasuring>() -> OptionDef<T> {
+    flag("--best-effort", "goes on where the machine refuses a priority, and says so", best_effort)
 }
 
 pub(crate) fn trace<T: Measuring>(to: &mut T) {

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::calls::{HOURGLASS, stderr};
+use crate::calls::{HOURGLASS, document, ends, is_refused};
+use crate::processes::{allowed_cpus, has_taskset};
 use hourglass_skip::{Requirement, skip};
 
 /// `hourglass WORDS` behind what a shell does first.
@@ -16,36 +17,14 @@ fn under(setup: &str, words: &str, home: &Path) -> Output {
     shell.current_dir(home).stdin(Stdio::null()).output().unwrap()
 }
 
-/// The exit code, and the only line on stderr.
-fn refusal(setup: &str, words: &str, home: &Path) -> (Option<i32>, String) {
-    let output = under(setup, words, home);
-    let text = stderr(&output);
-    assert!(output.stdout.is_empty(), "{words}");
-    assert_eq!(text.lines().count(), 1, "{words}: {text}");
-    (output.status.code(), text)
-}
-
-/// The CPUs that this process may use.
-fn usual() -> Vec<String> {
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
-    let ends = |range: &str| match range.split_once('-') {
-        Some((first, last)) => (first.parse().unwrap(), last.parse().unwrap()),
-        None => (range.parse().unwrap(), range.parse().unwrap()),
-    };
-    let ranges = line.trim().split(',').map(ends);
-    ranges.flat_map(|(first, last): (u32, u32)| first..=last).map(|cpu| cpu.to_string()).collect()
-}
-
 /// `taskset -c 0 hourglass noise -c 1` was refused, and with it isolated CPUs, for which `noise` and `latency`
 /// are made. A CPU that is not there still is.
 #[test]
 fn cpus_outside_of_the_affinity_may_be_named() {
     let home = tempfile::tempdir().unwrap();
-    let cpus = usual();
-    let taskset = Command::new("taskset").arg("--version").output();
-    let (Some([first, .., last]), Ok(_)) = (cpus.get(..).filter(|cpus| cpus.len() > 1), taskset)
-    else {
+    let cpus = allowed_cpus();
+    let (mut cpus, has_taskset) = (cpus.iter(), has_taskset());
+    let (Some(first), Some(last), true) = (cpus.next(), cpus.last(), has_taskset) else {
         return skip(Requirement::SECOND_CPU, "a second CPU, and taskset");
     };
     let setup = format!("taskset -c {first}");
@@ -55,12 +34,10 @@ fn cpus_outside_of_the_affinity_may_be_named() {
         format!("run -n 1 -d 20ms -w CPU --cpu {last} -q"),
         format!("cache-cost --cpu {last} --sizes 4K --trials 2 --duration 20ms --threads 2 -q"),
     ] {
-        let output = under(&setup, &words, home.path());
-        assert_eq!(output.status.code(), Some(0), "{words}: {}", stderr(&output));
+        ends(&under(&setup, &words, home.path()), 0, words);
     }
     for words in ["noise -c 4000", "latency -a 4000", "run -n 1 --cpu 4000"] {
-        let (code, text) = refusal(&setup, words, home.path());
-        assert!(code == Some(2) && text.contains("CPU 4000"), "{text}");
+        is_refused(&under(&setup, words, home.path()), 2, "CPU 4000", words);
     }
 }
 
@@ -73,13 +50,12 @@ fn memory_that_the_process_may_not_have_is_refused() {
         "run -n 1 -d 20ms -w CPU_SCAN 400M -q -o kept",
         "noise -D 20ms --warm-up 0 --records 20000000 -q",
     ] {
-        let (code, text) = refusal("ulimit -v 300000;", words, home.path());
-        assert_eq!(code, Some(3), "{words}: {text}");
-        assert!(text.contains("lower -e") && text.contains("RLIMIT_AS"), "{words}: {text}");
+        let output = under("ulimit -v 300000;", words, home.path());
+        let text = is_refused(&output, 3, "lower -e", words);
+        assert!(text.contains("RLIMIT_AS"), "{words}: {text}");
         assert!(!home.path().join("kept").exists());
     }
-    let fits = under("ulimit -v 300000;", "run -n 1 -d 20ms -w CPU -q", home.path());
-    assert_eq!(fits.status.code(), Some(0), "{}", stderr(&fits));
+    ends(&under("ulimit -v 300000;", "run -n 1 -d 20ms -w CPU -q", home.path()), 0, "it fits");
 }
 
 /// The thread's sleeps had the slack of its wake-up method, also those before and behind the run.
@@ -89,8 +65,7 @@ fn timer_slack_of_hours_does_not_hold_a_run_up() {
     for method in ["NATIVE:9h", "FUTEX:9h"] {
         let words = format!("run -n 2 -d 20ms -w LAT 1ms -i {method} -q");
         let begun = Instant::now();
-        let output = under("timeout -s KILL 60", &words, home.path());
-        assert_eq!(output.status.code(), Some(0), "{words}: {}", stderr(&output));
+        ends(&under("timeout -s KILL 60", &words, home.path()), 0, &words);
         assert!(begun.elapsed() < Duration::from_secs(50), "{words}");
     }
 }
@@ -101,8 +76,7 @@ fn timer_slack_of_hours_does_not_hold_a_run_up() {
 fn a_slow_loop_is_measured_for_a_bounded_time() {
     let home = tempfile::tempdir().unwrap();
     let words = "run -n 1 -d 1ms -w CPU_MOVE 16M -q";
-    let output = under("timeout -s KILL 30", words, home.path());
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    ends(&under("timeout -s KILL 30", words, home.path()), 0, words);
 }
 
 fn tasks(count: usize) -> String {
@@ -120,15 +94,14 @@ fn tasks(count: usize) -> String {
 fn too_many_tasks_are_refused_at_once() {
     let home = tempfile::tempdir().unwrap();
     fs::write(home.path().join("many.toml"), tasks(20_000)).unwrap();
-    let (code, text) = refusal("", "simulate many.toml --horizon 10ms", home.path());
-    assert!(code == Some(2) && text.contains("20000 tasks, and at most 10000"), "{text}");
-    let (code, text) = refusal("", "check many.toml", home.path());
-    assert!(code == Some(2) && text.contains("20000 tasks, and at most 10000"), "{text}");
+    for words in ["simulate many.toml --horizon 10ms", "check many.toml"] {
+        let output = under("", words, home.path());
+        is_refused(&output, 2, "20000 tasks, and at most 10000", words);
+    }
     // On one processor; on several they may be enough for each.
     fs::write(home.path().join("crowd.toml"), tasks(2_001)).unwrap();
     let output = under("", "check crowd.toml --json", home.path());
-    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let document = document(ends(&output, 1, "crowd.toml"));
     assert_eq!(document["verdict"], "unknown");
     let why = document["reason"].as_str().unwrap();
     assert!(why.contains("2001 tasks run on CPUs 0, and at most 2000"), "{why}");

@@ -1,10 +1,9 @@
 //! `hourglass cache-cost` as a script sees it. What was measured is not judged.
 
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 
-use crate::calls::hourglass;
+use crate::calls::{command, document, ends, hourglass, is_refused};
 use crate::processes::{received_ms, send, until};
-use serde_json::Value;
 
 fn cache_cost(line: &str) -> Output {
     hourglass(&format!("cache-cost {line}"))
@@ -20,8 +19,7 @@ fn the_document() {
         picture.display()
     );
     let output = cache_cost(&line);
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let document = document(ends(&output, 0, &line));
     assert_eq!(document["schema"], "hourglass.cache-cost/1");
     let sizes = document["sizes"].as_array().unwrap();
     assert_eq!(sizes.len(), 2);
@@ -46,28 +44,21 @@ fn what_cannot_be_meant() {
         ("--cpu 4000", "CPU 4000 is not online"),
         ("--sizes 64G", "--sizes: arrays of 67108864 KiB"),
     ] {
-        let output = cache_cost(line);
         // More memory than this machine has is no mistake on another one.
         let code = if line == "--sizes 64G" { 3 } else { 2 };
-        assert_eq!(output.status.code(), Some(code), "{line}: {output:?}");
-        let text = String::from_utf8(output.stderr).unwrap();
-        assert!(text.contains(said) && text.lines().count() == 1, "{line}: {text}");
-        assert!(output.stdout.is_empty(), "{line}");
+        is_refused(&cache_cost(line), code, said, line);
     }
 }
 
 /// Ctrl-C: what was measured is written, exit code 130.
 #[test]
 fn what_was_measured_before_a_signal_is_written() {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hourglass"));
-    command
-        .args("cache-cost --sizes 8K --trials 1000 --duration 50ms --threads 2 --json".split(' '));
-    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let line = "cache-cost --sizes 8K --trials 1000 --duration 50ms --threads 2 --json";
+    let child = command(line).stdout(Stdio::piped()).spawn().unwrap();
     until("trials are finished", || received_ms(child.id()) >= 1_500);
     send("-INT", child.id().into()).unwrap();
     let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130));
-    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let document = document(ends(&output, 130, line));
     assert_eq!(document["interrupted"], true);
     assert!(document["sizes"][0]["trials"].as_u64().is_some_and(|trials| trials < 1_000));
 }

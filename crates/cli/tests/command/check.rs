@@ -1,9 +1,9 @@
 //! `hourglass check` as a script sees it: documents, exit codes, what is refused and how.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
-use crate::calls::{hourglass, refusal, text};
+use crate::calls::{command, hourglass, is_refused, text};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -181,8 +181,7 @@ fn exit_codes_of_worked_examples() {
 
 /// One line that names the culprit and the remedy, and the exit code of bad input.
 fn refused(content: impl AsRef<[u8]>, wanted: &str) {
-    let said = refusal(&File::new("tasks.toml", content).check(&[]));
-    assert!(said.contains(wanted), "{wanted}: {said}");
+    is_refused(&File::new("tasks.toml", content).check(&[]), 2, wanted, wanted);
 }
 
 #[test]
@@ -211,10 +210,7 @@ fn what_cannot_be_read() {
         (&[][..], "FILE"),
         (&["--corpus", "a", "b.toml"], "cannot be used with"),
     ] {
-        let output = check(words);
-        let said = text(&output.stderr);
-        assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{said}");
-        assert!(said.contains(wanted), "{wanted}: {said}");
+        is_refused(&check(words), 2, wanted, words);
     }
 }
 
@@ -275,9 +271,7 @@ fn analyses_are_listed_and_asked_for_by_name() {
     for (name, wanted) in
         [("edf-demand", "does not answer this set"), ("rta", "unknown analysis 'rta'")]
     {
-        let output = by(name);
-        assert_eq!(output.status.code(), Some(2));
-        assert!(text(&output.stderr).contains(wanted), "{name}");
+        is_refused(&by(name), 2, wanted, name);
     }
 }
 
@@ -293,21 +287,14 @@ fn only_files_and_the_standard_input_are_read() {
         (&missing, "no such file; name a file of tasks, a run folder, or - for the standard input"),
     ] {
         for command in ["check", "simulate", "predict", "sweep"] {
-            let mut words = Command::new(env!("CARGO_BIN_EXE_hourglass"));
-            let output = words.arg(command).arg(path).stdin(Stdio::null()).output().unwrap();
-            let message = text(&output.stderr);
-            assert_eq!(output.status.code(), Some(2), "{command}: {message}");
-            assert!(message.contains(said) && message.lines().count() == 1, "{command}: {message}");
+            is_refused(&hourglass(&[command, path.to_str().unwrap()]), 2, said, command);
         }
     }
     let file = File::new("tasks.toml", PAPER);
-    let open = |path: &Path| Stdio::from(std::fs::File::open(path).unwrap());
-    let words = |name: &str| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hourglass"));
-        command.args(["check", "--json", name]).stdin(open(&file.path)).output().unwrap()
-    };
     for name in ["-", "/dev/stdin"] {
-        assert_eq!(document(&words(name))["verdict"], "feasible", "{name}");
+        let input = std::fs::File::open(&file.path).unwrap();
+        let read = command(&["check", "--json", name]).stdin(input).output().unwrap();
+        assert_eq!(document(&read)["verdict"], "feasible", "{name}");
     }
 }
 
@@ -360,10 +347,8 @@ fn other_formats_are_named() {
         ),
         ("sets.xml", "<testpoint><taskset/><taskset/></testpoint>", "2 task sets"),
     ] {
-        let output = File::new(name, content).check(&[]);
-        assert_eq!(output.status.code(), Some(2), "{name}");
-        let line = text(&output.stderr);
-        assert!(line.contains(said) && !line.contains("TOML"), "{line}");
+        let line = is_refused(&File::new(name, content).check(&[]), 2, said, name);
+        assert!(!line.contains("TOML"), "{line}");
     }
     let set = "<taskset><task wcet=\"3000\" period=\"8000\"/><task wcet=\"17000\" period=\"33000\"/></taskset>";
     let found = document(&File::new("set.xml", set).check(&["--json", "-q"]));

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::calls::hourglass;
+use crate::calls::{self, hourglass};
 use crate::programs::with_paper;
 use hourglass_documents::Cause;
 use serde_json::Value;
@@ -13,7 +13,7 @@ fn document(line: &str) -> Value {
     let output = hourglass(line);
     // Limits may be broken and comparisons undecided.
     assert!(matches!(output.status.code(), Some(0 | 1 | 4)), "{line}: {output:?}");
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{line}: {error}"))
+    calls::document(&output)
 }
 
 /// That `value` is an object with these keys, each `key`, or `key?` where it may be null.

@@ -4,10 +4,10 @@
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::calls::{command, document, hourglass, refusal, stderr};
-use crate::processes::send;
+use crate::calls::{Line as _, command, document, ends, hourglass, is_refused, stderr, warning};
+use crate::processes::{send, within};
 use serde_json::Value;
 
 /// Runs into `home`/`name` and gives its path.
@@ -21,8 +21,7 @@ fn kept(home: &Path, name: &str, options: &str) -> String {
 }
 
 fn refused(line: &[&str], said: &str) {
-    let text = refusal(&hourglass(line));
-    assert!(text.contains(said), "{line:?}: {text}");
+    is_refused(&hourglass(line), 2, said, line);
 }
 
 /// CONTRACT, `hourglass.diff/1`: keys, verdicts, and that the interval holds the change.
@@ -61,10 +60,9 @@ fn one_run_each_is_compared_with_a_warning() {
     assert_eq!((&document["method"], &document["seed"]), (&"blocks".into(), &1.into()));
     assert_eq!(verdict(&document, "deadlines.failed_percent"), "worse");
     assert_eq!((output.status.code(), &document["verdict"]), (Some(1), &"worse".into()));
-    let warnings = document["warnings"].as_array().unwrap();
-    let warning = |id: &str| warnings.iter().find(|warning| warning["id"] == id);
-    assert!(warning("sequential").unwrap()["remedy"].as_str().unwrap().contains("--against"));
-    let named = warning("other-workload").unwrap()["text"].as_str().unwrap();
+    let remedy = warning(&document, "sequential")["remedy"].as_str().unwrap();
+    assert!(remedy.contains("--against"));
+    let named = warning(&document, "other-workload")["text"].as_str().unwrap();
     assert!(named.ends_with("PERIODIC 50us 50ms against 2 x PERIODIC 49ms 50ms"), "{named}");
     assert_eq!(output.stdout, hourglass(&["diff", &a, &b, "--json"]).stdout);
     let back = self::document(&hourglass(&["diff", &b, &a, "--json"]));
@@ -127,27 +125,10 @@ fn bad_folders_get_one_line() {
 fn rounds_in_turn_are_kept_and_compared() {
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join("rounds").display().to_string();
-    let output = hourglass(&[
-        "-n",
-        "1",
-        "-d",
-        "0.2s",
-        "-w",
-        "PERIODIC",
-        "50us",
-        "20ms",
-        "--against",
-        "-n 2 -w 'PERIODIC' 19ms 20ms --cpu 0",
-        "--rounds",
-        "7",
-        "--fail-on",
-        "worse",
-        "-o",
-        &folder,
-        "--json",
-        "--seed",
-        "5",
-    ]);
+    let line: Vec<&str> = "-n 1 -d 0.2s -w PERIODIC 50us 20ms --rounds 7 --json --seed 5".words();
+    let other = "-n 2 -w 'PERIODIC' 19ms 20ms --cpu 0";
+    let more = ["--against", other, "--fail-on", "worse", "-o", &folder];
+    let output = hourglass(&[&line[..], &more].concat());
     let ran = document(&output);
     check(&ran);
     let said = stderr(&output);
@@ -202,34 +183,13 @@ fn whole_rounds_survive_an_interrupt() {
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join("rounds");
     let path = folder.display().to_string();
-    let line = [
-        "-n",
-        "1",
-        "-d",
-        "0.3s",
-        "-w",
-        "LAT",
-        "2ms",
-        "--against",
-        "",
-        "--rounds",
-        "500",
-        "-q",
-        "--json",
-        "-o",
-        &path,
-    ];
+    let line = "-n 1 -d 0.3s -w LAT 2ms --rounds 500 -q --json".words();
+    let line = [&line[..], &["--against", "", "-o", &path]].concat();
     let child = command(&line).stdout(Stdio::piped()).spawn().unwrap();
-    let begun = Instant::now();
-    while !folder.join("b-02").join("manifest.json").is_file()
-        && begun.elapsed() < Duration::from_secs(60)
-    {
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    within(Duration::from_secs(60), || folder.join("b-02").join("manifest.json").is_file());
     send("-INT", child.id().into()).unwrap();
     let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130), "{output:?}");
-    let found = document(&output);
+    let found = document(ends(&output, 130, "rounds"));
     let rounds = found["rounds"].as_u64().unwrap();
     assert!(rounds >= 1 && found["interrupted"] == true, "{found}");
     let again = document(&hourglass(&["diff", &path, "--json"]));
@@ -277,18 +237,8 @@ fn a_control_says_what_the_platform_takes() {
     let folder = home.path().join("run").display().to_string();
     let cpus = std::thread::available_parallelism().unwrap().get();
     if cpus > 1 {
-        let output = hourglass(&[
-            "-n",
-            "1",
-            "-d",
-            "0.4s",
-            "--cpu",
-            "0",
-            "--control",
-            "--json",
-            "-o",
-            &folder,
-        ]);
+        let line = format!("-n 1 -d 0.4s --cpu 0 --control --json -o {folder}");
+        let output = hourglass(&line);
         let ran = document(&output);
         let control = &ran["control"];
         assert_eq!(output.status.code(), answered(control), "{output:?}");

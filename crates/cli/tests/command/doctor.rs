@@ -1,8 +1,8 @@
 //! `hourglass doctor` as a script sees it: the document, exit codes, what is refused.
 
-use std::process::{Command, Output};
+use std::process::Output;
 
-use crate::calls::{document, hourglass, text};
+use crate::calls::{command, document, hourglass, is_refused, refuses, text};
 
 fn doctor(line: &str) -> Output {
     hourglass(&format!("doctor {line}"))
@@ -51,12 +51,8 @@ fn the_text_has_every_check_and_counts_them() {
 fn only_the_checks_that_are_asked_for() {
     let output = doctor("--json --check swap --check governor,mitigations");
     let document = document(&output);
-    let ids: Vec<&str> = document["checks"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|check| check["id"].as_str().unwrap())
-        .collect();
+    let checks = document["checks"].as_array().unwrap().iter();
+    let ids: Vec<&str> = checks.map(|check| check["id"].as_str().unwrap()).collect();
     assert_eq!(ids, ["governor", "swap", "mitigations"]);
     assert_eq!(output.status.code(), Some(0), "none of these can fail");
 }
@@ -77,12 +73,7 @@ fn strangers_are_refused() {
         ("--cpus 3-1", "invalid value '3-1' for '--cpus <LIST>'"),
         ("--verbose", "--verbose: unknown option; hourglass doctor --help lists them"),
     ] {
-        let output = doctor(line);
-        let stderr = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{line}: {stderr}");
-        assert!(output.stdout.is_empty(), "{line}");
-        assert_eq!(stderr.lines().count(), 1, "{line}: {stderr}");
-        assert!(stderr.starts_with(&format!("hourglass: {message}")), "{line}: {stderr}");
+        refuses(&format!("doctor {line}"), message);
     }
 }
 
@@ -90,11 +81,6 @@ fn strangers_are_refused() {
 #[test]
 fn a_full_disk_is_no_panic() {
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_hourglass"))
-        .args(["doctor", "--check", "swap"])
-        .stdout(full)
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(3));
-    assert_eq!(text(&output.stderr).lines().count(), 1);
+    let output = command("doctor --check swap").stdout(full).output().unwrap();
+    is_refused(&output, 3, "", "swap");
 }

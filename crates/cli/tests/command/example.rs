@@ -1,6 +1,6 @@
 //! `hourglass example`: help texts named files that users did not have.
 
-use crate::calls::{hourglass_in, text};
+use crate::calls::{ends, hourglass_in, is_refused, text};
 
 /// Each listed example is written, is not written over, and is accepted by the command that the list names.
 #[test]
@@ -11,11 +11,9 @@ fn every_example_is_accepted_by_its_command() {
     assert!(lines.len() >= 12, "{list}");
     for pair in lines.chunks(2) {
         let name = pair[0].split_whitespace().next().unwrap();
-        let wrote = hourglass_in(home.path(), &["example", name]);
-        assert_eq!(wrote.status.code(), Some(0), "{name}: {wrote:?}");
+        ends(&hourglass_in(home.path(), &["example", name]), 0, name);
         let again = hourglass_in(home.path(), &["example", name]);
-        assert_eq!(again.status.code(), Some(2), "{name}");
-        assert!(text(&again.stderr).contains("exists already and is left as it is"), "{again:?}");
+        is_refused(&again, 2, "exists already and is left as it is", name);
         let mut words: Vec<&str> = pair[1].split_whitespace().skip(1).collect();
         if words[0] == "run" {
             // Not for its whole time, and where real-time priorities are not allowed.
@@ -44,9 +42,7 @@ fn examples_are_printed_and_named() {
         (&["example", "audio", "-o", "missing/audio.toml"], "make the folder missing first"),
         (&["example", "--list", "--json"], "--json: example prints a file"),
     ] {
-        let refused = hourglass_in(home.path(), line);
-        assert_eq!(refused.status.code(), Some(2), "{line:?}");
-        assert!(text(&refused.stderr).contains(said), "{refused:?}");
+        is_refused(&hourglass_in(home.path(), line), 2, said, line);
     }
 }
 
@@ -56,8 +52,7 @@ fn a_run_says_what_it_is_asked_to_say() {
     let home = tempfile::tempdir().unwrap();
     let run = |line: &[&str]| {
         let ran = hourglass_in(home.path(), &[&["run", "-d", "50ms", "-q"], line].concat());
-        assert_eq!(ran.status.code(), Some(0), "{ran:?}");
-        text(&ran.stdout)
+        text(&ends(&ran, 0, line).stdout)
     };
     assert_eq!(run(&["-o", "kept"]), "");
     assert!(run(&["-o", "other", "--records"]).contains("0 0.0"));

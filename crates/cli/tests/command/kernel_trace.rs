@@ -5,11 +5,10 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::calls;
-use crate::processes::send;
-use hourglass_documents::CpuSet;
+use crate::calls::{self, document, json, printed, stderr};
+use crate::processes::{last_allowed_cpu, send, within};
 use hourglass_runs::store::RunFolder;
 use hourglass_skip::{Requirement, skip};
 use hourglass_trace::{Interval, KernelEvent, KernelEventKind as Kind, Vector};
@@ -29,14 +28,6 @@ fn missing() -> bool {
             true
         }
     }
-}
-
-/// The last CPU that this process may use: on machines with several, another one is free.
-fn a_cpu() -> u32 {
-    let text = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = text.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
-    let allowed: CpuSet = line.trim().parse().unwrap();
-    allowed.iter().last().unwrap()
 }
 
 fn command(line: &str) -> Command {
@@ -73,7 +64,7 @@ fn every_event_lies_in_a_gap() {
     }
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("run");
-    let cpu = a_cpu();
+    let cpu = last_allowed_cpu();
     run(&format!("-n 1 -d 1s --cpu {cpu} --trace --json -q"), &path);
     let folder = RunFolder::open(&path).unwrap();
     let facts = folder.manifest().kernel.clone().unwrap();
@@ -152,9 +143,9 @@ fn wake_ups_are_taken_apart() {
     }
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("run");
-    let cpu = a_cpu();
+    let cpu = last_allowed_cpu();
     let output = run(&format!("-n 1 -d 1s --cpu {cpu} -w LAT 2ms -i HR --trace --json -q"), &path);
-    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let document = document(&output);
     let wakeups = document["wakeups"].as_array().unwrap();
     assert_eq!(wakeups.len(), 1, "{wakeups:?}");
     let count = |key: &str| wakeups[0][key].as_u64().unwrap();
@@ -181,31 +172,18 @@ fn wake_ups_are_taken_apart() {
     let longest: i64 = (0..5).map(|at| stages[at]["max_ns"].as_i64().unwrap()).sum();
     assert!(stages[5]["max_ns"].as_i64().unwrap() <= longest);
 
-    let mut show = Command::new(env!("CARGO_BIN_EXE_hourglass"));
-    let shown = show.args(["show", "--json"]).arg(&path).output().unwrap();
-    let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
+    let shown = json(&printed(&["show", "--json", path.to_str().unwrap()]));
     assert_eq!(shown["wakeups"], document["wakeups"]);
-}
-
-/// Waits for `done`, at most for `limit`.
-fn within(limit: Duration, mut done: impl FnMut() -> bool) -> bool {
-    let begun = Instant::now();
-    while !done() {
-        if begun.elapsed() > limit {
-            return false;
-        }
-        thread::sleep(Duration::from_millis(20));
-    }
-    true
 }
 
 /// A long run whose instance is there.
 fn started() -> Child {
-    let mut child = command(&format!("-n 1 -d 60s --cpu {} -w LAT 5ms --trace -q", a_cpu()))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut child =
+        command(&format!("-n 1 -d 60s --cpu {} -w LAT 5ms --trace -q", last_allowed_cpu()))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
     let made = within(Duration::from_secs(20), || !instances(child.id()).is_empty());
     if !made {
         let _ = child.kill();
@@ -231,7 +209,7 @@ fn no_instance_stays_behind() {
         assert!(gone, "{signal}: {:?}", instances(pid));
     }
     let home = tempfile::tempdir().unwrap();
-    let child = command(&format!("-n 1 -d 100ms --cpu {} --trace -q", a_cpu()))
+    let child = command(&format!("-n 1 -d 100ms --cpu {} --trace -q", last_allowed_cpu()))
         .arg("-o")
         .arg(home.path().join("run"))
         .spawn()
@@ -249,8 +227,7 @@ fn without_the_trace_the_run_is_refused() {
         return;
     }
     let output = command("-n 1 -d 50ms --trace --json").output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(3), "{said}");
+    let said = stderr(calls::ends(&output, 3, "--trace"));
     assert!(output.stdout.is_empty());
     let remedies = ["sudo mount -t tracefs", "sudo hourglass", "CONFIG_FTRACE"];
     assert!(said.contains("--trace") && remedies.iter().any(|r| said.contains(r)), "{said}");
@@ -264,8 +241,8 @@ fn the_longest_gaps_have_the_kernels_stacks() {
     }
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("run");
-    let output = run(&format!("-n 2 -d 1s --cpu {} --trace --json -q", a_cpu()), &path);
-    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let output = run(&format!("-n 2 -d 1s --cpu {} --trace --json -q", last_allowed_cpu()), &path);
+    let document = document(&output);
     let kernel = &document["manifest"]["kernel"];
     let missing = kernel["missing"].as_array().unwrap();
     if missing.iter().any(|name| name == "sched/sched_switch: stacktrace") {

@@ -1,9 +1,8 @@
 //! Limits as a script sees them: the exit code, the document, the command of a hit.
 
 use std::fs;
-use std::process::Command;
 
-use crate::calls::{document, hourglass};
+use crate::calls::{Line as _, document, ends, hourglass, hourglass_in, stderr};
 use serde_json::Value;
 
 /// What no machine breaks and what every machine does.
@@ -34,8 +33,7 @@ fn broken_limits_are_reported_into_a_pipe() {
     for (limit, broken) in [("0ns", true), ("1h", false)] {
         let words = ["-n", "1", "-d", "0.1s", "-w", "GRID", "5ms", "-q", "--max-latency", limit];
         let output = hourglass(&words);
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(i32::from(broken)), "{said}");
+        let said = stderr(ends(&output, i32::from(broken), limit));
         match broken {
             true => assert!(
                 said.starts_with("hourglass: max-latency: broken, ")
@@ -56,21 +54,9 @@ fn the_first_gap_beyond_the_limit_ends_the_run_and_calls_the_command() {
     let home = tempfile::tempdir().unwrap();
     let (folder, output_path) = (home.path().join("kept"), home.path().join("told"));
     let command = format!("echo $HOURGLASS_HIT_KIND $HOURGLASS_HIT_NS > {}", output_path.display());
-    let output = hourglass(&[
-        "-n",
-        "1",
-        "-d",
-        "20s",
-        "--stop-on-gap",
-        "0ns",
-        "--json",
-        "-o",
-        folder.to_str().unwrap(),
-        "--on-hit",
-        &command,
-    ]);
-    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
-    let document = document(&output);
+    let line = format!("-n 1 -d 20s --stop-on-gap 0ns --json -o {}", folder.display());
+    let output = hourglass(&[&line.words()[..], &["--on-hit", &command]].concat());
+    let document = document(ends(&output, 1, line));
     assert!(document["manifest"]["elapsed_ns"].as_u64().unwrap() < 10_000_000_000);
     assert_eq!(document["manifest"]["ring"], true);
     assert_eq!(document["interrupted"], false);
@@ -118,10 +104,8 @@ fn a_file_may_say_them_and_the_line_overrides_it() {
 fn a_run_is_not_kept_in_stdout() {
     let home = tempfile::tempdir().unwrap();
     for words in [["run", "-n", "1"], ["latency", "-D", "1"], ["noise", "-D", "1"]] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hourglass"));
-        let output = command.args(words).args(["-o", "-"]).current_dir(&home).output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{said}");
+        let output = hourglass_in(home.path(), &[&words[..], &["-o", "-"]].concat());
+        let said = stderr(ends(&output, 2, words));
         assert!(said.starts_with("hourglass: -o: - is stdout, "), "{said}");
         assert_eq!(fs::read_dir(&home).unwrap().count(), 0);
     }

@@ -4,6 +4,7 @@
 
 mod bounds;
 mod cache_cost;
+#[path = "../calls/mod.rs"]
 mod calls;
 mod check;
 mod clocks;

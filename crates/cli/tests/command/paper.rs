@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use crate::calls::text;
+use crate::calls::{ends, is_refused, stderr, text};
 use crate::processes::copy_program;
 
 /// Prints where it is and its words, reads a line, and ends with a code that Hourglass has not.
@@ -78,19 +78,13 @@ fn a_program_that_is_missing_is_named_with_how_to_get_it() {
     let home = tempfile::tempdir().unwrap();
     for line in ["paper highpertimer", "--json paper --list", "paper --help", "help paper"] {
         let output = alone(home.path(), line, Path::new("/none"));
-        let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(3), "{line}: {said}");
-        assert!(output.stdout.is_empty() && said.lines().count() == 1, "{line}: {said}");
+        let said = is_refused(&output, 3, "cargo install --path papers", line);
         assert!(said.starts_with("hourglass: paper: hourglass-paper is neither beside"), "{said}");
-        assert!(said.contains("cargo install --path papers"), "{said}");
     }
     // One that is there and cannot be started is not said to be missing.
     let beside = script_of(home.path(), "#!/none/sh\n");
     let output = alone(home.path(), "paper", Path::new("/none"));
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(3), "{said}");
-    assert!(
-        said.starts_with(&format!("hourglass: paper: {} cannot be", beside.display())),
-        "{said}"
-    );
+    let said = stderr(ends(&output, 3, "paper"));
+    let wanted = format!("hourglass: paper: {} cannot be", beside.display());
+    assert!(said.starts_with(&wanted), "{said}");
 }

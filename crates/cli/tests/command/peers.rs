@@ -7,10 +7,9 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::calls::{command, hourglass, printed, text};
-use crate::processes::{catches, send, until};
+use crate::calls::{command, ends, hourglass, is_refused, json, printed, refuses, text};
+use crate::processes::{allowed_cpus, catches, send, until};
 use hourglass_skip::{Requirement, skip};
-use serde_json::Value;
 
 /// Its number on every processor that Linux has but for some of MIPS.
 const SIGUSR1: u32 = 10;
@@ -40,8 +39,7 @@ fn cyclictests_lines_are_printed() {
 /// Nothing can be woken every microsecond: cyclictest says nothing of what it skips then.
 #[test]
 fn lost_intervals_are_said() {
-    let document = printed("latency --policy other -i 1 -D 0.2s --json -q");
-    let document: Value = serde_json::from_str(&document).unwrap();
+    let document = json(&printed("latency --policy other -i 1 -D 0.2s --json -q"));
     let latency = &document["threads"][0]["latency"];
     let (count, lost) = (latency["count"].as_u64().unwrap(), latency["lost"].as_u64().unwrap());
     assert!(lost > 0, "{latency}");
@@ -80,15 +78,15 @@ fn samples_and_files_are_written_whole() {
     ));
     let samples: Vec<&str> = stdout.lines().filter(|line| line.starts_with("       0:")).collect();
     assert_eq!(samples.len(), 8, "{stdout}");
-    let document: Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
+    let document = self::json(&fs::read_to_string(&json).unwrap());
     assert_eq!(document["schema"], "hourglass.run/1");
     assert_eq!(document["threads"][0]["workload"], "GRID 5ms");
     assert_eq!(document["threads"][0]["latency"]["count"], 8);
     let first: u64 = samples[0].rsplit(':').next().unwrap().trim().parse().unwrap();
     assert!(first >= document["threads"][0]["latency"]["min_ns"].as_u64().unwrap());
     assert!(fs::read_to_string(&histogram).unwrap().starts_with("# Histogram\n000000 "));
-    let shown = printed(&format!("show {folder} --json"));
-    assert_eq!(serde_json::from_str::<Value>(&shown).unwrap()["threads"], document["threads"]);
+    let shown = self::json(&printed(&format!("show {folder} --json")));
+    assert_eq!(shown["threads"], document["threads"]);
     assert_eq!(fs::read_dir(home.path()).unwrap().count(), 3, "nothing half-written is left");
 }
 
@@ -96,12 +94,10 @@ fn samples_and_files_are_written_whole() {
 #[test]
 fn a_break_is_said_and_gives_1() {
     let output = hourglass("latency --policy other -i1000 -D 20 -b 0 -q");
-    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
-    let stdout = text(&output.stdout);
+    let stdout = text(&ends(&output, 1, "-b 0").stdout);
     assert!(stdout.contains("# Break Thread: ") && stdout.contains("# Break Value: "), "{stdout}");
     assert_eq!(field(stdout.lines().find(|l| l.starts_with("T: 0")).unwrap(), "C:"), 1);
-    let kept = hourglass("latency --policy other -i1000 -l 10 -b 9000000000 -q");
-    assert_eq!(kept.status.code(), Some(0), "{}", text(&kept.stdout));
+    printed("latency --policy other -i1000 -l 10 -b 9000000000 -q");
 }
 
 #[test]
@@ -164,26 +160,22 @@ fn oslats_table_is_printed() {
 #[test]
 fn a_threshold_ends_a_noise_run() {
     let output = hourglass("noise -D 20 --warm-up 0 -T 0 -q -c 0 --on-hit true");
-    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
-    assert!(text(&output.stdout).contains("# Gate stop-on-gap: broken"));
+    let stdout = text(&ends(&output, 1, "-T 0").stdout);
+    assert!(stdout.contains("# Gate stop-on-gap: broken"));
 }
 
 /// One line on stderr that says what to use instead, nothing on stdout.
 #[test]
 fn refusals_name_the_remedy() {
     for (line, wanted) in [
-        ("latency -r", "hourglass: -r: no relative timers; use --rephase"),
-        ("latency -h", "hourglass: -h: USEC is missing; help is --help"),
-        ("latency --json=/nonexistent/a.json", "hourglass: --json: /nonexistent/a.json: "),
-        ("latency --json=/dev/null", "hourglass: --json: /dev/null: is there and is not a"),
-        ("noise -B", "hourglass: -B: nothing to subtract"),
-        ("noise --max-latency 5", "hourglass: --max-latency: unknown option"),
+        ("latency -r", "-r: no relative timers; use --rephase"),
+        ("latency -h", "-h: USEC is missing; help is --help"),
+        ("latency --json=/nonexistent/a.json", "--json: /nonexistent/a.json: "),
+        ("latency --json=/dev/null", "--json: /dev/null: is there and is not a"),
+        ("noise -B", "-B: nothing to subtract"),
+        ("noise --max-latency 5", "--max-latency: unknown option"),
     ] {
-        let output = hourglass(line);
-        let stderr = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{line}: {stderr}");
-        assert!(output.stdout.is_empty() && stderr.lines().count() == 1, "{line}: {stderr}");
-        assert!(stderr.starts_with(wanted), "{line}: {stderr}");
+        refuses(line, wanted);
     }
     for line in ["latency --help", "noise --help", "noise -h", "latency -S --help"] {
         assert!(printed(line).contains("Refused, and what to use instead"), "{line}");
@@ -199,10 +191,9 @@ fn top_shows_the_run_on_a_terminal() {
         let top = format!("{program} noise -c {cpu} -D2 --warm-up 0s --top --gap 1us");
         format!("stty rows 30 cols 100; exec {top}")
     };
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
-    let allowed: hourglass_documents::CpuSet = allowed.trim().parse().unwrap();
-    let Some(cpu) = allowed.iter().nth(1) else { return skip(Requirement::SECOND_CPU, "one CPU") };
+    let Some(cpu) = allowed_cpus().iter().nth(1) else {
+        return skip(Requirement::SECOND_CPU, "one CPU");
+    };
     terminal.args(["-qfec", &line(cpu), "/dev/null"]).stdin(Stdio::null()).env("TERM", "xterm");
     let Ok(output) = terminal.output() else {
         return skip(Requirement::program("script"), "script");
@@ -221,7 +212,5 @@ fn top_shows_the_run_on_a_terminal() {
 #[test]
 fn top_wants_a_terminal() {
     let output = hourglass("noise -c 0 -C 0 -D1 --top");
-    assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("--top: stderr is no terminal"), "{output:?}");
-    assert!(output.stdout.is_empty());
+    is_refused(&output, 2, "--top: stderr is no terminal", "--top");
 }

@@ -1,9 +1,9 @@
 //! `hourglass predict` as a script sees it. What was measured is not judged but for what must hold.
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
-use crate::calls::{document, hourglass};
+use crate::calls::{document, hourglass, is_refused, printed};
 use serde_json::Value;
 
 /// Section 5.5 of the Hourglass paper.
@@ -62,11 +62,7 @@ fn exit_codes() {
         (file("empty.toml", ""), "empty.toml"),
         ("not-there.toml".to_owned(), "not-there.toml"),
     ] {
-        let output = predict(&wrong);
-        assert_eq!(output.status.code(), Some(2), "{wrong}");
-        let line = String::from_utf8(output.stderr).unwrap();
-        assert!(line.contains(said) && line.lines().count() == 1, "{line}");
-        assert!(output.stdout.is_empty());
+        is_refused(&predict(&wrong), 2, said, wrong);
     }
 }
 
@@ -84,7 +80,5 @@ fn a_run_is_kept() {
     assert_eq!(document["run"]["folder"], kept.display().to_string());
     let task = &document["tasks"][0];
     assert!(task["measured_ns"].as_u64().is_some_and(|ns| ns >= 300_000), "{task}");
-    let mut show = Command::new(env!("CARGO_BIN_EXE_hourglass"));
-    let shown = show.args(["show", "--json"]).arg(&kept).output().unwrap();
-    assert_eq!(shown.status.code(), Some(0), "{shown:?}");
+    printed(&["show", "--json", kept.to_str().unwrap()]);
 }

@@ -2,23 +2,18 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::Value;
 
-use crate::calls::{hourglass_in, refusal};
+use crate::calls::{command, ends, hourglass_in, is_refused, stderr};
 
 fn done(words: &[&str], folder: &Path) -> Vec<u8> {
-    let output = hourglass_in(folder, words);
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{words:?}: {stderr}");
-    output.stdout
+    ends(&hourglass_in(folder, words), 0, words).stdout.clone()
 }
 
 /// Exit code 2 and one line that says this.
 fn refused(words: &[&str], folder: &Path, message: &str) {
-    let stderr = refusal(&hourglass_in(folder, words));
-    assert!(stderr.contains(message), "{words:?}: {stderr}");
+    is_refused(&hourglass_in(folder, words), 2, message, words);
 }
 
 #[test]
@@ -89,8 +84,7 @@ fn latencies_become_the_files_of_cyclictest() {
     fs::write(folder.join("run/latency.hlog"), "damaged\n").unwrap();
     for out in ["-", "b.hlog"] {
         let said = hourglass_in(folder, &["export", "run", "--hdr", out]);
-        let text = String::from_utf8(said.stderr).unwrap();
-        assert_eq!(said.status.code(), Some(2), "{text}");
+        let text = stderr(ends(&said, 2, out));
         assert!(text.contains("latency.hlog") && !text.contains("stdout"), "{text}");
         assert!(!text.contains("b.hlog"), "{text}");
     }
@@ -124,10 +118,9 @@ fn runs_of_nodes_are_merged_and_shown() {
     let folder = folder.path();
     fs::create_dir(folder.join("runs")).unwrap();
     for node in ["n1", "n2"] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hourglass"));
-        command.args(["-q", "-n", "1", "-d", "100ms", "-o"]).arg(format!("runs/{node}"));
-        let status = command.env("HOURGLASS_NODE", node).current_dir(folder).status().unwrap();
-        assert!(status.success());
+        let mut command = command(&format!("-q -n 1 -d 100ms -o runs/{node}"));
+        let output = command.env("HOURGLASS_NODE", node).current_dir(folder).output().unwrap();
+        ends(&output, 0, node);
     }
     let said = done(&["merge", "runs", "-o", "fleet", "--json"], folder);
     let document: Value = serde_json::from_slice(&said).unwrap();

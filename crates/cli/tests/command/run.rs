@@ -5,12 +5,11 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::process::Stdio;
+use std::time::Duration;
 
-use crate::calls::{command, hourglass, json, printed, refuses, text};
-use crate::processes::{send, until, waits_of_the_measured};
+use crate::calls::{command, document, ends, hourglass, json, printed, refuses, text};
+use crate::processes::{Killed, send, until, waits_of_the_measured, within};
 
 /// How long a test waits for something that takes milliseconds on a machine at rest.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -66,8 +65,7 @@ fn tagged_lines_follow_the_records() {
 
 #[test]
 fn json_is_one_document_and_nothing_else() {
-    let output = hourglass("run -n 1 -d 0.1s --json --seed 0x5eed");
-    let document = json(&text(&output.stdout));
+    let document = document(&hourglass("run -n 1 -d 0.1s --json --seed 0x5eed"));
     assert_eq!(document["schema"], "hourglass.run/1");
     assert_eq!(document["interrupted"], false);
     assert_eq!(document["manifest"]["seed"], 0x5eed);
@@ -183,9 +181,8 @@ fn bad_input_is_refused_before_anything_runs() {
 #[test]
 fn nothing_asked_gets_the_short_help() {
     let output = hourglass("");
-    assert_eq!(output.status.code(), Some(2));
+    let said = text(&ends(&output, 2, "").stderr);
     assert!(output.stdout.is_empty());
-    let said = text(&output.stderr);
     assert!(said.contains("hourglass doctor") && said.contains("hourglass --help"), "{said}");
     assert!(said.lines().count() < 20, "what to type first, not everything: {said}");
 }
@@ -212,8 +209,7 @@ fn a_missing_timer_is_reported_or_emulated() {
     let has_rtc = Path::new("/dev/rtc").exists() || Path::new("/dev/rtc0").exists();
     if !has_rtc {
         let output = hourglass("-d 0.2s -n 1 -w LAT 5.3ms -i RTC");
-        let stderr = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(3), "{stderr}");
+        let stderr = text(&ends(&output, 3, "RTC").stderr);
         assert!(output.stdout.is_empty());
         assert!(stderr.contains("timer RTC") && stderr.contains("--best-effort"), "{stderr}");
     }
@@ -231,33 +227,18 @@ fn best_effort_runs_whatever_is_refused() {
     assert_eq!(document["threads"][0]["policy"] == "FIFO:80", !refused, "{document}");
 }
 
-/// A child that is ended when the test is, whatever happens.
-struct Running(Child);
-
-impl Running {
-    fn start(line: &str) -> Running {
-        let mut command = command(line);
-        Running(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
-    }
-
-    fn exit_code(&mut self) -> Option<i32> {
-        let start = Instant::now();
-        loop {
-            if let Some(status) = self.0.try_wait().unwrap() {
-                return status.code();
-            }
-            assert!(start.elapsed() < PATIENCE, "it does not end");
-            sleep(Duration::from_millis(10));
-        }
-    }
+fn start(line: &str) -> Killed {
+    Killed(command(line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
 }
 
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It has ended already where the test went well.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+fn exit_code(running: &mut Killed) -> Option<i32> {
+    let mut status = None;
+    let ended = within(PATIENCE, || {
+        status = running.0.try_wait().unwrap();
+        status.is_some()
+    });
+    assert!(ended, "it does not end");
+    status.and_then(|status| status.code())
 }
 
 #[test]
@@ -265,16 +246,12 @@ fn an_interrupted_run_prints_and_keeps_what_there_is() {
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join("cut");
     let line = format!("-n 1 -d 300s -w LAT 10ms --json -o {}", folder.display());
-    let mut running = Running::start(&line);
-    let start = Instant::now();
-    while !folder.exists() {
-        assert!(start.elapsed() < PATIENCE, "the folder is made before the run");
-        sleep(Duration::from_millis(10));
-    }
+    let mut running = start(&line);
+    assert!(within(PATIENCE, || folder.exists()), "the folder is made before the run");
     // From here the run takes some milliseconds to begin on a machine at rest.
-    until("it measures", || waits_of_the_measured(running.0.id()) >= 20);
-    send("-INT", running.0.id().into()).unwrap();
-    assert_eq!(running.exit_code(), Some(130));
+    until("it measures", || waits_of_the_measured(running.pid()) >= 20);
+    running.signal("-INT");
+    assert_eq!(exit_code(&mut running), Some(130));
     let mut stdout = String::new();
     running.0.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
     let document = json(&stdout);
@@ -289,11 +266,11 @@ fn an_interrupted_run_prints_and_keeps_what_there_is() {
 #[test]
 fn a_reader_that_has_read_enough_is_no_failure() {
     // Records of single loop iterations fill a pipe many times over.
-    let mut running = Running::start("-q -n 1 -d 0.1s --gap 1ns");
+    let mut running = start("-q -n 1 -d 0.1s --gap 1ns");
     let mut first = String::new();
     BufReader::new(running.0.stdout.take().unwrap()).read_line(&mut first).unwrap();
     assert!(first.starts_with("0 "), "{first}");
-    assert_eq!(running.exit_code(), Some(0));
+    assert_eq!(exit_code(&mut running), Some(0));
     let mut stderr = String::new();
     running.0.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
     assert_eq!(stderr, "");
@@ -346,9 +323,7 @@ fn a_file_of_rt_app_is_run() {
         }, "global": {"duration": 1}}"#,
     )
     .unwrap();
-    let output = hourglass(&format!("run {file} --json"));
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let document = json(&text(&output.stdout));
+    let document = json(&printed(&format!("run {file} --json")));
     let threads = document["threads"].as_array().unwrap();
     let received = |name: &str| {
         let found = threads.iter().find(|thread| thread["name"] == name);

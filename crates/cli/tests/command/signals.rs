@@ -4,7 +4,7 @@
 use std::fs;
 use std::process::{Child, Command, Stdio};
 
-use crate::calls::{HOURGLASS, stderr};
+use crate::calls::{HOURGLASS, ends, stderr};
 use crate::processes::{catches, send, until};
 use crate::programs::with_paper;
 use hourglass_skip::{Requirement, skip};
@@ -55,7 +55,7 @@ fn ignored_signals_stay_ignored() {
         send("-HUP", child.id().into()).unwrap();
         send("-INT", child.id().into()).unwrap();
         let output = child.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(0), "{words}: {}", stderr(&output));
+        ends(&output, 0, words);
     }
 }
 
@@ -70,7 +70,7 @@ fn a_question_ends_no_command() {
         await_handler(&mut child, words, SIGUSR1);
         send("-USR1", child.id().into()).unwrap();
         let output = child.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(0), "{words}: {}", stderr(&output));
+        ends(&output, 0, words);
     }
 }
 
@@ -81,8 +81,7 @@ fn a_file_beyond_the_limit_is_a_full_disk() {
     let home = tempfile::tempdir().unwrap();
     let run = "run -n 1 -d 50ms -w CPU --gap 200ns -q -o kept";
     let output = under("ulimit -f 1", run).current_dir(home.path()).output().unwrap();
-    let text = stderr(&output);
-    assert_eq!(output.status.code(), Some(3), "{text}");
+    let text = stderr(ends(&output, 3, run));
     let messages = text.lines().filter(|line| line.contains("File too large")).count();
     assert_eq!(messages, 1, "{text}");
     let shown = Command::new(HOURGLASS).args(["show", "kept"]).current_dir(home.path()).output();
@@ -90,8 +89,7 @@ fn a_file_beyond_the_limit_is_a_full_disk() {
     // Also where the output itself is the file.
     let run = "run -n 1 -d 50ms -w CPU --gap 200ns --records -q > out";
     let output = under("ulimit -f 1", run).current_dir(home.path()).output().unwrap();
-    let text = stderr(&output);
-    assert_eq!(output.status.code(), Some(3), "{text}");
+    let text = stderr(ends(&output, 3, run));
     assert!(text.contains("File too large"), "{text}");
 }
 
@@ -127,14 +125,13 @@ fn what_is_started_inherits_what_was_ignored_and_blocked() {
     let by_shell = shell(&format!("{ENV} sh -c '{SEES}'"));
     let by_shell = seen(&String::from_utf8_lossy(&by_shell.stdout));
     let output = shell(&format!("{ENV} {HOURGLASS} {noise} '{SEES}'"));
-    let text = stderr(&output);
-    assert_eq!(output.status.code(), Some(1), "{text}");
+    let text = stderr(ends(&output, 1, noise));
     assert_eq!(seen(&text), by_shell, "{text}");
     let output = shell(&format!("{ENV} {HOURGLASS} reserve 1ms/20ms -- {SEES}"));
     if output.status.code() == Some(125) {
         return skip(Requirement::REAL_TIME, format!("a reservation: {}", stderr(&output).trim()));
     }
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    ends(&output, 0, "reserve");
     assert_eq!(seen(&String::from_utf8_lossy(&output.stdout)), wanted);
 }
 

@@ -2,9 +2,9 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
-use crate::calls::{hourglass_in, refusal, text};
+use crate::calls::{self, command, ends, hourglass_in, is_refused, text};
 use crate::processes::{received_ms, send, until};
 use serde_json::Value;
 
@@ -22,55 +22,50 @@ fn folder() -> tempfile::TempDir {
 
 /// Exit code 2, nothing on stdout, one line on stderr with this in it.
 fn refuses(folder: &Path, line: &str, part: &str) {
-    let stderr = refusal(&hourglass_in(folder, line));
-    assert!(stderr.contains(part), "{line}: {stderr}");
+    is_refused(&hourglass_in(folder, line), 2, part, line);
+}
+
+/// The document of a command that ends with this code.
+fn document(folder: &Path, line: &str, code: i32) -> Value {
+    calls::document(ends(&hourglass_in(folder, line), code, line))
 }
 
 /// The contract's keys, and its exit codes: 0 without a miss, 1 with one.
 #[test]
 fn documents_and_exit_codes() {
     let folder = folder();
-    let output = hourglass_in(folder.path(), "simulate tasks.toml --json");
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(document["schema"], "hourglass.simulate/1");
-    assert_eq!(document["horizon_ns"], 264_000_000);
-    assert_eq!(document["jobs"], 41);
-    assert!(document["events"].as_u64().unwrap() >= 41);
-    let video = &document["tasks"][1];
-    assert_eq!(
-        (&video["name"], &video["jobs"], &video["missed"]),
-        (&"video".into(), &8.into(), &0.into())
-    );
+    let found = document(folder.path(), "simulate tasks.toml --json", 0);
+    assert_eq!(found["schema"], "hourglass.simulate/1");
+    assert_eq!(found["horizon_ns"], 264_000_000);
+    assert_eq!(found["jobs"], 41);
+    assert!(found["events"].as_u64().unwrap() >= 41);
+    let video = &found["tasks"][1];
+    let video_has = (&video["name"], &video["jobs"], &video["missed"]);
+    assert_eq!(video_has, (&"video".into(), &8.into(), &0.into()));
     assert_eq!(video["max_response_ns"], 29_000_000);
-    let output = hourglass_in(folder.path(), "simulate ticked.toml --json");
-    assert_eq!(output.status.code(), Some(1));
-    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert!(document["tasks"][1]["missed"].as_u64().unwrap() > 0);
+    let found = document(folder.path(), "simulate ticked.toml --json", 1);
+    assert!(found["tasks"][1]["missed"].as_u64().unwrap() > 0);
 }
 
 #[test]
 fn a_kept_simulation_is_shown_and_drawn() {
     let folder = folder();
     let output = hourglass_in(folder.path(), "simulate tasks.toml -o kept");
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    ends(&output, 0, "-o kept");
     assert!(text(&output.stdout).contains("all 41 deadlines met"), "{}", text(&output.stdout));
-    let shown = hourglass_in(folder.path(), "show kept --json");
-    let document: Value = serde_json::from_slice(&shown.stdout).unwrap();
-    assert_eq!(document["schema"], "hourglass.run/1");
-    assert_eq!(document["manifest"]["simulation"]["jobs"], 41);
-    assert_eq!(document["threads"][1]["name"], "video");
-    assert_eq!(document["threads"][1]["deadlines"]["hit"], 8);
+    let shown = document(folder.path(), "show kept --json", 0);
+    assert_eq!(shown["schema"], "hourglass.run/1");
+    assert_eq!(shown["manifest"]["simulation"]["jobs"], 41);
+    assert_eq!(shown["threads"][1]["name"], "video");
+    assert_eq!(shown["threads"][1]["deadlines"]["hit"], 8);
     let lines = text(&hourglass_in(folder.path(), "show kept").stdout);
     assert!(lines.starts_with("0 0.000000 3.000000 3.000000 0.000000\n"), "{lines}");
-    let drawn = hourglass_in(folder.path(), "render kept -o kept.svg");
-    assert_eq!(drawn.status.code(), Some(0), "{}", text(&drawn.stderr));
+    ends(&hourglass_in(folder.path(), "render kept -o kept.svg"), 0, "render");
     assert!(fs::read_to_string(folder.path().join("kept.svg")).unwrap().contains("video"));
     refuses(folder.path(), "simulate tasks.toml -o kept", "kept");
     // And simulated again from what it recorded.
-    let again = hourglass_in(folder.path(), "simulate kept --json");
-    let document: Value = serde_json::from_slice(&again.stdout).unwrap();
-    assert_eq!(document["tasks"][1]["max_response_ns"], 29_000_000);
+    let again = document(folder.path(), "simulate kept --json", 0);
+    assert_eq!(again["tasks"][1]["max_response_ns"], 29_000_000);
 }
 
 #[test]
@@ -119,27 +114,20 @@ fn older_names_of_options_mean_the_same() {
 #[test]
 fn ctrl_c_keeps_what_was_simulated() {
     let folder = folder();
-    let child = Command::new(env!("CARGO_BIN_EXE_hourglass"))
-        .args("simulate tasks.toml --horizon 1000d --json -o kept".split_whitespace())
-        .current_dir(folder.path())
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut command = command("simulate tasks.toml --horizon 1000d --json -o kept");
+    command.current_dir(folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
     // The folder is made once signals are caught.
     until("the folder is made", || folder.path().join("kept").exists());
     let before_ms = received_ms(child.id());
     until("something is simulated", || received_ms(child.id()) >= before_ms + 200);
     send("-INT", child.id().into()).unwrap();
     let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
-    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(document["interrupted"], true);
-    let simulated = document["simulated_ns"].as_u64().unwrap();
-    assert!(simulated > 0 && simulated < document["horizon_ns"].as_u64().unwrap());
-    let shown = hourglass_in(folder.path(), "show kept --json");
-    let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
+    let found = calls::document(ends(&output, 130, "simulate"));
+    assert_eq!(found["interrupted"], true);
+    let simulated = found["simulated_ns"].as_u64().unwrap();
+    assert!(simulated > 0 && simulated < found["horizon_ns"].as_u64().unwrap());
+    let shown = document(folder.path(), "show kept --json", 0);
     assert_eq!(shown["interrupted"], true);
     assert_eq!(shown["manifest"]["elapsed_ns"], simulated);
 }

@@ -2,19 +2,17 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::process::Stdio;
 
-use crate::calls::{hourglass, text};
-use crate::processes::send;
+use crate::calls::{
+    self, Line as _, command, ends, hourglass, is_refused, json, printed, refusal, stderr, text,
+};
+use crate::processes::{send, until};
 use serde_json::Value;
 
 /// The document of a sweep that must succeed.
 fn document(words: &[&str]) -> Value {
-    let output = hourglass(&[words, &["--json"]].concat());
-    assert_eq!(output.status.code(), Some(0), "{words:?}: {}", text(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
+    json(&printed(&[words, &["--json"]].concat()))
 }
 
 const SMALL: [&str; 9] =
@@ -35,17 +33,13 @@ fn parts_are_merged() {
     let place = |name: &str| parent.path().join(name).to_str().unwrap().to_owned();
     let (whole, parts, out) = (place("whole"), place("parts"), place("out"));
     let shard = |k: &str| hourglass(&[&SMALL[..], &["--shard", k, "-o", &parts]].concat());
-    let done = hourglass(&[&SMALL[..], &["-o", &whole]].concat());
-    assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
-    let done = shard("2/3");
-    let said = text(&done.stderr);
-    assert_eq!(done.status.code(), Some(0), "{said}");
+    printed(&[&SMALL[..], &["-o", &whole]].concat());
+    let said = stderr(ends(&shard("2/3"), 0, "2/3"));
     // 40 sets of two points: the last third begins with set 26.
     assert!(said.contains("part 2 of 3, 14 sets; hourglass merge"), "{said}");
     assert!(shard("0/3").status.success());
     let refused = hourglass(&["merge", &parts, "-o", &out]);
-    assert_eq!(refused.status.code(), Some(2));
-    assert!(text(&refused.stderr).contains("2 of 3 parts are there; missing: 1"));
+    is_refused(&refused, 2, "2 of 3 parts are there; missing: 1", "merge");
     assert!(!Path::new(&out).exists());
     assert!(shard("1/3").status.success());
     let merged = document(&["merge", &parts, "-o", &out]);
@@ -61,10 +55,7 @@ fn parts_are_merged() {
         (vec!["--shard", "1/3", "-o", &whole], "holds an experiment"),
         (vec!["--shard", "1/3"], "--output <DIR>"),
     ] {
-        let refused = hourglass(&[&SMALL[..], &words].concat());
-        let line = text(&refused.stderr);
-        assert_eq!(refused.status.code(), Some(2), "{words:?}");
-        assert!(line.contains(said) && line.lines().count() == 1, "{line}");
+        is_refused(&hourglass(&[&SMALL[..], &words].concat()), 2, said, words);
     }
 }
 
@@ -101,28 +92,15 @@ fn a_folder_holds_the_result_and_goes_on() {
     let folder = parent.path().join("monday");
     let words = [&SMALL[..], &["--keep-sets", "-o", folder.to_str().unwrap()]].concat();
     let first = document(&words);
-    let files = [
-        "experiment.json",
-        "points.jsonl",
-        "sets.parquet",
-        "sweep.json",
-        "sweep.parquet",
-        "sweep.svg",
-    ];
-    assert_eq!(names(&folder), files);
-    let before: Vec<Vec<u8>> =
-        files.iter().map(|name| fs::read(folder.join(name)).unwrap()).collect();
+    let files = "experiment.json points.jsonl sets.parquet sweep.json sweep.parquet sweep.svg";
+    assert_eq!(names(&folder), files.words());
+    let all = || files.words().iter().map(|name| fs::read(folder.join(name)).unwrap()).collect();
+    let before: Vec<Vec<u8>> = all();
     assert_eq!(document(&words), first);
-    let after: Vec<Vec<u8>> =
-        files.iter().map(|name| fs::read(folder.join(name)).unwrap()).collect();
-    assert_eq!(before, after);
-    let kept: Value =
-        serde_json::from_slice(&fs::read(folder.join("sweep.json")).unwrap()).unwrap();
-    assert_eq!(kept, first);
+    assert_eq!(before, all());
+    assert_eq!(json(&fs::read_to_string(folder.join("sweep.json")).unwrap()), first);
     let refused = hourglass(&[&words[..], &["--seed", "9"]].concat());
-    let stderr = text(&refused.stderr);
-    assert_eq!(refused.status.code(), Some(2));
-    assert!(stderr.contains("another experiment: there seed is 1, here 9"), "{stderr}");
+    is_refused(&refused, 2, "another experiment: there seed is 1, here 9", "--seed 9");
 }
 
 /// A description that was cut anywhere is written anew by the command that would go on; beside points of which it is not
@@ -145,9 +123,7 @@ fn a_cut_description_does_not_stop_who_goes_on() {
     fs::write(&file, cut).unwrap();
     assert_eq!(fs::read(&points).unwrap(), kept);
     let refused = |words: &[&str]| {
-        let output = hourglass(words);
-        assert_eq!(output.status.code(), Some(2));
-        assert!(text(&output.stderr).contains("remove the folder"), "{output:?}");
+        is_refused(&hourglass(words), 2, "remove the folder", words);
         assert_eq!(fs::read(&file).unwrap(), cut);
     };
     refused(&words);
@@ -208,12 +184,8 @@ fn mistakes_are_one_line_with_a_remedy() {
         (&["--threads", "0"], "--threads: '0' is out of range"),
         (&["/nonexistent.toml"], "/nonexistent.toml: "),
     ] {
-        let output = hourglass(&[&["sweep"], words].concat());
-        let stderr = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{words:?}: {stderr}");
-        assert!(output.stdout.is_empty(), "{words:?}");
-        assert_eq!(stderr.lines().count(), 1, "{stderr}");
-        assert!(stderr.starts_with(&format!("hourglass: {wanted}")), "{words:?}: {stderr}");
+        let said = refusal(&hourglass(&[&["sweep"], words].concat()));
+        assert!(said.starts_with(&format!("hourglass: {wanted}")), "{words:?}: {said}");
     }
 }
 
@@ -224,21 +196,17 @@ fn ctrl_c_keeps_what_is_done() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path().join("long");
     let place = folder.to_str().unwrap();
-    let words = |sets: &'static str| {
-        ["sweep", "-u", "0.3:0.8:0.001", "--sets", sets, "-n", "4", "-a", "liu-layland", "-o"]
-    };
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hourglass"));
-    command.args(words("2000")).arg(place).args(["--json", "--threads", "1"]);
-    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
-    let begun = Instant::now();
+    let line = format!(
+        "sweep -u 0.3:0.8:0.001 --sets 2000 -n 4 -a liu-layland -o {place} --json --threads 1"
+    );
+    let child = command(&line).stdout(Stdio::piped()).spawn().unwrap();
     let journal = folder.join("points.jsonl");
-    while fs::read_to_string(&journal).unwrap_or_default().lines().count() < 2 {
-        assert!(begun.elapsed() < Duration::from_secs(60), "no point is finished");
-        sleep(Duration::from_millis(5));
-    }
+    until("two points are finished", || {
+        fs::read_to_string(&journal).unwrap_or_default().lines().count() >= 2
+    });
     send("-INT", child.id().into()).unwrap();
     let output = child.wait_with_output().unwrap();
-    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let found = calls::document(&output);
     if output.status.code() == Some(0) {
         // Faster than the signal.
         assert_eq!(found["interrupted"], false);

@@ -2,48 +2,29 @@
 //! One-sided: a child that a competitor holds back waits at least a known time; further waiting is the machine's.
 
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::calls::{hourglass, hourglass_in, stderr};
+use crate::calls::{self, command, ends, hourglass, hourglass_in, is_refused, printed, stderr};
+use crate::processes::{Killed, allowed_cpus, has_taskset, last_allowed_cpu, received_ms, until};
 use hourglass_skip::{Requirement, skip};
 use serde_json::Value;
 
-/// Kills its process at the end.
-struct Busy(Child);
-
-impl Busy {
-    /// A process that computes, on the CPU `cpu` if one is given.
-    fn on(cpu: Option<u32>) -> Busy {
-        let mut command = match cpu {
-            Some(cpu) => {
-                let mut command = Command::new("taskset");
-                command.args(["-c", &cpu.to_string(), "sh"]);
-                command
-            }
-            None => Command::new("sh"),
-        };
-        command.args(["-c", "while :; do :; done"]).stdin(Stdio::null());
-        let child = command.spawn().unwrap();
-        crate::processes::until("it computes", || crate::processes::received_ms(child.id()) > 0);
-        Busy(child)
-    }
-
-    fn pid(&self) -> u32 {
-        self.0.id()
-    }
-
-    fn signal(&self, name: &str) {
-        crate::processes::send(name, self.pid().into()).unwrap();
-    }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
-    }
+/// A process that computes, on the CPU `cpu` if one is given.
+fn busy(cpu: Option<u32>) -> Killed {
+    let mut command = match cpu {
+        Some(cpu) => {
+            let mut command = Command::new("taskset");
+            command.args(["-c", &cpu.to_string(), "sh"]);
+            command
+        }
+        None => Command::new("sh"),
+    };
+    command.args(["-c", "while :; do :; done"]).stdin(Stdio::null());
+    let child = command.spawn().unwrap();
+    until("it computes", || received_ms(child.id()) > 0);
+    Killed(child)
 }
 
 fn watch(line: &str) -> Output {
@@ -52,17 +33,12 @@ fn watch(line: &str) -> Output {
 
 fn document(line: &str) -> Value {
     let output = watch(&format!("{line} --json"));
-    assert!(output.status.success(), "{line}: {output:?}");
-    serde_json::from_slice(&output.stdout).unwrap()
+    calls::document(ends(&output, 0, line))
 }
 
 /// A CPU on which two processes may be put; nothing without taskset.
 fn shared_cpu() -> Option<u32> {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
-    let cpus: hourglass_documents::CpuSet = line.trim().parse().unwrap();
-    Command::new("taskset").arg("--version").output().ok()?;
-    cpus.iter().last()
+    has_taskset().then(last_allowed_cpu)
 }
 
 /// A process that shares a CPU with another waits for it about half of the time; the test asks for a tenth. The
@@ -70,7 +46,7 @@ fn shared_cpu() -> Option<u32> {
 #[test]
 fn a_child_that_a_competitor_holds_back_waits() {
     let Some(cpu) = shared_cpu() else { return skip(Requirement::program("taskset"), "taskset") };
-    let (child, other) = (Busy::on(Some(cpu)), Busy::on(Some(cpu)));
+    let (child, other) = (busy(Some(cpu)), busy(Some(cpu)));
     let found = document(&format!("{} -d 2s", child.pid()));
     assert_eq!((&found["schema"], &found["how"]), (&"hourglass.watch/1".into(), &"proc".into()));
     let thread = &found["threads"][0];
@@ -80,10 +56,8 @@ fn a_child_that_a_competitor_holds_back_waits() {
     };
     let elapsed_ns = found["elapsed_ns"].as_u64().unwrap();
     assert!(wait_ns > elapsed_ns / 10, "{found}");
-    assert!(
-        wait_ns + thread["run_ns"].as_u64().unwrap() <= elapsed_ns + elapsed_ns / 10,
-        "{found}"
-    );
+    let run_ns = thread["run_ns"].as_u64().unwrap();
+    assert!(wait_ns + run_ns <= elapsed_ns + elapsed_ns / 10, "{found}");
     assert!(thread["worst_interval"]["wait_ns"].as_u64().unwrap() <= wait_ns, "{found}");
     let named = |found: &Value| {
         let ran = found["threads"][0]["ran"].as_array().cloned().unwrap_or_default();
@@ -96,9 +70,9 @@ fn a_child_that_a_competitor_holds_back_waits() {
 
 #[test]
 fn a_stop_is_seen_and_is_no_wait() {
-    let child = Busy::on(None);
+    let child = busy(None);
     child.signal("-STOP");
-    crate::processes::until("it is stopped", || {
+    until("it is stopped", || {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.pid())).unwrap();
         stat.rsplit_once(") ").unwrap().1.starts_with('T')
     });
@@ -123,9 +97,7 @@ fn it_ends_with_the_program() {
 
 #[test]
 fn a_target_must_be_named() {
-    let output = watch("");
-    assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("--comm NAME"), "{output:?}");
+    is_refused(&watch(""), 2, "--comm NAME", "");
 }
 
 #[test]
@@ -140,9 +112,7 @@ fn who_is_not_there_is_named_and_nothing_is_left() {
         ("1 --interval 1ms", "at least 10ms apart"),
     ] {
         let output = watch(&format!("{line} -d 1s -o {}", folder.display()));
-        assert_eq!(output.status.code(), Some(2), "{line}: {output:?}");
-        assert!(stderr(&output).contains(said), "{line}: {}", stderr(&output));
-        assert_eq!((stderr(&output).lines().count(), output.stdout.len()), (1, 0), "{output:?}");
+        is_refused(&output, 2, said, line);
         assert!(!folder.exists());
     }
 }
@@ -156,10 +126,10 @@ fn all_threads_of_a_name_are_watched() {
         let mut command = Command::new("sh");
         let child = command.args(["-c", &script]).stdin(Stdio::piped()).spawn().unwrap();
         let path = format!("/proc/{}/comm", child.id());
-        crate::processes::until("it has its name", || {
+        until("it has its name", || {
             std::fs::read_to_string(&path).is_ok_and(|comm| comm.trim() == name)
         });
-        Busy(child)
+        Killed(child)
     };
     let mut pids = [start(), start()].map(|child| (child.pid(), child));
     pids.sort_by_key(|(pid, _)| *pid);
@@ -174,17 +144,14 @@ fn all_threads_of_a_name_are_watched() {
 #[test]
 fn a_folder_is_shown_and_becomes_a_page() {
     let home = tempfile::tempdir().unwrap();
-    let child = Busy::on(None);
+    let child = busy(None);
     let folder = home.path().join("kept");
-    let output = watch(&format!("{} -d 300ms -o {}", child.pid(), folder.display()));
-    assert!(output.status.success(), "{output:?}");
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = printed(&format!("watch {} -d 300ms -o {}", child.pid(), folder.display()));
     assert!(text.contains("Run-queue delay") && text.contains("by the kernel's counts"), "{text}");
     let shown = hourglass_in(home.path(), "show kept --summary");
     let shown = String::from_utf8(shown.stdout).unwrap();
     assert!(shown.starts_with(text.lines().next().unwrap()), "{shown}");
-    let kept: Value =
-        serde_json::from_slice(&hourglass_in(home.path(), "show kept --json").stdout).unwrap();
+    let kept = calls::document(&hourglass_in(home.path(), "show kept --json"));
     assert_eq!(kept["schema"], "hourglass.run/1");
     assert_eq!(kept["watched"]["threads"][0]["tid"], child.pid());
     assert!(hourglass_in(home.path(), "report kept -o page.html").status.success());
@@ -210,7 +177,7 @@ fn the_kernels_events_say_who_ran() {
     }
     let Some(cpu) = shared_cpu() else { return skip(Requirement::program("taskset"), "taskset") };
     let home = tempfile::tempdir().unwrap();
-    let (child, other) = (Busy::on(Some(cpu)), Busy::on(Some(cpu)));
+    let (child, other) = (busy(Some(cpu)), busy(Some(cpu)));
     let kept = home.path().join("kept");
     let found = document(&format!("{} -d 2s --trace -o {}", child.pid(), kept.display()));
     assert_eq!((&found["how"], &found["events_lost"]), (&"trace".into(), &0.into()), "{found}");
@@ -229,8 +196,7 @@ fn the_kernels_events_say_who_ran() {
     assert!(had > 0 && had <= ns(&delays["total_ns"]), "{found}");
     let named = |ran: &Value| ran["tid"] == other.pid();
     assert!(others.len() == 3 || others.iter().any(named), "{found}");
-    let run: Value =
-        serde_json::from_slice(&hourglass_in(home.path(), "show kept --json").stdout).unwrap();
+    let run = calls::document(&hourglass_in(home.path(), "show kept --json"));
     let taken = run["causes"].as_array().unwrap().iter();
     let taken = taken.filter(|cause| cause["cause"] == "context_switch_involuntary");
     assert!(taken.map(|cause| ns(&cause["count"])).sum::<u64>() > 0, "{run}");
@@ -245,26 +211,26 @@ fn the_kernels_events_say_who_ran() {
 /// Threads of 1 ms are not there any more at a look 300 ms later; the process is the test's own.
 #[test]
 fn threads_that_no_look_saw_are_missing() {
-    let ends = AtomicBool::new(false);
+    let over = AtomicBool::new(false);
     let compute = || {
         let began = Instant::now();
         while began.elapsed() < Duration::from_millis(1) {}
     };
     let output = std::thread::scope(|scope| {
         scope.spawn(|| {
-            while !ends.load(Ordering::Relaxed) {
+            while !over.load(Ordering::Relaxed) {
                 std::thread::spawn(compute).join().unwrap();
             }
         });
         let output = watch(&format!("{} -d 1200ms --interval 300ms --json -q", std::process::id()));
-        ends.store(true, Ordering::Relaxed);
+        over.store(true, Ordering::Relaxed);
         output
     });
-    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let found = calls::document(&output);
     if found["warnings"].to_string().contains("no-schedstat") {
         return assert!(output.status.success());
     }
-    assert_eq!(output.status.code(), Some(4), "{found}");
+    ends(&output, 4, &found);
     assert_eq!(found["premises"][0]["id"], "threads-unseen");
     let process = &found["processes"][0];
     let of = |key: &str| process[key].as_u64().unwrap();
@@ -277,21 +243,17 @@ fn threads_that_no_look_saw_are_missing() {
 /// Not of `watch`, but of the same kind: another process changes the CPUs of a thread that is measured.
 #[test]
 fn a_run_whose_thread_is_moved_from_its_cpu_has_no_verdict() {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
-    let cpus: hourglass_documents::CpuSet = line.trim().parse().unwrap();
+    let cpus = allowed_cpus();
     let mut cpus = cpus.iter();
     let (Some(first), Some(second)) = (cpus.next(), cpus.next()) else {
         return skip(Requirement::SECOND_CPU, "one CPU");
     };
-    if Command::new("taskset").arg("--version").output().is_err() {
+    if !has_taskset() {
         return skip(Requirement::program("taskset"), "taskset");
     }
     for line in ["-q --json -n 1 -d 2s --cpu CPU", "-q --json -n 1 -d 2s -w LAT 10ms --cpu CPU"] {
         let line = line.replace("CPU", &second.to_string());
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hourglass"));
-        command.args(line.split(' ')).stdin(Stdio::null());
-        let mut run = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut run = command(&line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let tasks = format!("/proc/{}/task", run.id());
         let pinned = || {
             let tids = std::fs::read_dir(&tasks).into_iter().flatten().flatten();
@@ -302,7 +264,7 @@ fn a_run_whose_thread_is_moved_from_its_cpu_has_no_verdict() {
                 status.contains(&format!("Cpus_allowed_list:\t{second}\n"))
             })
         };
-        crate::processes::until("a thread is pinned", || pinned().is_some());
+        until("a thread is pinned", || pinned().is_some());
         std::thread::sleep(Duration::from_millis(600));
         let mut moved = Command::new("taskset");
         moved.args(["-pc", &first.to_string(), &pinned().unwrap()]);
@@ -314,9 +276,8 @@ fn a_run_whose_thread_is_moved_from_its_cpu_has_no_verdict() {
         assert!(first.contains("no verdict: thread 0"), "{line}: {first}");
         assert!(run.try_wait().unwrap().is_none(), "{line}: it is said while the run goes on");
         let output = run.wait_with_output().unwrap();
-        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let found = calls::document(ends(&output, 4, &line));
         assert_eq!(found["premises"][0]["id"], "pinning-lost", "{line}: {output:?}");
-        assert_eq!(output.status.code(), Some(4), "{line}");
         let mut rest = String::new();
         said.read_to_string(&mut rest).unwrap();
         assert_eq!(rest, "", "{line}: once");

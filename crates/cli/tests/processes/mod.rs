@@ -6,8 +6,10 @@
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
+
+use hourglass_documents::CpuSet;
 
 /// Sends a signal, by its name after `-`, to a process, or to a group by its number below zero. Container images have no
 /// program for that.
@@ -33,12 +35,57 @@ pub(crate) fn copy_program(from: impl AsRef<Path>, to: &Path) {
 }
 
 /// Waits until `what` is so.
-pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, is_so: impl FnMut() -> bool) {
+    assert!(within(Duration::from_secs(60), is_so), "not within a minute: {what}");
+}
+
+/// Waits until something is so, at most for `limit`; whether it is.
+pub(crate) fn within(limit: Duration, mut is_so: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();
     while !is_so() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "not within a minute: {what}");
-        std::thread::sleep(Duration::from_millis(10));
+        if begun.elapsed() > limit {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(5));
     }
+    true
+}
+
+/// A process that is killed at the end of the test, whatever becomes of that.
+pub(crate) struct Killed(pub(crate) Child);
+
+impl Killed {
+    pub(crate) fn pid(&self) -> u32 {
+        self.0.id()
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        send(name, self.pid().into()).unwrap();
+    }
+}
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The CPUs that this process may use.
+pub(crate) fn allowed_cpus() -> CpuSet {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
+    line.trim().parse().unwrap()
+}
+
+/// The last CPU that this process may use: on machines with several, another one is free.
+pub(crate) fn last_allowed_cpu() -> u32 {
+    allowed_cpus().iter().last().unwrap()
+}
+
+pub(crate) fn has_taskset() -> bool {
+    Command::new("taskset").arg("--version").output().is_ok()
 }
 
 /// Processor time of all threads of a process, ms; the kernel counts it in hundredths of a second.

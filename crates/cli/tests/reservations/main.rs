@@ -1,6 +1,8 @@
 //! What promises CPU time or takes it away: reservations, privileges, quotas. A program apart from `command`, whose
 //! measurements these tests would disturb.
 
+#[path = "../calls/mod.rs"]
+mod calls;
 mod privilege;
 #[path = "../processes/mod.rs"]
 mod processes;
@@ -10,7 +12,8 @@ mod reserve;
 use std::process::Output;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-const HOURGLASS: &str = env!("CARGO_BIN_EXE_hourglass");
+use calls::{HOURGLASS, document, ends, is_refused, stderr, text, warning};
+use processes::{Killed, send, within};
 
 /// Exit code of `reserve` for a failure of its own.
 const OWN: i32 = 125;
@@ -26,6 +29,7 @@ fn code(output: &Output) -> i32 {
     output.status.code().unwrap()
 }
 
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
+/// What a process is called, with a line break; empty where it has ended.
+fn name_of(pid: u32) -> String {
+    std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default()
 }

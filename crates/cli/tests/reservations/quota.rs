@@ -7,11 +7,11 @@ use std::process::{Command, Stdio};
 use std::sync::MutexGuard;
 use std::time::Duration;
 
-use hourglass_documents::CpuSet;
 use hourglass_skip::{Requirement, skip};
 use serde_json::Value;
 
-use crate::alone;
+use crate::processes::last_allowed_cpu;
+use crate::{HOURGLASS, alone, document, ends, warning};
 
 /// A control group that is removed when it is dropped. One at a time: threads of one would take the CPU of the other.
 struct Group(PathBuf, #[expect(dead_code)] MutexGuard<'static, ()>);
@@ -61,14 +61,6 @@ fn controller() -> Option<(PathBuf, Files)> {
     Some((root, |us| vec![("cpu.max", format!("{us} 100000"))]))
 }
 
-/// The last CPU that this process may use.
-fn a_cpu() -> u32 {
-    let text = fs::read_to_string("/proc/self/status").unwrap();
-    let line = text.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
-    let allowed: CpuSet = line.trim().parse().unwrap();
-    allowed.iter().last().unwrap()
-}
-
 const RUN: [&str; 8] = ["run", "-n", "1", "-d", "2s", "-q", "--json", "--cpu"];
 
 /// A thread that never waits, in the group.
@@ -77,14 +69,13 @@ fn run_in(group: &Path) -> Value {
     let output = Command::new("sh")
         .args(["-c", enter, "sh"])
         .arg(group)
-        .arg(env!("CARGO_BIN_EXE_hourglass"))
+        .arg(HOURGLASS)
         .args(RUN)
-        .arg(a_cpu().to_string())
+        .arg(last_allowed_cpu().to_string())
         .stdin(Stdio::null())
         .output()
         .unwrap();
-    assert!(output.status.success(), "{output:?}");
-    serde_json::from_slice(&output.stdout).unwrap()
+    document(ends(&output, 0, "in a group"))
 }
 
 /// Gaps laid to the quota: how many, and their sum.
@@ -142,9 +133,9 @@ fn a_quota_that_stopped_no_thread_is_no_cause() {
 #[test]
 fn a_run_that_is_moved_says_so() {
     let Some(group) = group(5_000) else { return };
-    let run = Command::new(env!("CARGO_BIN_EXE_hourglass"))
+    let run = Command::new(HOURGLASS)
         .args(RUN)
-        .arg(a_cpu().to_string())
+        .arg(last_allowed_cpu().to_string())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -153,19 +144,14 @@ fn a_run_that_is_moved_says_so() {
     std::thread::sleep(Duration::from_millis(800));
     fs::write(group.0.join("cgroup.procs"), run.id().to_string()).unwrap();
     let output = run.wait_with_output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    let run: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let run = document(ends(&output, 0, "moved"));
     let change = &run["manifest"]["host"]["change"];
     assert!(change["quota_throttled"].is_null() && change["quotas"].is_array(), "{change}");
-    let mut warnings = run["warnings"].as_array().unwrap().iter();
-    assert!(warnings.any(|warning| warning["id"] == "quota-changed"), "{}", run["warnings"]);
+    warning(&run, "quota-changed");
     // A stop of 95 ms is laid to the quota, or the switch is not certain.
     let causes = run["causes"].as_array().unwrap().iter();
     let certain = causes.filter(|cause| cause["cause"] == "context_switch_involuntary");
     let certain = certain.filter(|cause| cause["max_ns"].as_u64() >= Some(90_000_000));
-    assert!(
-        certain.clone().all(|cause| cause["confidence"].as_f64() < Some(1.0)),
-        "{}",
-        run["causes"]
-    );
+    let mut certain = certain.map(|cause| cause["confidence"].as_f64());
+    assert!(certain.all(|confidence| confidence < Some(1.0)), "{}", run["causes"]);
 }

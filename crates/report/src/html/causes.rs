@@ -3,14 +3,13 @@
 use std::cmp::Reverse;
 
 use hourglass_documents::Cause;
-use hourglass_documents::document::RunResult;
+use hourglass_documents::document::{CauseReport, RunResult};
 
 use super::gaps::{Gap, KINDS, kind_of};
-use super::table::{Cell, HtmlTable, begin_section, count, grouped, text};
-use super::tables::share;
+use super::table::{Cell, HtmlTable, begin_section, grouped, show_button, width};
 use crate::clean::for_xml;
 use crate::run::{RunView, evidence};
-use crate::units::{UnitScale, rounded};
+use crate::units::{UnitScale, rounded, share};
 
 /// How many of the longest gaps are listed.
 const LONGEST: usize = 20;
@@ -31,28 +30,19 @@ pub(super) fn write(out: &mut String, result: &RunResult) {
         totals.name(),
         scale.name()
     );
-    let mut table = HtmlTable::new(caption).texts(["cause", ""]).numbers([
-        "total",
-        "share",
-        "gaps",
-        "median",
-        "max",
-        "confidence",
-    ]);
-    for cause in causes {
-        let kind = Cause::from_name(&cause.cause).map(kind_of);
-        let name = kind.and_then(|kind| KINDS.get(kind).copied()).unwrap_or(&cause.cause);
-        table.row([
-            named(kind, name),
-            Cell::Markup(bar(kind, cause.total_ns, most)),
-            text(totals.text(cause.total_ns)),
-            text(share(cause.total_ns, all)),
-            count(cause.count),
-            text(scale.text(cause.p50_ns)),
-            text(scale.text(cause.max_ns)),
-            text(format!("{:.0} %", cause.confidence * 100.0)),
-        ]);
-    }
+    let kind = |cause: &CauseReport| Cause::from_name(&cause.cause).map(kind_of);
+    let table = HtmlTable::of(caption, &causes)
+        .text("cause", |cause| {
+            let name = kind(cause).and_then(|kind| KINDS.get(kind).copied());
+            named(kind(cause), name.unwrap_or(&cause.cause))
+        })
+        .text("", |cause| bar(kind(cause), cause.total_ns, most))
+        .number("total", |cause| totals.text(cause.total_ns))
+        .number("share", |cause| share(cause.total_ns, all))
+        .number("gaps", |cause| cause.count)
+        .number("median", |cause| scale.text(cause.p50_ns))
+        .number("max", |cause| scale.text(cause.max_ns))
+        .number("confidence", |cause| format!("{:.0} %", cause.confidence * 100.0));
     begin_section(out, "causes", "Causes of gaps");
     table.write(out);
     out.push_str("</section>\n");
@@ -68,14 +58,12 @@ fn named(kind: Option<usize>, name: &str) -> Cell {
 }
 
 /// A bar as long as `part` is of `most`.
-fn bar(kind: Option<usize>, part: u64, most: u64) -> String {
-    let tenths = if most == 0 { 0 } else { u128::from(part) * 1000 / u128::from(most) };
+fn bar(kind: Option<usize>, part: u64, most: u64) -> Cell {
     let class = kind.map_or_else(String::new, |kind| format!(" k{kind}"));
-    format!(
-        "<span class=\"bar-cell\"><span class=\"fill{class}\" style=\"width:{}.{}%\"></span></span>",
-        tenths / 10,
-        tenths % 10
-    )
+    Cell::Markup(format!(
+        "<span class=\"bar-cell\"><span class=\"fill{class}\" style=\"{}\"></span></span>",
+        width(part, most)
+    ))
 }
 
 /// Writes the list of the longest gaps, each with a button that shows it in the timeline.
@@ -92,45 +80,29 @@ pub(super) fn longest(out: &mut String, run: &RunView<'_>, gaps: &[Gap<'_>]) {
     order.sort_unstable_by_key(by_length);
     let with_causes = !run.causes.is_empty();
     let caption = format!("{} of {}", order.len(), grouped(gaps.len() as u64));
-    let mut table =
-        HtmlTable::new(caption).numbers(["length", "at, s", "thread"]).texts(["CPU", "kind"]);
+    let mut table = HtmlTable::of(caption, &order)
+        .number("length", |gap| rounded(gap.length_ns()))
+        .number("at, s", |gap| seconds(gap.from_ns))
+        .number("thread", |gap| gap.thread)
+        .text("CPU", |gap| match (gap.cpu_before, gap.cpu) {
+            (before, after) if before == after => after.to_string(),
+            (before, after) => format!("{before}\u{a0}to\u{a0}{after}"),
+        })
+        .text("kind", |gap| named(Some(gap.kind), KINDS.get(gap.kind).copied().unwrap_or("gap")));
     if with_causes {
-        table = table.numbers(["confidence"]);
+        table = table.number("confidence", |gap| {
+            let confidence = gap.attribution.map(|why| why.confidence() * 100.0);
+            confidence.map(|percent| format!("{percent:.0} %")).unwrap_or_default()
+        });
     }
-    table = table.texts([""]);
-    for gap in order {
-        let why = gap.attribution.map(|why| evidence(why, run.names)).unwrap_or_default();
-        table.row_above(row(gap, with_causes), &why);
-    }
+    let table = table
+        .text("", |gap| {
+            show_button(gap.thread, gap.to_ns, &format!("gap of {}", rounded(gap.length_ns())))
+        })
+        .below(|gap| gap.attribution.map(|why| evidence(why, run.names)).unwrap_or_default());
     begin_section(out, "longest", "Longest gaps");
     table.write(out);
     out.push_str("</section>\n");
-}
-
-fn row(gap: &Gap<'_>, with_causes: bool) -> Vec<Cell> {
-    let cpu = match (gap.cpu_before, gap.cpu) {
-        (before, after) if before == after => after.to_string(),
-        (before, after) => format!("{before}\u{a0}to\u{a0}{after}"),
-    };
-    let mut row = vec![
-        text(rounded(gap.length_ns())),
-        text(seconds(gap.from_ns)),
-        count(gap.thread.into()),
-        text(cpu),
-        named(Some(gap.kind), KINDS.get(gap.kind).copied().unwrap_or("gap")),
-    ];
-    if with_causes {
-        let confidence = gap.attribution.map(|why| format!("{:.0} %", why.confidence() * 100.0));
-        row.push(text(confidence.unwrap_or_default()));
-    }
-    row.push(Cell::Markup(format!(
-        "<button type=\"button\" class=\"quiet show\" data-thread=\"{}\" data-end=\"{}\" \
-         aria-label=\"Show the gap of {} in the timeline\">show</button>",
-        gap.thread,
-        gap.to_ns,
-        rounded(gap.length_ns())
-    )));
-    row
 }
 
 /// A moment of the run in seconds, to the nanosecond.

@@ -35,6 +35,14 @@ impl ColumnEncoder {
     }
 }
 
+/// The least length that is kept if the `excess` shortest are not; 0 if all are.
+pub(super) fn least_kept(lengths: impl Iterator<Item = u64>, excess: usize) -> u64 {
+    let Some(last) = excess.checked_sub(1) else { return 0 };
+    let mut lengths: Vec<u64> = lengths.collect();
+    let (_, longest_dropped, _) = lengths.select_nth_unstable(last);
+    longest_dropped.saturating_add(1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

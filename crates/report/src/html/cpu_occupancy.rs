@@ -6,11 +6,11 @@ use std::fmt::Write;
 use hourglass_trace::cpu_occupancy::{self, Occupant, Slice};
 use serde_json::{Value, json};
 
-use super::columns::ColumnEncoder;
+use super::columns::{ColumnEncoder, least_kept};
 use crate::clean::{for_terminal, for_xml};
 use crate::occupants::{Colour, CpuOccupants, times};
 use crate::run::RunView;
-use crate::units::rounded;
+use crate::units::{rounded, share};
 
 /// Slices that a page has at most.
 const MOST_SLICES: usize = 400_000;
@@ -74,7 +74,7 @@ pub(super) fn legend(out: &mut String, ran: &OccupancyData) {
             class(party.colour),
             for_xml(&party.name),
             rounded(party.ns),
-            super::tables::share(party.ns, all)
+            share(party.ns, all).unwrap_or_default()
         );
     }
     out.push_str(
@@ -85,7 +85,9 @@ pub(super) fn legend(out: &mut String, ran: &OccupancyData) {
 
 /// The slices for the script: of each CPU the time since the end of the one before, the length, who.
 pub(super) fn json(run: &RunView<'_>, ran: &OccupancyData) -> Value {
-    let shortest = shortest_kept_ns(&ran.slices);
+    // No more than MOST_SLICES are kept for themselves.
+    let excess = ran.slices.len().saturating_sub(MOST_SLICES);
+    let shortest = least_kept(ran.slices.iter().map(Slice::length_ns), excess);
     let called = run.called();
     let mut who: Vec<Value> = Vec::new();
     let mut places: BTreeMap<Occupant, u64> = BTreeMap::new();
@@ -107,17 +109,6 @@ pub(super) fn json(run: &RunView<'_>, ran: &OccupancyData) -> Value {
         "parties": parties.collect::<Vec<_>>(),
         "cpus": cpus.into_iter().map(|(cpu, chain)| chain.value(cpu)).collect::<Vec<_>>(),
     })
-}
-
-/// The least length of a slice that is kept for itself, so that no more than [`MOST_SLICES`] remain.
-fn shortest_kept_ns(slices: &[Slice]) -> u64 {
-    let excess = slices.len().saturating_sub(MOST_SLICES);
-    if excess == 0 {
-        return 0;
-    }
-    let mut lengths: Vec<u64> = slices.iter().map(Slice::length_ns).collect();
-    let (_, longest_dropped, _) = lengths.select_nth_unstable(excess - 1);
-    longest_dropped.saturating_add(1)
 }
 
 /// The slices of one CPU.

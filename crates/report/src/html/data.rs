@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 use hourglass_trace::{Evidence, Interval};
 use serde_json::{Value, json};
 
-use super::columns::ColumnEncoder;
+use super::columns::{ColumnEncoder, least_kept};
 use super::cpu_occupancy::{self, OccupancyData};
 use super::gaps::{Gap, KINDS};
 use super::wake_ups;
@@ -34,7 +34,9 @@ const RESERVE: usize = 1 << 20;
 /// JavaScript's own is in it.
 pub(super) fn json(run: &RunView<'_>, gaps: &[Gap<'_>], ran: &OccupancyData) -> String {
     let mut texts = Texts::default();
-    let shortest_ns = shortest_kept_ns(gaps, run.intervals.len());
+    // No more than MOST_RECORDS records are drawn.
+    let excess = run.intervals.len().saturating_sub(MOST_RECORDS).min(gaps.len());
+    let shortest_ns = least_kept(gaps.iter().map(Gap::length_ns), excess);
     let evidence = evidence_of(run, gaps, &mut texts);
     let threads: Vec<Value> = chains(run, shortest_ns, gaps, &evidence);
     let events = events(run, &mut texts);
@@ -96,18 +98,6 @@ impl Texts {
         self.places.insert(text.to_owned(), place);
         place
     }
-}
-
-/// The least length that a gap must have to be drawn, so that no more than [`MOST_RECORDS`]
-/// records remain; 0 if all are.
-fn shortest_kept_ns(gaps: &[Gap<'_>], records: usize) -> u64 {
-    let excess = records.saturating_sub(MOST_RECORDS).min(gaps.len());
-    if excess == 0 {
-        return 0;
-    }
-    let mut lengths: Vec<u64> = gaps.iter().map(Gap::length_ns).collect();
-    let (_, longest_dropped, _) = lengths.select_nth_unstable(excess - 1);
-    longest_dropped.saturating_add(1)
 }
 
 /// The place of each gap's evidence among the texts; the longest gaps first, lest their texts

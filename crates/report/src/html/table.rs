@@ -4,20 +4,21 @@ use std::fmt::Write;
 
 use crate::clean::for_xml;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ColumnKind {
-    /// Words.
-    Text,
-    /// Numbers of one unit.
-    Number,
-}
+/// What stands where there is nothing to show.
+const NOTHING: &str = "–";
 
-/// A table that is being filled. All text is escaped but for cells of markup.
+/// A table to which columns are added, each with its heading and what it shows of a row. All text is escaped but for
+/// cells of markup.
 #[derive(Debug)]
-pub(super) struct HtmlTable {
+pub(super) struct HtmlTable<'a, R> {
     caption: String,
-    columns: Vec<(&'static str, ColumnKind)>,
-    rows: String,
+    of: &'a [R],
+    heads: String,
+    columns: usize,
+    /// The cells of each row.
+    rows: Vec<String>,
+    /// A sentence below each row, over the whole width; or an empty one.
+    below: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -30,72 +31,118 @@ pub(super) enum Cell {
     Markup(String),
 }
 
-impl HtmlTable {
-    /// A table without columns or rows.
-    pub(super) fn new(caption: impl Into<String>) -> HtmlTable {
-        HtmlTable { caption: caption.into(), columns: Vec::new(), rows: String::new() }
+impl Default for Cell {
+    fn default() -> Cell {
+        Cell::Text(String::new())
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Cell {
+        Cell::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Cell {
+        Cell::Text(text)
+    }
+}
+
+/// In groups of three digits.
+impl From<u64> for Cell {
+    fn from(number: u64) -> Cell {
+        Cell::Text(grouped(number))
+    }
+}
+
+impl From<u32> for Cell {
+    fn from(number: u32) -> Cell {
+        u64::from(number).into()
+    }
+}
+
+impl<T: Into<Cell>> From<Option<T>> for Cell {
+    fn from(value: Option<T>) -> Cell {
+        value.map_or_else(|| NOTHING.into(), T::into)
+    }
+}
+
+impl<'a, R> HtmlTable<'a, R> {
+    /// A table with a row for each of `rows`, without columns.
+    pub(super) fn of(caption: impl Into<String>, rows: &'a [R]) -> HtmlTable<'a, R> {
+        HtmlTable {
+            caption: caption.into(),
+            of: rows,
+            heads: String::new(),
+            columns: 0,
+            rows: vec![String::new(); rows.len()],
+            below: vec![String::new(); rows.len()],
+        }
     }
 
-    /// Adds columns of words.
-    pub(super) fn texts<const N: usize>(mut self, heads: [&'static str; N]) -> HtmlTable {
-        self.columns.extend(heads.map(|head| (head, ColumnKind::Text)));
+    /// Adds a column of words.
+    pub(super) fn text<C: Into<Cell>>(
+        self,
+        head: &'static str,
+        show: impl Fn(&'a R) -> C,
+    ) -> HtmlTable<'a, R> {
+        self.column(head, ["", " class=\"bad\""], show)
+    }
+
+    /// Adds a column of numbers of one unit.
+    pub(super) fn number<C: Into<Cell>>(
+        self,
+        head: &'static str,
+        show: impl Fn(&'a R) -> C,
+    ) -> HtmlTable<'a, R> {
+        self.column(head, [" class=\"n\"", " class=\"n bad\""], show)
+    }
+
+    fn column<C: Into<Cell>>(
+        mut self,
+        head: &'static str,
+        [class, bad_class]: [&str; 2],
+        show: impl Fn(&'a R) -> C,
+    ) -> HtmlTable<'a, R> {
+        // Writing to a string cannot fail; here and below.
+        let _ = write!(self.heads, "<th scope=\"col\"{class}>{}</th>", for_xml(head));
+        self.columns += 1;
+        for (cells, row) in self.rows.iter_mut().zip(self.of) {
+            let (class, text) = match show(row).into() {
+                Cell::Text(text) => (class, for_xml(&text)),
+                Cell::Bad(text) => (bad_class, for_xml(&text)),
+                Cell::Markup(markup) => (class, markup),
+            };
+            let _ = write!(cells, "<td{class}>{text}</td>");
+        }
         self
     }
 
-    /// Adds columns of numbers.
-    pub(super) fn numbers<const N: usize>(mut self, heads: [&'static str; N]) -> HtmlTable {
-        self.columns.extend(heads.map(|head| (head, ColumnKind::Number)));
-        self
-    }
-
-    pub(super) fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
-        self.rows.push_str("<tr>");
-        self.cells(cells);
-    }
-
-    /// A row with a sentence below it, over the whole width.
-    pub(super) fn row_above(&mut self, cells: impl IntoIterator<Item = Cell>, below: &str) {
-        if below.is_empty() {
-            return self.row(cells);
-        }
-        self.rows.push_str("<tr class=\"led\">");
-        self.cells(cells);
-        let (columns, below) = (self.columns.len(), for_xml(below));
-        let _ =
-            writeln!(self.rows, "<tr class=\"why\"><td colspan=\"{columns}\">{below}</td></tr>");
-    }
-
-    fn cells(&mut self, cells: impl IntoIterator<Item = Cell>) {
-        for (cell, (_, kind)) in cells.into_iter().zip(&self.columns) {
-            let number = *kind == ColumnKind::Number;
-            let bad = matches!(cell, Cell::Bad(_));
-            let class = match (number, bad) {
-                (true, true) => " class=\"n bad\"",
-                (true, false) => " class=\"n\"",
-                (false, true) => " class=\"bad\"",
-                (false, false) => "",
-            };
-            let text = match cell {
-                Cell::Text(text) | Cell::Bad(text) => for_xml(&text),
-                Cell::Markup(markup) => markup,
-            };
-            // Writing to a string cannot fail.
-            let _ = write!(self.rows, "<td{class}>{text}</td>");
-        }
-        self.rows.push_str("</tr>\n");
+    /// Adds a sentence below each row, where there is one.
+    pub(super) fn below(self, show: impl Fn(&'a R) -> String) -> HtmlTable<'a, R> {
+        HtmlTable { below: self.of.iter().map(show).collect(), ..self }
     }
 
     pub(super) fn write(&self, out: &mut String) {
+        let HtmlTable { heads, columns, .. } = self;
+        let caption = for_xml(&self.caption);
         let _ = write!(
             out,
-            "<div class=\"scroll\"><table>\n<caption>{}</caption>\n<thead><tr>",
-            for_xml(&self.caption)
+            "<div class=\"scroll\"><table>\n<caption>{caption}</caption>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n"
         );
-        for (name, kind) in &self.columns {
-            let class = if *kind == ColumnKind::Number { " class=\"n\"" } else { "" };
-            let _ = write!(out, "<th scope=\"col\"{class}>{}</th>", for_xml(name));
+        for (cells, below) in self.rows.iter().zip(&self.below) {
+            if below.is_empty() {
+                let _ = writeln!(out, "<tr>{cells}</tr>");
+                continue;
+            }
+            let _ = writeln!(
+                out,
+                "<tr class=\"led\">{cells}</tr>\n<tr class=\"why\"><td colspan=\"{columns}\">{}</td></tr>",
+                for_xml(below)
+            );
         }
-        let _ = write!(out, "</tr></thead>\n<tbody>\n{}</tbody>\n</table></div>\n", self.rows);
+        out.push_str("</tbody>\n</table></div>\n");
     }
 }
 
@@ -105,13 +152,18 @@ pub(super) fn begin_section(out: &mut String, id: &str, title: &str) {
     let _ = writeln!(out, "<section aria-labelledby=\"{id}-h\">\n<h2 id=\"{id}-h\">{title}</h2>");
 }
 
-pub(super) fn text(text: impl Into<String>) -> Cell {
-    Cell::Text(text.into())
+/// A button that shows in the timeline what ended at `end_ns`.
+pub(super) fn show_button(thread: u32, end_ns: i64, what: &str) -> Cell {
+    Cell::Markup(format!(
+        "<button type=\"button\" class=\"quiet show\" data-thread=\"{thread}\" data-end=\"{end_ns}\" \
+         aria-label=\"Show the {what} in the timeline\">show</button>"
+    ))
 }
 
-/// A cell with a count, in groups of three digits.
-pub(super) fn count(count: u64) -> Cell {
-    Cell::Text(grouped(count))
+/// The style of a bar as long as `part` is of `whole`.
+pub(super) fn width(part: u64, whole: u64) -> String {
+    let tenths = (u128::from(part) * 1000 / u128::from(whole.max(1))).min(1000);
+    format!("width:{}.{}%", tenths / 10, tenths % 10)
 }
 
 /// A count that is bad news if there is any.
@@ -151,8 +203,9 @@ mod tests {
 
     #[test]
     fn text_is_no_markup() {
-        let mut table = HtmlTable::new("<b>").texts(["a"]).numbers(["b"]);
-        table.row([text("</td><script>"), Cell::Bad("'\"".into())]);
+        let table = HtmlTable::of("<b>", &["</td><script>"])
+            .text("a", |text| *text)
+            .number("b", |_| Cell::Bad("'\"".into()));
         let mut out = String::new();
         table.write(&mut out);
         assert!(out.contains("<td>&lt;/td&gt;&lt;script&gt;</td>"), "{out}");

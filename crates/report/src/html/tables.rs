@@ -2,13 +2,10 @@
 
 use hourglass_documents::document::ThreadReport;
 
-use super::table::{Cell, HtmlTable, bad_if_any, begin_section, count, text};
+use super::table::{HtmlTable, bad_if_any, begin_section};
 use crate::clean::ranges;
-use crate::run::label;
-use crate::units::UnitScale;
-
-/// What stands where there is nothing to show.
-const NOTHING: &str = "–";
+use crate::run::{cpus_of, label};
+use crate::units::{UnitScale, share};
 
 /// Writes the section; nothing without threads.
 pub(super) fn write(out: &mut String, threads: &[ThreadReport]) {
@@ -17,114 +14,95 @@ pub(super) fn write(out: &mut String, threads: &[ThreadReport]) {
     }
     begin_section(out, "threads", "Threads");
     out.push_str("<div class=\"stack\">\n");
-    received(threads).write(out);
-    if threads.iter().any(|thread| thread.deadlines.is_some()) {
-        deadlines(threads).write(out);
-    }
-    if threads.iter().any(|thread| thread.latency.is_none()) {
-        gaps(threads).write(out);
-    }
-    if threads.iter().any(|thread| thread.latency.is_some()) {
-        latency(threads).write(out);
-    }
+    received(out, threads);
+    deadlines(out, threads);
+    gaps(out, threads);
+    latency(out, threads);
     out.push_str("</div>\n</section>\n");
 }
 
-fn received(threads: &[ThreadReport]) -> HtmlTable {
-    let mut table = HtmlTable::new("What each received")
-        .numbers(["thread"])
-        .texts(["workload", "policy", "CPUs"])
-        .numbers(["CPU share", "intervals", "migrations"]);
-    for thread in threads {
-        let workload = match &thread.name {
+fn received(out: &mut String, threads: &[ThreadReport]) {
+    HtmlTable::of("What each received", threads)
+        .number("thread", |thread| thread.id)
+        .text("workload", |thread| match &thread.name {
             Some(name) => format!("{name}: {}", thread.workload),
             None => thread.workload.clone(),
-        };
-        table.row([
-            count(thread.id.into()),
-            text(workload),
-            text(thread.policy.clone()),
-            text(cpus(thread)),
-            text(share(thread.cpu_time_ns, thread.wall_ns)),
-            count(thread.intervals),
-            count(thread.migrations),
-        ]);
+        })
+        .text("policy", |thread| thread.policy.as_str())
+        .text("CPUs", |thread| Some(ranges(&cpus_of(thread))).filter(|cpus| !cpus.is_empty()))
+        .number("CPU share", |thread| share(thread.cpu_time_ns, thread.wall_ns))
+        .number("intervals", |thread| thread.intervals)
+        .number("migrations", |thread| thread.migrations)
+        .write(out);
+}
+
+fn deadlines(out: &mut String, threads: &[ThreadReport]) {
+    let with: Vec<_> = threads.iter().filter_map(|t| Some((t, t.deadlines?))).collect();
+    if with.is_empty() {
+        return;
     }
-    table
+    HtmlTable::of("Deadlines, in periods", &with)
+        .number("thread", |(thread, _)| thread.id)
+        .text("name", |(thread, _)| label(thread))
+        .number("hit", |(_, periods)| periods.hit)
+        .number("missed", |(_, periods)| bad_if_any(periods.missed))
+        .number("lost", |(_, periods)| bad_if_any(periods.lost))
+        .write(out);
 }
 
-/// The CPUs on which a thread was seen; without samples, those on which it might run.
-fn cpus(thread: &ThreadReport) -> String {
-    let seen = if thread.cpus_seen.is_empty() { &thread.cpus } else { &thread.cpus_seen };
-    let mut cpus = seen.clone();
-    cpus.sort_unstable();
-    cpus.dedup();
-    if cpus.is_empty() { NOTHING.to_owned() } else { ranges(&cpus) }
-}
-
-/// `part` of `whole` in per cent with one decimal.
-pub(super) fn share(part: u64, whole: u64) -> String {
-    if whole == 0 {
-        return NOTHING.to_owned();
-    }
-    let per_mille = (u128::from(part) * 1000 + u128::from(whole) / 2) / u128::from(whole);
-    format!("{}.{} %", per_mille / 10, per_mille % 10)
-}
-
-fn deadlines(threads: &[ThreadReport]) -> HtmlTable {
-    let mut table = HtmlTable::new("Deadlines, in periods")
-        .numbers(["thread"])
-        .texts(["name"])
-        .numbers(["hit", "missed", "lost"]);
-    for thread in threads {
-        let Some(periods) = thread.deadlines else { continue };
-        table.row([
-            count(thread.id.into()),
-            text(label(thread)),
-            count(periods.hit),
-            bad_if_any(periods.missed),
-            bad_if_any(periods.lost),
-        ]);
-    }
-    table
-}
-
-fn gaps(threads: &[ThreadReport]) -> HtmlTable {
+fn gaps(out: &mut String, threads: &[ThreadReport]) {
     let scale = UnitScale::for_block(threads.iter().map(|thread| thread.gaps.p50_ns));
-    let mut table = percentile_table(format!("Gaps, in {}", scale.name()));
-    for thread in threads.iter().filter(|thread| thread.latency.is_none()) {
-        let gaps = &thread.gaps;
-        let times = [gaps.p50_ns, gaps.p99_ns, gaps.p999_ns, gaps.max_ns];
-        table.row(percentiles(thread, gaps.count, times, scale));
+    let without = threads.iter().filter(|thread| thread.latency.is_none());
+    let rows: Vec<Percentiles> = without
+        .map(|thread| {
+            let gaps = &thread.gaps;
+            let times = [gaps.p50_ns, gaps.p99_ns, gaps.p999_ns, gaps.max_ns];
+            Percentiles { thread, count: gaps.count, times, lost: 0 }
+        })
+        .collect();
+    if !rows.is_empty() {
+        percentiles(format!("Gaps, in {}", scale.name()), &rows, scale).write(out);
     }
-    table
 }
 
-fn latency(threads: &[ThreadReport]) -> HtmlTable {
-    let medians = threads.iter().filter_map(|thread| Some(thread.latency?.p50_ns));
-    let scale = UnitScale::for_block(medians);
-    let caption = format!("Latency of wake-ups, in {}", scale.name());
-    let mut table = percentile_table(caption).numbers(["lost"]);
-    for thread in threads {
-        let Some(latency) = thread.latency else { continue };
-        let times = [latency.p50_ns, latency.p99_ns, latency.p999_ns, latency.max_ns];
-        let mut row = percentiles(thread, latency.count, times, scale);
-        row.push(bad_if_any(latency.lost));
-        table.row(row);
+fn latency(out: &mut String, threads: &[ThreadReport]) {
+    let with = threads.iter().filter_map(|thread| Some((thread, thread.latency?)));
+    let rows: Vec<Percentiles> = with
+        .map(|(thread, l)| {
+            let times = [l.p50_ns, l.p99_ns, l.p999_ns, l.max_ns];
+            Percentiles { thread, count: l.count, times, lost: l.lost }
+        })
+        .collect();
+    if rows.is_empty() {
+        return;
     }
-    table
+    let scale = UnitScale::for_block(rows.iter().map(|row| row.times[0]));
+    percentiles(format!("Latency of wake-ups, in {}", scale.name()), &rows, scale)
+        .number("lost", |row| bad_if_any(row.lost))
+        .write(out);
 }
 
-fn percentile_table(caption: String) -> HtmlTable {
-    HtmlTable::new(caption)
-        .numbers(["thread"])
-        .texts(["name"])
-        .numbers(["count", "median", "p99", "p99.9", "max"])
+/// What was counted of a thread: median, p99, p99.9 and maximum, ns.
+struct Percentiles<'a> {
+    thread: &'a ThreadReport,
+    count: u64,
+    times: [u64; 4],
+    lost: u64,
 }
 
-fn percentiles(thread: &ThreadReport, n: u64, times: [u64; 4], scale: UnitScale) -> Vec<Cell> {
-    let mut row = vec![count(thread.id.into()), text(label(thread)), count(n)];
-    let shown = |ns| if n == 0 { NOTHING.to_owned() } else { scale.text(ns) };
-    row.extend(times.map(|ns| text(shown(ns))));
-    row
+fn percentiles<'a>(
+    caption: String,
+    rows: &'a [Percentiles<'a>],
+    scale: UnitScale,
+) -> HtmlTable<'a, Percentiles<'a>> {
+    let time =
+        |at: usize| move |row: &Percentiles| (row.count > 0).then(|| scale.text(row.times[at]));
+    HtmlTable::of(caption, rows)
+        .number("thread", |row| row.thread.id)
+        .text("name", |row| label(row.thread))
+        .number("count", |row| row.count)
+        .number("median", time(0))
+        .number("p99", time(1))
+        .number("p99.9", time(2))
+        .number("max", time(3))
 }

@@ -1,14 +1,13 @@
 //! Wake-ups of latency tests: when each was, and the stages of the latest ones.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use hourglass_trace::wakeup::{LateWakeUp, TimedWakeUp};
+use hourglass_trace::wakeup::LateWakeUp;
 use serde_json::{Value, json};
 
 use super::causes::seconds;
-use super::columns::ColumnEncoder;
-use super::table::{Cell, HtmlTable, begin_section, count, grouped, text};
+use super::columns::{ColumnEncoder, least_kept};
+use super::table::{Cell, HtmlTable, begin_section, grouped, show_button, width};
 use crate::clean::for_terminal;
 use crate::run::{RunView, label, late_because};
 use crate::units::{UnitScale, rounded};
@@ -27,7 +26,8 @@ const STAGES: [(&str, &str); 5] = [
 
 /// The wake-ups for the script, of each thread the time since the one before, and the lateness; and the latest.
 pub(super) fn json(run: &RunView<'_>) -> Value {
-    let shortest = least_kept_ns(run.wake_ups);
+    let all = || run.wake_ups.values().flatten().map(|one| one.latency_ns);
+    let shortest = least_kept(all(), all().count().saturating_sub(MOST_WAKE_UPS));
     let threads = run.document.result.threads.iter();
     let wakes = threads.filter_map(|thread| {
         let all = run.wake_ups.get(&thread.id)?;
@@ -66,17 +66,6 @@ pub(super) fn json(run: &RunView<'_>) -> Value {
     })
 }
 
-/// The least lateness that is kept, so that no more than [`MOST_WAKE_UPS`] are.
-fn least_kept_ns(all: &BTreeMap<u32, Vec<TimedWakeUp>>) -> u64 {
-    let mut late: Vec<u64> = all.values().flatten().map(|one| one.latency_ns).collect();
-    let excess = late.len().saturating_sub(MOST_WAKE_UPS);
-    if excess == 0 {
-        return 0;
-    }
-    let (_, latest_dropped, _) = late.select_nth_unstable(excess - 1);
-    latest_dropped.saturating_add(1)
-}
-
 /// Writes the table of the latest wake-ups; nothing where their times are not known.
 pub(super) fn latest(out: &mut String, run: &RunView<'_>) {
     if run.latest.is_empty() {
@@ -96,14 +85,26 @@ pub(super) fn latest(out: &mut String, run: &RunView<'_>) {
         let _ = write!(caption, "; stages from the timer's expiry, in {}", scale.name());
     }
     let longest = run.latest.iter().map(|one| one.latency_ns).max().unwrap_or(0);
-    let mut table = HtmlTable::new(caption).numbers(["late", "at, s", "thread"]);
+    let mut table = HtmlTable::of(caption, run.latest)
+        .number("late", |one| rounded(one.latency_ns))
+        .number("at, s", |one| seconds(one.woke_ns))
+        .number("thread", |one| one.thread);
     if staged {
-        table = table.numbers(["CPU"]).numbers(STAGES.map(|(name, _)| name)).texts(["stages"]);
+        table = table.number("CPU", |one| one.stages.map_or(Cell::default(), |up| up.cpu.into()));
+        for (at, (name, _)) in STAGES.into_iter().enumerate() {
+            let stage = |one: &LateWakeUp| one.stages.map(|up| scale.signed(up.stages_ns()[at]));
+            table = table.number(name, |one| stage(one).unwrap_or_default());
+        }
+        table = table.text("stages", |one| {
+            one.stages.map_or(Cell::default(), |up| bar(&up.stages_ns(), longest))
+        });
     }
-    table = table.texts([""]);
-    for one in run.latest {
-        table.row_above(row(one, staged, scale, longest), &late_because(one, run.names));
-    }
+    let table = table
+        .text("", |one| {
+            let what = format!("wake-up that was {} late", rounded(one.latency_ns));
+            show_button(one.thread, one.woke_ns, &what)
+        })
+        .below(|one| late_because(one, run.names));
     begin_section(out, "latest", "Latest wake-ups");
     table.write(out);
     if staged {
@@ -120,46 +121,12 @@ pub(super) fn latest(out: &mut String, run: &RunView<'_>) {
     out.push_str("</section>\n");
 }
 
-fn row(one: &LateWakeUp, staged: bool, scale: UnitScale, longest: u64) -> Vec<Cell> {
-    let mut row =
-        vec![text(rounded(one.latency_ns)), text(seconds(one.woke_ns)), count(one.thread.into())];
-    if staged {
-        match one.stages {
-            Some(up) => {
-                let stages = up.stages_ns();
-                row.push(count(up.cpu.into()));
-                row.extend(stages.iter().take(STAGES.len()).map(|ns| {
-                    let sign = if *ns < 0 { "-" } else { "" };
-                    text(format!("{sign}{}", scale.text(ns.unsigned_abs())))
-                }));
-                row.push(Cell::Markup(bar(&stages, longest)));
-            }
-            None => row.extend((0..STAGES.len() + 2).map(|_| text(""))),
-        }
-    }
-    row.push(Cell::Markup(format!(
-        "<button type=\"button\" class=\"quiet show\" data-thread=\"{}\" data-end=\"{}\" \
-         aria-label=\"Show the wake-up that was {} late in the timeline\">show</button>",
-        one.thread,
-        one.woke_ns,
-        rounded(one.latency_ns)
-    )));
-    row
-}
-
 /// The stages beside each other, each as long as it took; the whole is as wide as the latest of all.
-fn bar(stages: &[i64; 6], longest: u64) -> String {
+fn bar(stages: &[i64; 6], longest: u64) -> Cell {
     let mut out = "<span class=\"bar-cell stages\">".to_owned();
     for (ns, (_, class)) in stages.iter().zip(STAGES) {
-        let tenths = u128::from((*ns).max(0).unsigned_abs()) * 1000 / u128::from(longest.max(1));
-        let tenths = tenths.min(1000);
-        let _ = write!(
-            out,
-            "<span class=\"{class}\" style=\"width:{}.{}%\"></span>",
-            tenths / 10,
-            tenths % 10
-        );
+        let width = width((*ns).max(0).unsigned_abs(), longest);
+        let _ = write!(out, "<span class=\"{class}\" style=\"{width}\"></span>");
     }
-    out.push_str("</span>");
-    out
+    Cell::Markup(out + "</span>")
 }

@@ -25,7 +25,7 @@ use std::io::{self, Write};
 use hourglass_documents::paper::{PaperFigure, TraceFigure};
 use hourglass_time::Span;
 use hourglass_trace::cpu_occupancy::{Occupant, Slice};
-use hourglass_trace::{Evidence, Interval, IntervalStart};
+use hourglass_trace::{Interval, IntervalStart};
 use thiserror::Error;
 
 use crate::occupants::CpuOccupants;
@@ -78,15 +78,9 @@ fn segment(figure: &TraceFigure) -> String {
     let mut options = TraceOptions::new(from, to);
     options.title = format!("Figure {}: {}", figure.id, figure.title);
     options.threads = figure.threads.clone();
-    let intervals = figure.pieces.iter().map(|piece| Interval {
-        thread: piece.thread,
-        cpu: piece.cpu,
-        start_ns: piece.start_ns,
-        end_ns: piece.end_ns,
-        start_ticks: 0,
-        end_ticks: 0,
-        onset: IntervalStart::from_code(piece.onset).unwrap_or(IntervalStart::Gap),
-        evidence: Evidence::NONE,
+    let intervals = figure.pieces.iter().map(|piece| {
+        let onset = IntervalStart::from_code(piece.onset).unwrap_or(IntervalStart::Gap);
+        Interval::new(piece.thread, piece.cpu, piece.start_ns, piece.end_ns, onset)
     });
     let mut picture = Vec::new();
     // Into memory, only the range can be refused.

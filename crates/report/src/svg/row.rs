@@ -265,16 +265,7 @@ mod tests {
     use hourglass_trace::IntervalStart;
 
     fn interval(start_ns: i64, end_ns: i64) -> Interval {
-        Interval {
-            thread: 7,
-            cpu: 0,
-            start_ns,
-            end_ns,
-            start_ticks: 0,
-            end_ticks: 0,
-            onset: IntervalStart::Gap,
-            evidence: Default::default(),
-        }
+        Interval::new(7, 0, start_ns, end_ns, IntervalStart::Gap)
     }
 
     fn drawn(view: &TimeRange, trace: &[Interval]) -> (Vec<RowSegment>, Option<LongestRowGap>) {

@@ -2,18 +2,12 @@
 
 use std::fmt::Write;
 
-use hourglass_documents::cache_cost::{CacheCostDocument, SizeCost};
+use hourglass_documents::cache_cost::CacheCostDocument;
 
 use super::Style;
-use super::table::{ColumnFormat, TextStyle, TextTable, paint, wrapped_within};
+use super::table::{NARROW, TextStyle, TextTable, paint_line, wrapped_within};
 use crate::clean;
 use crate::units::rounded;
-
-/// Columns that are filled at most.
-const PAGE: usize = 80;
-
-/// What stands where there is nothing to show.
-const NOTHING: &str = "-";
 
 /// What the two columns mean.
 const MEANING: &str = "\
@@ -31,21 +25,22 @@ pub fn cache_cost(document: &CacheCostDocument, style: Style) -> String {
         document.cpu,
         rounded(document.duration_ns)
     );
-    let mut table = TextTable::new(wrapped_within(PAGE, &title, 0, 2)).columns(
-        ColumnFormat::Number,
-        ["working set", "penalty", "±", "refill", "±", "switches/s", "trials"],
-    );
-    for size in &document.sizes {
-        table.row(row(size));
-    }
-    table.write(&mut out, style);
+    let half = |lo: Option<f64>, hi: Option<f64>| time(Some((hi? - lo?) / 2.0));
+    TextTable::of(wrapped_within(NARROW, &title, 0, 2), &document.sizes)
+        .number("working set", |size| bytes(size.bytes))
+        .number("penalty", |size| time(size.penalty_ns))
+        .number("±", |size| half(size.ci_lo_ns, size.ci_hi_ns))
+        .number("refill", |size| time(size.refill_ns))
+        .number("±", |size| half(size.refill_ci_lo_ns, size.refill_ci_hi_ns))
+        .number("switches/s", |size| size.switches_per_s.map(|rate| format!("{rate:.0}")))
+        .number("trials", |size| size.trials)
+        .table()
+        .write(&mut out, style);
     let meaning = MEANING.replace('\n', " ").replace("ten threads", "the threads");
-    out.push_str(&paint(&wrapped_within(PAGE, &meaning, 0, 2), TextStyle::Faint, style));
-    out.push('\n');
+    paint_line(&mut out, &wrapped_within(NARROW, &meaning, 0, 2), TextStyle::Faint, style);
     for warning in &document.warnings {
         let text = clean::for_terminal(&format!("Warning: {}; {}", warning.text, warning.remedy));
-        out.push_str(&paint(&wrapped_within(PAGE, &text, 0, 2), TextStyle::Caution, style));
-        out.push('\n');
+        paint_line(&mut out, &wrapped_within(NARROW, &text, 0, 2), TextStyle::Caution, style);
     }
     if document.interrupted {
         let measured: u32 = document.sizes.iter().map(|size| size.trials).sum();
@@ -56,27 +51,11 @@ pub fn cache_cost(document: &CacheCostDocument, style: Style) -> String {
     out
 }
 
-fn row(size: &SizeCost) -> Vec<(String, TextStyle)> {
-    let half = |lo: Option<f64>, hi: Option<f64>| lo.zip(hi).map(|(lo, hi)| (hi - lo) / 2.0);
-    let rate = size.switches_per_s.map_or(NOTHING.to_owned(), |rate| format!("{rate:.0}"));
-    [
-        bytes(size.bytes),
-        time(size.penalty_ns),
-        time(half(size.ci_lo_ns, size.ci_hi_ns)),
-        time(size.refill_ns),
-        time(half(size.refill_ci_lo_ns, size.refill_ci_hi_ns)),
-        rate,
-        size.trials.to_string(),
-    ]
-    .map(|cell| (cell, TextStyle::Normal))
-    .into()
-}
-
 /// A time that may be below zero.
-fn time(ns: Option<f64>) -> String {
-    let Some(ns) = ns else { return NOTHING.to_owned() };
+fn time(ns: Option<f64>) -> Option<String> {
+    let ns = ns?;
     let sign = if ns <= -0.5 { "-" } else { "" };
-    format!("{sign}{}", rounded(ns.abs().round() as u64))
+    Some(format!("{sign}{}", rounded(ns.abs().round() as u64)))
 }
 
 /// A size in the largest unit of which it is a whole number.
@@ -90,7 +69,7 @@ fn bytes(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use hourglass_documents::cache_cost::CACHE_COST_SCHEMA;
+    use hourglass_documents::cache_cost::{CACHE_COST_SCHEMA, SizeCost};
 
     use super::*;
 
@@ -137,6 +116,6 @@ mod tests {
         assert!(rows.contains(&"1 MiB 334 us 2.50 us 167 us - 250 5".to_owned()), "{text}");
         assert!(rows.contains(&"1500 B - - - - - 0".to_owned()), "{text}");
         assert!(text.ends_with("Interrupted: 10 of 45 trials were complete.\n"), "{text}");
-        assert!(text.lines().all(|line| line.chars().count() <= PAGE), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= NARROW), "{text}");
     }
 }

@@ -9,20 +9,17 @@ use hourglass_documents::explanation::{Explanation, FactOrigin};
 use hourglass_time::Span;
 
 use super::Style;
-use super::table::{ColumnFormat, TextStyle, TextTable, paint, wrapped_within};
+use super::table::{
+    ColumnFormat, NARROW as PAGE, NOTHING, TextCell, TextStyle, TextTable, paint, paint_line,
+    wrapped_within,
+};
 use crate::clean;
-
-/// Columns that are filled at most.
-const PAGE: usize = 80;
 
 /// Columns to which a name in a table is cut.
 const NAME: usize = 22;
 
 /// Points of a proof that are shown for each task or processor.
 const SHOWN: usize = 12;
-
-/// What stands where there is nothing to show.
-const NOTHING: &str = "-";
 
 /// The verdict, a table of the tasks with their bounds, and why. With what was understood and the
 /// proof if the document has them and `proof` is asked for.
@@ -136,36 +133,32 @@ fn table(document: &CheckDocument) -> TextTable {
     let has_priorities = document.tasks.iter().any(|task| task.priority.is_some());
     let name = if document.set.is_empty() { "Tasks" } else { document.set.as_str() };
     let title = format!("{}, times in {}", clean::for_terminal(name), unit.name);
-    let mut table = TextTable::new(title)
-        .column(ColumnFormat::Text, "task")
-        .column_if(has_priorities, ColumnFormat::Number, "prio")
-        .column_if(several, ColumnFormat::Text, "CPU")
-        .columns(ColumnFormat::Number, ["C", "T", "D", "R", "slack"])
-        .column(ColumnFormat::Text, "verdict");
-    for task in &document.tasks {
-        let (word, tone) = match task.verdict {
-            Verdict::Feasible => ("holds", TextStyle::Good),
-            Verdict::Infeasible => ("misses", TextStyle::Bad),
-            Verdict::NoBound => ("no bound", TextStyle::Bad),
-            Verdict::Unknown => ("unknown", TextStyle::Caution),
-        };
-        let number = |value: u64| (unit.text(value), TextStyle::Normal);
-        let bound = task.response_time_ns.map_or(NOTHING.to_owned(), |ns| unit.text(ns));
-        let slack = task.slack_ns.map_or(NOTHING.to_owned(), |ns| unit.signed(ns));
-        let short = clean::shortened(&clean::for_terminal(&task.name), NAME);
-        let mut cells = vec![(short, TextStyle::Normal)];
-        if has_priorities {
-            let priority = task.priority.map_or(NOTHING.to_owned(), |p| p.to_string());
-            cells.push((priority, TextStyle::Normal));
-        }
-        if several {
-            cells.push((place(task), TextStyle::Normal));
-        }
-        cells.extend([number(task.wcet_ns), number(task.period_ns), number(task.deadline_ns)]);
-        cells.extend([(bound, tone), (slack, TextStyle::Normal), (word.to_owned(), tone)]);
-        table.row(cells);
+    let toned = |task: &TaskFacts, text: Option<String>| TextCell::toned(text, verdict(task).1);
+    TextTable::of(title, &document.tasks)
+        .text("task", |task| short(&task.name))
+        .number_if(has_priorities, "prio", |task| task.priority.map(|p| p.to_string()))
+        .column_if(several, ColumnFormat::Text, "CPU", place)
+        .number("C", |task| unit.text(task.wcet_ns))
+        .number("T", |task| unit.text(task.period_ns))
+        .number("D", |task| unit.text(task.deadline_ns))
+        .number("R", |task| toned(task, task.response_time_ns.map(|ns| unit.text(ns))))
+        .number("slack", |task| task.slack_ns.map(|ns| unit.signed(ns)))
+        .text("verdict", |task| toned(task, Some(verdict(task).0.to_owned())))
+        .table()
+}
+
+fn verdict(task: &TaskFacts) -> (&'static str, TextStyle) {
+    match task.verdict {
+        Verdict::Feasible => ("holds", TextStyle::Good),
+        Verdict::Infeasible => ("misses", TextStyle::Bad),
+        Verdict::NoBound => ("no bound", TextStyle::Bad),
+        Verdict::Unknown => ("unknown", TextStyle::Caution),
     }
-    table
+}
+
+/// A name as it stands in a table.
+fn short(name: &str) -> String {
+    clean::shortened(&clean::for_terminal(name), NAME)
 }
 
 fn place(task: &TaskFacts) -> String {
@@ -179,20 +172,13 @@ fn place(task: &TaskFacts) -> String {
 /// How far each task may change while the others stay as they are.
 fn sensitivity(out: &mut String, document: &CheckDocument, style: Style) {
     let Some(all) = &document.sensitivity else { return };
-    let mut table = TextTable::new("\nWhile all others stay as they are".to_owned())
-        .column(ColumnFormat::Text, "task")
-        .columns(ColumnFormat::Number, ["C up to", "T down to", "jitter up to"]);
-    for facts in all {
-        let cell = |ns: Option<u64>| (ns.map_or(NOTHING.to_owned(), time), TextStyle::Normal);
-        let short = clean::shortened(&clean::for_terminal(&facts.name), NAME);
-        table.row(vec![
-            (short, TextStyle::Normal),
-            cell(facts.largest_wcet_ns),
-            cell(facts.smallest_period_ns),
-            cell(facts.largest_jitter_ns),
-        ]);
-    }
-    table.write(out, style);
+    TextTable::of("\nWhile all others stay as they are", all)
+        .text("task", |facts| short(&facts.name))
+        .number("C up to", |facts| facts.largest_wcet_ns.map(time))
+        .number("T down to", |facts| facts.smallest_period_ns.map(time))
+        .number("jitter up to", |facts| facts.largest_jitter_ns.map(time))
+        .table()
+        .write(out, style);
     let mut without = all.iter().filter_map(|facts| facts.reason.as_deref()).peekable();
     if let Some(reason) = without.peek().copied() {
         let _ = writeln!(out, "{} of {} tasks: {reason}.", without.count(), all.len());
@@ -283,8 +269,7 @@ fn bullet(out: &mut String, word: &str, text: &str) {
 }
 
 fn explanation(out: &mut String, understood: &Explanation, style: Style) {
-    out.push_str(&paint("Understood", TextStyle::Heading, style));
-    out.push('\n');
+    paint_line(out, "Understood", TextStyle::Heading, style);
     for subject in &understood.subjects {
         let name = match subject.name.as_str() {
             "" => subject.kind.to_owned(),
@@ -317,8 +302,7 @@ fn explanation(out: &mut String, understood: &Explanation, style: Style) {
 
 fn proofs(out: &mut String, document: &CheckDocument, style: Style) {
     out.push('\n');
-    out.push_str(&paint("Proof", TextStyle::Heading, style));
-    out.push('\n');
+    paint_line(out, "Proof", TextStyle::Heading, style);
     for entry in &document.sources {
         bullet(out, &format!("  {}: ", entry.name), &format!("{} ({})", entry.about, entry.source));
     }
@@ -416,26 +400,20 @@ pub fn examples(document: &CheckCorpusDocument, style: Style) -> String {
     let mut kinds: Vec<&str> = document.cases.iter().map(|case| case.kind.as_str()).collect();
     kinds.sort_unstable();
     kinds.dedup();
-    let mut table = TextTable::new("Worked examples".to_owned())
-        .column(ColumnFormat::Text, "kind")
-        .columns(ColumnFormat::Number, ["pass", "fail", "unsupported"]);
-    for kind in kinds {
-        let count = |status| {
-            let of = document.cases.iter().filter(|case| case.kind == kind);
-            of.filter(|case| case.status == status).count()
-        };
-        let cell = |count: usize, tone: TextStyle| match count {
-            0 => (NOTHING.to_owned(), TextStyle::Faint),
-            count => (count.to_string(), tone),
-        };
-        table.row(vec![
-            (clean::for_terminal(kind), TextStyle::Normal),
-            cell(count(CaseStatus::Pass), TextStyle::Good),
-            cell(count(CaseStatus::Fail), TextStyle::Bad),
-            cell(count(CaseStatus::Unsupported), TextStyle::Caution),
-        ]);
-    }
-    table.write(&mut out, style);
+    let count = |kind: &str, status, tone| {
+        let of = document.cases.iter().filter(|case| case.kind == kind && case.status == status);
+        match of.count() {
+            0 => TextCell::toned(NOTHING, TextStyle::Faint),
+            count => TextCell::toned(count.to_string(), tone),
+        }
+    };
+    TextTable::of("Worked examples", &kinds)
+        .text("kind", |kind| *kind)
+        .number("pass", |kind| count(kind, CaseStatus::Pass, TextStyle::Good))
+        .number("fail", |kind| count(kind, CaseStatus::Fail, TextStyle::Bad))
+        .number("unsupported", |kind| count(kind, CaseStatus::Unsupported, TextStyle::Caution))
+        .table()
+        .write(&mut out, style);
     for case in document.cases.iter().filter(|case| case.status != CaseStatus::Pass) {
         let (word, tone) = match case.status {
             CaseStatus::Fail => ("fail", TextStyle::Bad),

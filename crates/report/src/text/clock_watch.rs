@@ -10,7 +10,7 @@ use ratatui_core::widgets::Widget;
 use ratatui_widgets::chart::{Axis, Chart, Dataset, GraphType};
 
 use super::Style;
-use super::table::{TextStyle, paint};
+use super::table::{TextStyle, paint_line};
 use crate::clean;
 
 /// Looks that a picture shows at most.
@@ -74,15 +74,13 @@ pub fn watch_picture(facts: &WatchFacts, width: u16, height: u16, style: Style) 
         let text = clean::for_terminal(&event.text);
         let line = format!("{:>9} {text}", seconds(event.at_ns));
         let tone = if event.failed_over { TextStyle::Bad } else { TextStyle::Normal };
-        out.push_str(&paint(&line, tone, style));
-        out.push('\n');
+        paint_line(&mut out, &line, tone, style);
     }
     out
 }
 
 fn heading(out: &mut String, text: &str, style: Style) {
-    out.push_str(&paint(text, TextStyle::Heading, style));
-    out.push('\n');
+    paint_line(out, text, TextStyle::Heading, style);
 }
 
 /// Tenths of a second.

@@ -5,15 +5,13 @@ use std::fmt::Write;
 use hourglass_documents::clocks::{ClockDeviceFacts, ClocksDocument, SourceFacts};
 
 use super::Style;
-use super::table::{ColumnFormat, NARROW, TextStyle, TextTable, paint, wrapped_within};
+use super::table::{NARROW, TextCell, TextStyle, TextTable, paint, wrapped_within};
 use crate::clean;
 
 /// What one column means, and where to find more.
 const BOUND: &str =
     "bound: of one comparison with CLOCK_MONOTONIC; --watch shows that of the running
 clock, --evidence what speaks for and against each source\n\n";
-/// What stands where there is nothing to show.
-const NOTHING: &str = "-";
 
 /// The time sources of a machine: a table, why each is trusted or not, and, if `evidence`, item
 /// by item what was found; then the offsets between CPUs.
@@ -69,33 +67,18 @@ and the worst, since the thread that serves a device is woken late\n";
 /// The clock devices of a machine, and how they tick.
 #[must_use]
 pub fn clock_devices(devices: &[ClockDeviceFacts], style: Style) -> String {
-    let mut table = TextTable::new("Clock devices, us".to_owned())
-        .column(ColumnFormat::Text, "device")
-        .columns(
-            ColumnFormat::Number,
-            ["shortest", "longest", "granted", "skew", "ticks", "mean", "off p50", "off max"],
-        );
-    let us = |ns: Option<f64>| {
-        let digits = |us: f64| if us < 999.95 { 1 } else { 0 };
-        let shown = |ns: f64| match ns / 1e3 {
-            us if us >= 1e7 => format!("{:.0}s", us / 1e6),
-            us => format!("{us:.*}", digits(us)),
-        };
-        (ns.map_or(NOTHING.to_owned(), shown), TextStyle::Normal)
-    };
-    for device in devices.iter().filter(|device| device.available) {
-        table.row(vec![
-            (device.name.clone(), TextStyle::Normal),
-            us(device.shortest_ns),
-            us(device.longest_ns),
-            us(device.granted_ns),
-            us(device.skew_ns),
-            (device.ticks.to_string(), TextStyle::Normal),
-            us(device.mean_ns),
-            us(device.off_p50_ns.map(|ns| ns as f64)),
-            us(device.off_max_ns.map(|ns| ns as f64)),
-        ]);
-    }
+    let available: Vec<_> = devices.iter().filter(|device| device.available).collect();
+    let table = TextTable::of("Clock devices, us", &available)
+        .text("device", |device| device.name.as_str())
+        .number("shortest", |device| device.shortest_ns.map(us))
+        .number("longest", |device| device.longest_ns.map(us))
+        .number("granted", |device| device.granted_ns.map(us))
+        .number("skew", |device| device.skew_ns.map(us))
+        .number("ticks", |device| device.ticks.to_string())
+        .number("mean", |device| device.mean_ns.map(us))
+        .number("off p50", |device| device.off_p50_ns.map(|ns| us(ns as f64)))
+        .number("off max", |device| device.off_max_ns.map(|ns| us(ns as f64)))
+        .table();
     let mut out = String::from("\n");
     table.write(&mut out, style);
     out.push_str(OFF);
@@ -141,35 +124,34 @@ fn by_reason<'a>(all: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<(&'a str,
     reasons
 }
 
-/// Nanoseconds in a column that has to fit 80: no digits behind the point of what is long.
-fn ns(value: Option<f64>) -> (String, TextStyle) {
-    const LONG: f64 = 999.95;
-    let digits = |value: f64| if value < LONG { 1 } else { 0 };
-    (value.map_or(NOTHING.to_owned(), |v| format!("{v:.*}", digits(v))), TextStyle::Normal)
+/// A number in a column that has to fit 80: no digits behind the point of what is long.
+fn fitting(value: f64) -> String {
+    let digits = if value < 999.95 { 1 } else { 0 };
+    format!("{value:.digits$}")
+}
+
+/// Microseconds; of long times whole seconds.
+fn us(ns: f64) -> String {
+    match ns / 1e3 {
+        us if us >= 1e7 => format!("{:.0}s", us / 1e6),
+        us => fitting(us),
+    }
 }
 
 /// Numbers and single words only, so that no cell needs a second line on any machine.
 fn table(sources: &[&SourceFacts]) -> TextTable {
-    let mut table = TextTable::new("Sources, ns".to_owned())
-        .columns(ColumnFormat::Text, ["source", "trusted"])
-        .columns(ColumnFormat::Number, ["MHz", "step", "read", "p99", "bound"]);
-    let number = |value: Option<f64>, digits: usize| {
-        (value.map_or(NOTHING.to_owned(), |v| format!("{v:.digits$}")), TextStyle::Normal)
-    };
-    for source in sources {
-        let trusted =
-            if source.trusted { ("yes", TextStyle::Good) } else { ("no", TextStyle::Normal) };
-        table.row(vec![
-            (source.name.clone(), TextStyle::Normal),
-            (trusted.0.to_owned(), trusted.1),
-            number(source.frequency_hz.map(|hz| hz / 1e6), 3),
-            ns(source.resolution_ns),
-            ns(source.read_p50_ns),
-            ns(source.read_p99_ns),
-            number(source.error_bound_ns, 0),
-        ]);
-    }
-    table
+    TextTable::of("Sources, ns", sources)
+        .text("source", |source| source.name.as_str())
+        .text("trusted", |source| match source.trusted {
+            true => TextCell::toned("yes", TextStyle::Good),
+            false => "no".into(),
+        })
+        .number("MHz", |source| source.frequency_hz.map(|hz| format!("{:.3}", hz / 1e6)))
+        .number("step", |source| source.resolution_ns.map(fitting))
+        .number("read", |source| source.read_p50_ns.map(fitting))
+        .number("p99", |source| source.read_p99_ns.map(fitting))
+        .number("bound", |source| source.error_bound_ns.map(|ns| format!("{ns:.0}")))
+        .table()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use hourglass_documents::diff::{DiffDocument, DiffMetric, DiffSide, DiffVerdict,
 use hourglass_documents::document::GateReport;
 
 use super::Style;
-use super::table::{ColumnFormat, TextStyle, TextTable, paint, wrapped};
+use super::table::{ColumnFormat, LabelledLines, PAGE, TextCell, TextStyle, TextTable};
 use crate::clean;
 use crate::units::{amount as gate_amount, rounded};
 
@@ -16,62 +16,46 @@ const LABEL: usize = 13;
 /// A command line is cut behind this.
 const LONGEST_COMMAND: usize = 300;
 
-/// What stands where there is nothing to show.
-const NOTHING: &str = "-";
-
 /// What was compared, the metrics, what is undecided and why, a verdict in one line, and warnings with
 /// what mends them. At most 100 columns wide.
 #[must_use]
 pub fn diff(document: &DiffDocument, style: Style) -> String {
-    let mut out = String::new();
-    side(&mut out, "A", &document.a, style);
-    side(&mut out, "B", &document.b, style);
+    let mut lines = LabelledLines { out: String::new(), style, indent: LABEL, page: PAGE };
+    side(&mut lines, "A", &document.a);
+    side(&mut lines, "B", &document.b);
     for difference in &document.differences {
         let text = format!("{}: {} in A, {} in B", difference.what, difference.a, difference.b);
-        line(&mut out, "Differs", &text, TextStyle::Faint, style);
+        lines.line("Differs", &text, TextStyle::Faint);
     }
-    out.push('\n');
-    table(document).write(&mut out, style);
-    undecided(&mut out, document, style);
-    line(&mut out, "Basis", &basis(document), TextStyle::Faint, style);
-    gates(&mut out, document, style);
+    lines.out.push('\n');
+    table(document).write(&mut lines.out, style);
+    undecided(&mut lines, document);
+    lines.line("Basis", &basis(document), TextStyle::Faint);
+    gates(&mut lines, document);
     for statement in &document.statements {
-        line(&mut out, "Follows", &follows(statement), TextStyle::Normal, style);
+        lines.line("Follows", &follows(statement), TextStyle::Normal);
     }
     if let Some(control) = &document.control {
-        line(&mut out, "Control", &control.statement, TextStyle::Normal, style);
+        lines.line("Control", &control.statement, TextStyle::Normal);
     }
     let (text, tone) = verdict(document);
-    line(&mut out, "Verdict", &text, tone, style);
+    lines.line("Verdict", &text, tone);
     // Beside a control nothing is asked, so that nothing has to be decided.
     if document.verdict == DiffVerdict::Unknown && document.control.is_none() {
-        line(&mut out, "", &what_would_decide(document), TextStyle::Normal, style);
+        lines.below(&what_would_decide(document));
     }
-    for warning in &document.warnings {
-        line(&mut out, "Warning", &warning.text, TextStyle::Caution, style);
-        if !warning.remedy.is_empty() {
-            line(&mut out, "", &warning.remedy, TextStyle::Normal, style);
-        }
-    }
-    out
+    document.warnings.iter().for_each(|warning| lines.warning(warning));
+    lines.out
 }
 
-fn side(out: &mut String, label: &str, side: &DiffSide, style: Style) {
+fn side(lines: &mut LabelledLines, label: &str, side: &DiffSide) {
     let mut text = clean::shortened(&clean::for_terminal(&side.what), LONGEST_COMMAND);
     match &side.folders[..] {
         [] => {}
         [one] => text.push_str(&format!(" ({one})")),
         [first, .., last] => text.push_str(&format!(" ({first} to {last})")),
     }
-    line(out, label, &text, TextStyle::Normal, style);
-}
-
-fn line(out: &mut String, label: &str, text: &str, tone: TextStyle, style: Style) {
-    out.push_str(&paint(label, TextStyle::Heading, style));
-    out.extend(std::iter::repeat_n(' ', LABEL.saturating_sub(label.len())));
-    let text = wrapped(&clean::for_terminal(text), LABEL, LABEL);
-    out.push_str(&paint(&text, tone, style));
-    out.push('\n');
+    lines.line(label, &text, TextStyle::Normal);
 }
 
 fn table(document: &DiffDocument) -> TextTable {
@@ -80,37 +64,24 @@ fn table(document: &DiffDocument) -> TextTable {
         _ => "One run each".to_owned(),
     };
     let interval = format!("{:.0} % interval", document.confidence * 100.0);
-    let mut table = TextTable::new(title)
-        .column(ColumnFormat::Elastic, "metric")
-        .columns(ColumnFormat::Number, ["A", "B", "change", "of A"])
-        .column(ColumnFormat::Number, interval)
-        .column(ColumnFormat::Text, "verdict");
-    for metric in &document.metrics {
-        table.row(row(metric));
-    }
-    table
+    let change = |metric: &DiffMetric, value: f64| signed(value, moved_unit(metric));
+    TextTable::of(title, &document.metrics)
+        .elastic("metric", |metric| metric.name.as_str())
+        .number("A", |metric| metric.a.map(|a| amount(a, &metric.unit)))
+        .number("B", |metric| metric.b.map(|b| amount(b, &metric.unit)))
+        .number("change", |metric| metric.change.map(|value| change(metric, value)))
+        .number("of A", |metric| metric.change_percent.map(|percent| format!("{percent:+.1} %")))
+        .column(ColumnFormat::Number, interval, |metric| {
+            let (lo, hi) = metric.ci_lo.zip(metric.ci_hi)?;
+            Some(format!("{} to {}", change(metric, lo), change(metric, hi)))
+        })
+        .text("verdict", |metric| TextCell::toned(metric.verdict.name(), tone(metric.verdict)))
+        .table()
 }
 
-fn row(metric: &DiffMetric) -> Vec<(String, TextStyle)> {
-    let or_nothing =
-        |text: Option<String>| (text.unwrap_or_else(|| NOTHING.to_owned()), TextStyle::Normal);
-    let unit = metric.unit.as_str();
-    // Shares differ by percentage points; the column behind says by how many per cent.
-    let moved_unit = if unit == "percent" { "points" } else { unit };
-    let interval = metric.ci_lo.zip(metric.ci_hi);
-    vec![
-        (clean::for_terminal(&metric.name), TextStyle::Normal),
-        or_nothing(metric.a.map(|a| amount(a, unit))),
-        or_nothing(metric.b.map(|b| amount(b, unit))),
-        or_nothing(metric.change.map(|change| signed(change, moved_unit))),
-        or_nothing(metric.change_percent.map(|percent| format!("{percent:+.1} %"))),
-        or_nothing(
-            interval.map(|(lo, hi)| {
-                format!("{} to {}", signed(lo, moved_unit), signed(hi, moved_unit))
-            }),
-        ),
-        (metric.verdict.name().to_owned(), tone(metric.verdict)),
-    ]
+/// Shares differ by percentage points; the column behind says by how many per cent.
+fn moved_unit(metric: &DiffMetric) -> &str {
+    if metric.unit == "percent" { "points" } else { &metric.unit }
 }
 
 fn tone(verdict: DiffVerdict) -> TextStyle {
@@ -150,19 +121,19 @@ fn signed(value: f64, unit: &str) -> String {
 }
 
 /// What is unknown, by the reason.
-fn undecided(out: &mut String, document: &DiffDocument, style: Style) {
+fn undecided(lines: &mut LabelledLines, document: &DiffDocument) {
     let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for metric in document.metrics.iter().filter(|m| m.verdict == DiffVerdict::Unknown) {
         reasons.entry(&metric.reason).or_default().push(&metric.name);
     }
     for (reason, names) in reasons {
         let text = format!("{}: {reason}", names.join(", "));
-        line(out, "Undecided", &text, TextStyle::Faint, style);
+        lines.line("Undecided", &text, TextStyle::Faint);
     }
 }
 
 /// How often each limit was broken on each side, and in which round by the most.
-fn gates(out: &mut String, document: &DiffDocument, style: Style) {
+fn gates(lines: &mut LabelledLines, document: &DiffDocument) {
     let mut limits: BTreeMap<(&str, &str), Vec<(u64, &GateReport)>> = BTreeMap::new();
     for round in &document.gates {
         for gate in &round.gates {
@@ -189,7 +160,7 @@ fn gates(out: &mut String, document: &DiffDocument, style: Style) {
             gate_amount(worst.value, &worst.unit),
             gate_amount(worst.limit, &worst.unit)
         );
-        line(out, "Gate", &text, if broken == 0 { TextStyle::Good } else { TextStyle::Bad }, style);
+        lines.line("Gate", &text, if broken == 0 { TextStyle::Good } else { TextStyle::Bad });
     }
 }
 

@@ -5,11 +5,8 @@ use std::fmt::Write;
 use hourglass_documents::doctor::{CheckResult, CpuSelection, DoctorDocument, Status};
 
 use super::Style;
-use super::table::{TextStyle, paint, wrapped_within};
+use super::table::{NARROW as PAGE, TextStyle, paint, wrapped_within};
 use crate::clean;
-
-/// Columns that are filled at most, but for remedies: those stay on one line, to be copied.
-const PAGE: usize = 80;
 
 /// Width of the longest status, and of the gap behind it.
 const STATUS: usize = 9;

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use hourglass_documents::merged::{FleetDocument, FleetGaps, FleetLatency, FleetNode, FleetShare};
 
 use super::Style;
-use super::table::{ColumnFormat, NARROW, TextStyle, TextTable, paint, wrapped_within};
+use super::table::{NARROW, TextStyle, TextTable, paint_line, wrapped_within};
 use crate::clean;
 use crate::units::UnitScale;
 
@@ -31,8 +31,8 @@ pub fn fleet(document: &FleetDocument, style: Style) -> String {
         clean::for_terminal(&document.measured.join(", "))
     );
     let title = wrapped_within(NARROW, &title, 0, INDENT);
-    // Writing to a string cannot fail.
-    let _ = writeln!(out, "{}\n", paint(&title, TextStyle::Heading, style));
+    paint_line(&mut out, &title, TextStyle::Heading, style);
+    out.push('\n');
     let with_gaps: Vec<_> =
         document.nodes.iter().filter_map(|node| Some((node, node.gaps.as_ref()?))).collect();
     if !with_gaps.is_empty() {
@@ -50,7 +50,8 @@ pub fn fleet(document: &FleetDocument, style: Style) -> String {
     for warning in &document.warnings {
         let text = format!("warning: {}", clean::for_terminal(&warning.text));
         let text = wrapped_within(NARROW, &text, 0, INDENT);
-        let _ = writeln!(out, "{}", paint(&text, TextStyle::Caution, style));
+        paint_line(&mut out, &text, TextStyle::Caution, style);
+        // Writing to a string cannot fail.
         let remedy = wrapped_within(NARROW, &warning.remedy, INDENT, INDENT);
         let _ = writeln!(out, "{:INDENT$}{remedy}", "");
     }
@@ -64,38 +65,30 @@ fn counted(number: u64, noun: &str) -> String {
 fn gaps(nodes: &[(&FleetNode, &FleetGaps)]) -> TextTable {
     let nodes = nodes.get(..SHOWN).unwrap_or(nodes);
     let scale = UnitScale::for_block(nodes.iter().map(|(_, gaps)| gaps.p99_ns));
-    let mut table = TextTable::new(format!("Gaps, lengths in {}", scale.name()))
+    TextTable::of(format!("Gaps, lengths in {}", scale.name()), nodes)
+        .elastic("node", |(node, _)| node.node.as_str())
+        .number("gaps", |(_, gaps)| gaps.count)
+        .number("lost %", |(_, gaps)| format!("{:.4}", (gaps.lost_ppb / PPB) as f64 / 1e4))
+        .number("p50", |(_, gaps)| scale.text(gaps.p50_ns))
+        .number("p99", |(_, gaps)| scale.text(gaps.p99_ns))
+        .number("p99.9", |(_, gaps)| scale.text(gaps.p999_ns))
+        .number("max", |(_, gaps)| scale.text(gaps.max_ns))
+        .elastic("most time by", |(_, gaps)| gaps.cause.map(|cause| cause.name()))
         .narrow()
-        .column(ColumnFormat::Elastic, "node")
-        .columns(ColumnFormat::Number, ["gaps", "lost %", "p50", "p99", "p99.9", "max"])
-        .column(ColumnFormat::Elastic, "most time by");
-    for (node, gaps) in nodes {
-        let lengths = [gaps.p50_ns, gaps.p99_ns, gaps.p999_ns, gaps.max_ns];
-        let mut cells = vec![clean::for_terminal(&node.node), gaps.count.to_string()];
-        cells.push(format!("{:.4}", (gaps.lost_ppb / PPB) as f64 / 1e4));
-        cells.extend(lengths.map(|ns| scale.text(ns)));
-        cells.push(gaps.cause.map_or("-", |cause| cause.name()).to_owned());
-        table.plain_row(cells);
-    }
-    table
 }
 
 fn latency(nodes: &[(&FleetNode, &FleetLatency)]) -> TextTable {
     let nodes = nodes.get(..SHOWN).unwrap_or(nodes);
     let scale = UnitScale::for_block(nodes.iter().map(|(_, latency)| latency.p50_ns));
-    let mut table = TextTable::new(format!("Wake-ups, lateness in {}", scale.name()))
+    TextTable::of(format!("Wake-ups, lateness in {}", scale.name()), nodes)
+        .elastic("node", |(node, _)| node.node.as_str())
+        .number("wake-ups", |(_, latency)| latency.count)
+        .number("lost", |(_, latency)| latency.lost)
+        .number("p50", |(_, latency)| scale.text(latency.p50_ns))
+        .number("p99", |(_, latency)| scale.text(latency.p99_ns))
+        .number("p99.9", |(_, latency)| scale.text(latency.p999_ns))
+        .number("max", |(_, latency)| scale.text(latency.max_ns))
         .narrow()
-        .column(ColumnFormat::Elastic, "node")
-        .columns(ColumnFormat::Number, ["wake-ups", "lost", "p50", "p99", "p99.9", "max"]);
-    for (node, latency) in nodes {
-        let times = [latency.p50_ns, latency.p99_ns, latency.p999_ns, latency.max_ns];
-        let counts = [latency.count, latency.lost].map(|count| count.to_string());
-        let mut cells = vec![clean::for_terminal(&node.node)];
-        cells.extend(counts);
-        cells.extend(times.map(|ns| scale.text(ns)));
-        table.plain_row(cells);
-    }
-    table
 }
 
 /// How many nodes are not shown. The empty line behind the table moves below it.

@@ -5,12 +5,9 @@
 use hourglass_documents::Inference;
 use hourglass_documents::inference::InferenceBasis;
 
-use super::table::{ColumnFormat, TextStyle, TextTable};
+use super::table::TextTable;
 use crate::clean;
 use crate::units::rounded;
-
-/// What stands where there is nothing to show.
-const NOTHING: &str = "-";
 
 /// Times with a fastest, a typical and a median one: their names, and what they are for people.
 const TIMES: [(&str, &str); 4] = [
@@ -23,42 +20,28 @@ const TIMES: [(&str, &str); 4] = [
 
 /// A table of costs and quanta, one row for each; `None` without a row.
 pub(super) fn times(all: &[Inference]) -> Option<TextTable> {
-    let mut rows = Vec::new();
-    for (name, text) in TIMES {
-        // Every cost has a fastest path and every quantum a mode; a median only where it means something.
-        let first = if name == "quantum" { "mode" } else { "fastest" };
-        let firsts = all.iter().filter(|i| i.name == name && i.statistic == first);
-        rows.extend(firsts.map(|first| time_row(all, first, text)));
-    }
-    if rows.is_empty() {
-        return None;
-    }
-    let mut table = TextTable::new("Inferred from the trace".to_owned())
-        .narrow()
-        .column(ColumnFormat::Elastic, "what")
-        .columns(
-            ColumnFormat::Number,
-            ["thread", "fastest", "mode", "median", "95 % interval", "of"],
-        );
-    rows.into_iter().for_each(|row| table.row(row));
-    Some(table)
-}
-
-fn time_row(all: &[Inference], first: &Inference, text: &str) -> Vec<(String, TextStyle)> {
-    let same = |i: &&Inference| i.name == first.name && i.thread == first.thread;
-    let find = |statistic: &str| all.iter().filter(same).find(|i| i.statistic == statistic);
-    let value = |statistic: &str| time(find(statistic).map(|found| found.value));
-    let median = find("median");
-    let cells = [
-        clean::for_terminal(text),
-        first.thread.map_or(NOTHING.to_owned(), |thread| thread.to_string()),
-        value("fastest"),
-        value("mode"),
-        value("median"),
-        interval(median),
-        counted(first),
-    ];
-    cells.map(|cell| (cell, TextStyle::Normal)).into()
+    // Every cost has a fastest path and every quantum a mode; a median only where it means something.
+    let first = |name: &str| if name == "quantum" { "mode" } else { "fastest" };
+    let of = |(name, text)| {
+        let own = all.iter().filter(move |i| i.name == name && i.statistic == first(name));
+        own.map(move |i| (i, text))
+    };
+    let rows: Vec<(&Inference, &str)> = TIMES.into_iter().flat_map(of).collect();
+    let find = |row: &Inference, statistic: &str| {
+        let same = |i: &&Inference| i.name == row.name && i.thread == row.thread;
+        all.iter().filter(same).find(|i| i.statistic == statistic)
+    };
+    let value = |row: &Inference, statistic| find(row, statistic).map(|found| time(found.value));
+    let table = TextTable::of("Inferred from the trace", &rows)
+        .elastic("what", |(_, text)| *text)
+        .number("thread", |(row, _)| row.thread)
+        .number("fastest", |(row, _)| value(row, "fastest"))
+        .number("mode", |(row, _)| value(row, "mode"))
+        .number("median", |(row, _)| value(row, "median"))
+        .number("95 % interval", |(row, _)| find(row, "median").and_then(interval))
+        .number("of", |(row, _)| counted(row))
+        .narrow();
+    (!table.is_empty()).then_some(table)
 }
 
 /// Number of the measured values, and of all values if some were set aside.
@@ -70,15 +53,13 @@ fn counted(first: &Inference) -> String {
 }
 
 /// Both ends in one unit, where they have the same: `8.19 to 15.2 us`.
-fn interval(median: Option<&Inference>) -> String {
-    let ends = median.and_then(|found| found.ci_lo.zip(found.ci_hi));
-    let Some((lo, hi)) = ends.map(|(lo, hi)| (time(Some(lo)), time(Some(hi)))) else {
-        return NOTHING.to_owned();
-    };
-    match (lo.split_once(' '), hi.split_once(' ')) {
+fn interval(median: &Inference) -> Option<String> {
+    let (lo, hi) = median.ci_lo.zip(median.ci_hi)?;
+    let (lo, hi) = (time(lo), time(hi));
+    Some(match (lo.split_once(' '), hi.split_once(' ')) {
         (Some((low, unit)), Some((_, same))) if unit == same => format!("{low} to {hi}"),
         _ => format!("{lo} to {hi}"),
-    }
+    })
 }
 
 /// Which rows of [`times`] follow from what was seen (section 4 keeps these apart); empty if none does.
@@ -98,8 +79,8 @@ pub(super) fn certain(all: &[Inference]) -> String {
     }
 }
 
-fn time(ns: Option<f64>) -> String {
-    ns.map_or(NOTHING.to_owned(), |ns| rounded(ns.max(0.0).round() as u64))
+fn time(ns: f64) -> String {
+    rounded(ns.max(0.0).round() as u64)
 }
 
 /// Switches a second, if they were found: `250 a second (95 %: from 249 to 251)`.

@@ -44,7 +44,7 @@ pub use doctor::doctor;
 pub use fleet::fleet;
 pub use noise::{NoiseCpu, noise};
 pub use occupants::{BY_COUNTS, meanwhile};
-pub(crate) use occupants::{heading as worst_heading, reason, who};
+pub(crate) use occupants::{all as ran, heading as worst_heading, reason};
 pub use paper::{paper, papers};
 pub use predict::predict;
 pub use records::RecordWriter;

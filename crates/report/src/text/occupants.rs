@@ -10,11 +10,7 @@ use crate::units::rounded;
 /// `in context_switch_involuntary: stress (812) 1.20 s, kworker/0:1 (12) 40.0 us`.
 pub(super) fn lines(causes: &[CauseReport]) -> Vec<String> {
     let with_occupants = causes.iter().filter(|cause| !cause.ran.is_empty());
-    let line = |cause: &CauseReport| {
-        let of = |ran: &OccupantReport| format!("{} {}", who(ran), rounded(ran.total_ns));
-        let all: Vec<String> = cause.ran.iter().map(of).collect();
-        format!("in {}: {}", cause.cause, all.join(", "))
-    };
+    let line = |cause: &CauseReport| format!("in {}: {}", cause.cause, all(&cause.ran));
     with_occupants.map(line).collect()
 }
 
@@ -31,11 +27,16 @@ pub fn meanwhile(all: &[ConcurrentThreads]) -> Vec<String> {
 
 /// `stopped`, or those who ran.
 pub(crate) fn reason(report: &ConcurrentThreads) -> String {
-    let of = |ran: &OccupantReport| format!("{} {}", who(ran), rounded(ran.total_ns));
     match report.cause {
         Some(cause) => format!("{cause}: no thread of the process ran, or waited for a CPU"),
-        None => report.ran.iter().map(of).collect::<Vec<_>>().join(", "),
+        None => all(&report.ran),
     }
+}
+
+/// `stress (812) 1.20 s, kworker/0:1 (12) 40.0 us`.
+pub(crate) fn all(ran: &[OccupantReport]) -> String {
+    let of = |ran: &OccupantReport| format!("{} {}", who(ran), rounded(ran.total_ns));
+    ran.iter().map(of).collect::<Vec<_>>().join(", ")
 }
 
 /// The same of the longest gap and of the latest wake-up only, and what such lines are worth.

@@ -8,14 +8,10 @@ use hourglass_documents::paper::{
 
 use super::Style;
 use super::paper_grid::grid;
-use super::table::{ColumnFormat, TextStyle, TextTable, paint, wrapped_within};
+use super::table::{
+    ColumnFormat, NARROW as PAGE, TextCell, TextStyle, TextTable, paint, paint_line, wrapped_within,
+};
 use crate::clean;
-
-/// Columns of a terminal that the text fills at most.
-const PAGE: usize = 80;
-
-/// What stands where there is no number.
-pub(super) const NOTHING: &str = "-";
 
 /// Significant digits of the least of the numbers that are in one unit, and decimals at most.
 const DIGITS: i32 = 3;
@@ -60,8 +56,7 @@ pub fn papers(list: &PaperList, style: Style) -> String {
 /// A line of text, wrapped.
 fn line(out: &mut String, tone: TextStyle, text: &str, style: Style) {
     let text = wrapped_within(PAGE, &clean::for_terminal(text), 0, 2);
-    out.push_str(&paint(&text, tone, style));
-    out.push('\n');
+    paint_line(out, &text, tone, style);
 }
 
 fn machine(facts: &MachineFacts) -> String {
@@ -112,29 +107,20 @@ fn write_decisions(out: &mut String, decisions: &[Decision]) {
 
 fn rows(table: &PaperTable) -> TextTable {
     let all_measured = table.rows.iter().all(|row| row.how == MeasurementKind::Measured);
-    let title = clean::for_terminal(&heading(table));
-    let mut rows = TextTable::new(title)
-        .column(ColumnFormat::Text, "")
-        .columns(ColumnFormat::Number, ["paper", "here", "ratio"])
-        .column(ColumnFormat::Text, "unit")
-        .column_if(!all_measured, ColumnFormat::Text, "how");
-    for row in &table.rows {
-        let normal = |text: String| (text, TextStyle::Normal);
-        let mut cells = vec![
-            normal(row.name.clone()),
-            normal(row.paper.map_or(NOTHING.into(), |number| number.to_string())),
-            normal(row.measured.map_or(NOTHING.into(), |number| {
-                format!("{number:.*}", decimals(in_unit(&table.rows, &row.unit)))
-            })),
-            (row.measured.zip(row.paper).map_or(String::new(), ratio), TextStyle::Faint),
-            normal(row.unit.clone()),
-        ];
-        if !all_measured {
-            cells.push(normal(row.how.name().into()));
-        }
-        rows.row(cells);
-    }
-    rows
+    TextTable::of(clean::for_terminal(&heading(table)), &table.rows)
+        .text("", |row| row.name.as_str())
+        .number("paper", |row| row.paper.map(|number| number.to_string()))
+        .number("here", |row| {
+            let decimals = decimals(in_unit(&table.rows, &row.unit));
+            row.measured.map(|number| format!("{number:.decimals$}"))
+        })
+        .number("ratio", |row| {
+            let ratio = row.measured.zip(row.paper).map_or(String::new(), ratio);
+            TextCell::toned(ratio, TextStyle::Faint)
+        })
+        .text("unit", |row| row.unit.as_str())
+        .column_if(!all_measured, ColumnFormat::Text, "how", |row| row.how.name())
+        .table()
 }
 
 /// Reasons, each with the rows that it is of.

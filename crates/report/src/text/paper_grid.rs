@@ -2,8 +2,8 @@
 
 use hourglass_documents::paper::{Cell, PaperRow, PaperTable};
 
-use super::paper::{NOTHING, decimals, heading};
-use super::table::{ColumnFormat, TextStyle, TextTable};
+use super::paper::{decimals, heading};
+use super::table::{ColumnFormat, TextCell, TextStyle, TextTable};
 use crate::clean;
 
 /// A column of the grid: what all of its rows have in common.
@@ -25,13 +25,7 @@ pub(super) fn grid(table: &PaperTable) -> Option<TextTable> {
         }
     }
     let columns: Vec<GridColumn> = keys.into_iter().map(|k| GridColumn::of(k, &placed)).collect();
-    let mut grid = headed(table, &columns);
-    for line in lines {
-        let mut cells = vec![(clean::for_terminal(line), TextStyle::Normal)];
-        cells.extend(columns.iter().flat_map(|column| column.cells(line)));
-        grid.row(cells);
-    }
-    Some(grid)
+    Some(headed(table, &lines, &columns))
 }
 
 fn key<'a>(cell: &'a Cell, row: &'a PaperRow) -> Key<'a> {
@@ -59,31 +53,20 @@ impl<'a> GridColumn<'a> {
         }
     }
 
-    fn cells(&self, line: &str) -> Vec<(String, TextStyle)> {
-        let row = self.rows.iter().find(|(own, _)| *own == line).map(|(_, row)| *row);
-        let paper = row.and_then(|row| row.paper);
-        let here = row.and_then(|row| row.measured);
-        let mut cells = Vec::new();
-        if self.with_paper {
-            cells.push((
-                paper.map_or(NOTHING.into(), |number| number.to_string()),
-                TextStyle::Faint,
-            ));
-        }
-        let here = here.map_or(NOTHING.into(), |number| format!("{number:.*}", self.decimals));
-        cells.push((here, TextStyle::Normal));
-        cells
+    /// The row that stands in this column and in `line`.
+    fn row(&self, line: &str) -> Option<&'a PaperRow> {
+        self.rows.iter().find(|(own, _)| *own == line).map(|(_, row)| *row)
     }
 }
 
 /// Decimals in a grid, at most: it has many columns.
 const MOST_DECIMALS: usize = 2;
 
-/// Title and heads: subject, statistic and unit one below the other.
-fn headed(table: &PaperTable, columns: &[GridColumn]) -> TextTable {
+/// The lines under title and heads: subject, statistic and unit one below the other.
+fn headed(table: &PaperTable, lines: &[&str], columns: &[GridColumn]) -> TextTable {
     let title = clean::for_terminal(&heading(table));
     let mut heads = [vec![String::new()], vec![String::new()]];
-    let mut grid = TextTable::new(title).column(ColumnFormat::Text, "");
+    let mut grid = TextTable::of(title, lines).text("", |line| *line);
     let mut last = "";
     for column in columns {
         let (subject, statistic, unit) = column.key;
@@ -94,9 +77,18 @@ fn headed(table: &PaperTable, columns: &[GridColumn]) -> TextTable {
             last = subject;
             heads[0].push(clean::for_terminal(new));
             heads[1].push(clean::for_terminal(statistic));
-            grid = grid.column(ColumnFormat::Number, clean::for_terminal(unit));
         }
+        if column.with_paper {
+            grid = grid.column(ColumnFormat::Number, clean::for_terminal(unit), |line| {
+                let paper = column.row(line).and_then(|row| row.paper);
+                TextCell::toned(paper.map(|number| number.to_string()), TextStyle::Faint)
+            });
+        }
+        grid = grid.column(ColumnFormat::Number, clean::for_terminal(unit), |line| {
+            let here = column.row(line).and_then(|row| row.measured);
+            here.map(|number| format!("{number:.*}", column.decimals))
+        });
     }
     let [subjects, statistics] = heads;
-    grid.heads(subjects).heads(statistics)
+    grid.table().heads(subjects).heads(statistics)
 }

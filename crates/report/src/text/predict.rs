@@ -3,12 +3,11 @@
 use hourglass_documents::predict::{PredictDocument, PredictedTask};
 
 use super::Style;
-use super::table::{ColumnFormat, TextStyle, TextTable, paint, wrapped_within};
+use super::table::{
+    NARROW as PAGE, TextCell, TextStyle, TextTable, paint, paint_line, wrapped_within,
+};
 use crate::clean;
 use crate::units::{UnitScale, rounded};
-
-/// Columns of a line of text.
-const PAGE: usize = 80;
 
 /// A name is cut behind this, so that the numbers fit the page.
 const LONGEST_NAME: usize = 18;
@@ -20,8 +19,7 @@ pub fn predict(document: &PredictDocument, style: Style) -> String {
     table(document).write(&mut out, style);
     for task in &document.tasks {
         if let Some(explanation) = &task.explanation {
-            let name = clean::shortened(&clean::for_terminal(&task.name), LONGEST_NAME);
-            paragraph(&mut out, &name, explanation, TextStyle::Normal, style);
+            paragraph(&mut out, &short(task), explanation, TextStyle::Normal, style);
         }
     }
     if document.tasks.iter().any(|task| task.explanation.is_some()) {
@@ -44,8 +42,7 @@ pub fn predict(document: &PredictDocument, style: Style) -> String {
     }
     paragraph(&mut out, "based on", &basis(document), TextStyle::Faint, style);
     let (text, tone) = verdict(document);
-    out.push_str(&paint(&wrapped_within(PAGE, &text, 0, 2), tone, style));
-    out.push('\n');
+    paint_line(&mut out, &wrapped_within(PAGE, &text, 0, 2), tone, style);
     out
 }
 
@@ -61,40 +58,29 @@ fn table(document: &PredictDocument) -> TextTable {
         clean::shortened(&clean::for_terminal(&document.name), PAGE / 2),
         scale.name()
     );
-    let mut table = TextTable::new(title).column(ColumnFormat::Text, "task").columns(
-        ColumnFormat::Number,
-        ["bound", "simulated", "measured", "deadline", "hit", "missed", "lost"],
-    );
-    for task in &document.tasks {
-        table.row(row(task, &scale));
-    }
-    table
-}
-
-fn row(task: &PredictedTask, scale: &UnitScale) -> Vec<(String, TextStyle)> {
-    let time = |ns: Option<u64>| {
+    let time = |task: &PredictedTask, ns: Option<u64>| {
         let tone = match ns {
             Some(ns) if ns > task.deadline_ns => TextStyle::Bad,
             Some(_) => TextStyle::Good,
             None => TextStyle::Faint,
         };
-        (ns.map_or_else(|| "-".to_owned(), |ns| scale.text(ns)), tone)
+        TextCell::toned(ns.map(|ns| scale.text(ns)), tone)
     };
-    let count = |number: Option<u64>| number.map_or_else(|| "-".to_owned(), |n| n.to_string());
-    let late = |number: Option<u64>| match number {
-        Some(1..) => (count(number), TextStyle::Bad),
-        _ => (count(number), TextStyle::Normal),
-    };
-    vec![
-        (clean::shortened(&clean::for_terminal(&task.name), LONGEST_NAME), TextStyle::Normal),
-        time(task.bound_ns),
-        time(task.simulated_ns),
-        time(task.measured_ns),
-        (scale.text(task.deadline_ns), TextStyle::Normal),
-        (count(task.hit), TextStyle::Normal),
-        late(task.missed),
-        late(task.lost),
-    ]
+    let late = |number: Option<u64>| TextCell::bad_if(number.is_some_and(|n| n > 0), number);
+    TextTable::of(title, &document.tasks)
+        .text("task", short)
+        .number("bound", |task| time(task, task.bound_ns))
+        .number("simulated", |task| time(task, task.simulated_ns))
+        .number("measured", |task| time(task, task.measured_ns))
+        .number("deadline", |task| scale.text(task.deadline_ns))
+        .number("hit", |task| task.hit)
+        .number("missed", |task| late(task.missed))
+        .number("lost", |task| late(task.lost))
+        .table()
+}
+
+fn short(task: &PredictedTask) -> String {
+    clean::shortened(&clean::for_terminal(&task.name), LONGEST_NAME)
 }
 
 fn paragraph(out: &mut String, head: &str, text: &str, tone: TextStyle, style: Style) {
@@ -132,7 +118,7 @@ fn basis(document: &PredictDocument) -> String {
 fn verdict(document: &PredictDocument) -> (String, TextStyle) {
     let names = |late: &dyn Fn(&PredictedTask) -> bool| -> Vec<String> {
         let late = document.tasks.iter().filter(|task| late(task));
-        late.map(|task| clean::shortened(&clean::for_terminal(&task.name), LONGEST_NAME)).collect()
+        late.map(short).collect()
     };
     let missing = names(&|task| task.missed.unwrap_or(0) + task.lost.unwrap_or(0) > 0);
     let simulated = names(&|task| task.simulated_ns.is_some_and(|ns| ns > task.deadline_ns));

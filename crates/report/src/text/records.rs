@@ -32,10 +32,8 @@ static PAIRS: [[u8; 2]; 100] = {
 /// use hourglass_trace::{Interval, IntervalStart};
 /// use hourglass_report::text::RecordWriter;
 ///
-/// let record = |thread, start_ns, end_ns| Interval {
-///     thread, cpu: 0, start_ns, end_ns, start_ticks: 0, end_ticks: 0, onset: IntervalStart::Gap,
-///     evidence: Default::default(),
-/// };
+/// let record =
+///     |thread, start_ns, end_ns| Interval::new(thread, 0, start_ns, end_ns, IntervalStart::Gap);
 /// let mut lines = RecordWriter::new(Vec::new());
 /// for (interval, gap) in CpuGaps::new([
 ///     record(0, 442_323_192, 443_222_287),
@@ -242,16 +240,7 @@ mod tests {
     use hourglass_trace::IntervalStart;
 
     fn interval(thread: u32, start_ns: i64, end_ns: i64) -> Interval {
-        Interval {
-            thread,
-            cpu: 0,
-            start_ns,
-            end_ns,
-            start_ticks: 0,
-            end_ticks: 0,
-            onset: IntervalStart::Gap,
-            evidence: Default::default(),
-        }
+        Interval::new(thread, 0, start_ns, end_ns, IntervalStart::Gap)
     }
 
     fn written(write: impl FnOnce(&mut RecordWriter<Vec<u8>>) -> io::Result<()>) -> String {

@@ -4,7 +4,7 @@ use hourglass_documents::reservations::{ReservationInForce, ReservationsDocument
 use hourglass_time::Span;
 
 use super::Style;
-use super::table::{TextStyle, paint};
+use super::table::{TextStyle, paint_line};
 use crate::clean;
 
 /// Columns of a command.
@@ -28,12 +28,11 @@ pub fn reservations(document: &ReservationsDocument, style: Style) -> String {
         let padded = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
         padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
-    let mut out = paint(&line(&HEADS.map(str::to_owned)), TextStyle::Heading, style);
-    out.push('\n');
+    let mut out = String::new();
+    paint_line(&mut out, &line(&HEADS.map(str::to_owned)), TextStyle::Heading, style);
     for (cells, one) in rows.iter().zip(&document.reservations) {
         let tone = if one.kept == Some(false) { TextStyle::Bad } else { TextStyle::Normal };
-        out.push_str(&paint(&line(cells), tone, style));
-        out.push('\n');
+        paint_line(&mut out, &line(cells), tone, style);
     }
     out
 }

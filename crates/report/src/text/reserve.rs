@@ -3,7 +3,7 @@
 use hourglass_documents::reserve::{ReserveDocument, SupplyStep};
 
 use super::Style;
-use super::table::{TextStyle, paint, wrapped_within};
+use super::table::{NARROW as PAGE, TextStyle, paint, paint_line, wrapped_within};
 use crate::clean;
 use crate::units::{UnitScale, rounded};
 
@@ -14,9 +14,6 @@ mod took;
 pub use checked::{reserve_check, reserve_proposals};
 use took::amount;
 pub use took::reserve_moment;
-
-/// Columns of a line of text.
-const PAGE: usize = 80;
 
 /// Rows of the histogram at most; neighbours are joined.
 const ROWS: usize = 12;
@@ -64,8 +61,7 @@ fn heading(out: &mut String, document: &ReserveDocument, style: Style) {
         rounded(document.period_ns),
         clean::shortened(&clean::for_terminal(&document.target), PAGE / 2)
     );
-    out.push_str(&paint(&title, TextStyle::Heading, style));
-    out.push('\n');
+    paint_line(out, &title, TextStyle::Heading, style);
     let strength = if document.soft { "soft" } else { "hard" };
     let promise = match (document.guarantee, document.backend.as_deref()) {
         (true, _) => "guaranteed",
@@ -124,8 +120,7 @@ fn histogram(out: &mut String, document: &ReserveDocument, style: Style) {
     let of_block = ends.iter().copied().chain([document.budget_ns]);
     let scale = UnitScale::for_block(of_block).telling_apart(&ends);
     let title = format!("Supply of {}, {}", periods(document.periods), scale.name());
-    out.push_str(&paint(&title, TextStyle::Heading, style));
-    out.push('\n');
+    paint_line(out, &title, TextStyle::Heading, style);
     for row in rows {
         let length = (u128::from(row.periods) * u128::from(BAR)).div_ceil(u128::from(most));
         let bar = "#".repeat(usize::try_from(length).unwrap_or(0));

@@ -3,7 +3,7 @@
 use hourglass_documents::reserve_clean::{CleanDocument, CleanFound};
 
 use super::Style;
-use super::table::{TextStyle, paint};
+use super::table::{TextStyle, paint_line};
 use crate::clean::for_terminal;
 
 /// What was found and done, one block for each record or group, and a last line that says whether anything is left.
@@ -27,8 +27,7 @@ pub fn reserve_clean(document: &CleanDocument, style: Style) -> String {
             (text, TextStyle::Bad)
         }
     };
-    out.push_str(&paint(&verdict, tone, style));
-    out.push('\n');
+    paint_line(&mut out, &verdict, tone, style);
     out
 }
 
@@ -45,8 +44,7 @@ fn block(out: &mut String, found: &CleanFound, style: Style) {
         "undone" => format!("{maker}: undone"),
         _ => format!("{maker}: not undone in full ({path})"),
     };
-    out.push_str(&paint(&title, TextStyle::Heading, style));
-    out.push('\n');
+    paint_line(out, &title, TextStyle::Heading, style);
     for step in found.steps.iter().filter(|step| step.outcome != "gone") {
         let what = for_terminal(&step.what);
         let (text, tone) = match (&*step.outcome, &step.cause) {
@@ -59,8 +57,7 @@ fn block(out: &mut String, found: &CleanFound, style: Style) {
                 (format!("  refused: {what}: {cause}"), TextStyle::Bad)
             }
         };
-        out.push_str(&paint(&text, tone, style));
-        out.push('\n');
+        paint_line(out, &text, tone, style);
     }
 }
 

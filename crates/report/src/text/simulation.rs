@@ -6,11 +6,8 @@ use hourglass_documents::simulation::{SimulationDocument, SmtFindings, TaskFindi
 use hourglass_time::Span;
 
 use super::Style;
-use super::table::{ColumnFormat, TextStyle, TextTable, paint, wrapped};
+use super::table::{LabelledLines, PAGE, TextCell, TextStyle, TextTable, paint};
 use crate::clean;
-
-/// What stands where there is nothing to show.
-const NOTHING: &str = "-";
 
 /// Width of the words that stand before the lines below the tables.
 const LABEL: usize = 10;
@@ -27,26 +24,20 @@ pub fn simulation(document: &SimulationDocument, style: Style) -> String {
     if !document.background.is_empty() {
         background(document).write(&mut out, style);
     }
+    let mut lines = LabelledLines { out, style, indent: LABEL, page: PAGE };
     if let Some(smt) = &document.smt {
-        line(&mut out, "Cores", &cores(smt), TextStyle::Normal, style);
+        lines.line("Cores", &cores(smt), TextStyle::Normal);
     }
-    line(&mut out, "Horizon", &horizon(document), TextStyle::Normal, style);
+    lines.line("Horizon", &horizon(document), TextStyle::Normal);
     let (text, tone) = verdict(document);
-    line(&mut out, "Verdict", &text, tone, style);
-    for warning in &document.warnings {
-        line(&mut out, "Warning", &warning.text, TextStyle::Caution, style);
-        if !warning.remedy.is_empty() {
-            out.extend(std::iter::repeat_n(' ', LABEL));
-            out.push_str(&wrapped(&clean::for_terminal(&warning.remedy), LABEL, LABEL));
-            out.push('\n');
-        }
-    }
+    lines.line("Verdict", &text, tone);
+    document.warnings.iter().for_each(|warning| lines.warning(warning));
     if document.interrupted {
         let text =
             format!("after {} of {}", time(document.simulated_ns), time(document.horizon_ns));
-        line(&mut out, "Stopped", &text, TextStyle::Caution, style);
+        lines.line("Stopped", &text, TextStyle::Caution);
     }
-    out
+    lines.out
 }
 
 fn title(document: &SimulationDocument) -> String {
@@ -68,59 +59,30 @@ fn tasks(tasks: &[TaskFindings]) -> TextTable {
     let (lost, moved) = (any(|task| task.lost), any(|task| task.migrations));
     let differs = |task: &TaskFindings| task.max_response_from_release_ns != task.max_response_ns;
     let released = tasks.iter().any(differs);
-    let mut table = TextTable::new("Response times, from the nominal arrival".to_owned())
-        .column(ColumnFormat::Elastic, "task")
-        .columns(ColumnFormat::Number, ["jobs", "missed"])
-        .column_if(lost, ColumnFormat::Number, "lost")
-        .columns(ColumnFormat::Number, ["shortest", "p99", "longest"])
-        .column_if(released, ColumnFormat::Number, "from release")
-        .column(ColumnFormat::Number, "deadline")
-        .column_if(moved, ColumnFormat::Number, "migrations");
-    for task in tasks {
-        let late = task.max_response_ns.is_some_and(|longest| longest > task.deadline_ns);
-        let bad = |wrong: bool| if wrong { TextStyle::Bad } else { TextStyle::Normal };
-        let mut row = vec![
-            (clean::for_terminal(&task.name), TextStyle::Normal),
-            (task.jobs.to_string(), TextStyle::Normal),
-            (task.missed.to_string(), bad(task.missed > 0)),
-        ];
-        if lost {
-            row.push((task.lost.to_string(), bad(task.lost > 0)));
-        }
-        row.push((or_nothing(task.min_response_ns), TextStyle::Normal));
-        row.push((or_nothing(task.p99_response_ns), TextStyle::Normal));
-        row.push((or_nothing(task.max_response_ns), bad(late)));
-        if released {
-            row.push((or_nothing(task.max_response_from_release_ns), TextStyle::Normal));
-        }
-        row.push((time(task.deadline_ns), TextStyle::Normal));
-        if moved {
-            row.push((task.migrations.to_string(), TextStyle::Normal));
-        }
-        table.row(row);
-    }
-    table
+    let late = |task: &TaskFindings| task.max_response_ns > Some(task.deadline_ns);
+    TextTable::of("Response times, from the nominal arrival", tasks)
+        .elastic("task", |task| task.name.as_str())
+        .number("jobs", |task| task.jobs)
+        .number("missed", |task| TextCell::bad_if(task.missed > 0, task.missed))
+        .number_if(lost, "lost", |task| TextCell::bad_if(task.lost > 0, task.lost))
+        .number("shortest", |task| task.min_response_ns.map(time))
+        .number("p99", |task| task.p99_response_ns.map(time))
+        .number("longest", |task| TextCell::bad_if(late(task), task.max_response_ns.map(time)))
+        .number_if(released, "from release", |task| task.max_response_from_release_ns.map(time))
+        .number("deadline", |task| time(task.deadline_ns))
+        .number_if(moved, "migrations", |task| task.migrations)
+        .table()
 }
 
 fn background(document: &SimulationDocument) -> TextTable {
     let has_jobs = document.background.iter().any(|thread| thread.jobs > 0);
-    let mut table = TextTable::new("Background".to_owned())
-        .column(ColumnFormat::Elastic, "thread")
-        .columns(ColumnFormat::Number, ["CPU time", "progress"])
-        .column_if(has_jobs, ColumnFormat::Number, "jobs")
-        .column_if(has_jobs, ColumnFormat::Number, "longest");
-    for thread in &document.background {
-        let longest = thread.max_response_ns.map_or(NOTHING.to_owned(), time);
-        let mut row = vec![
-            (clean::for_terminal(&thread.name), TextStyle::Normal),
-            (time(thread.cpu_time_ns), TextStyle::Normal),
-            (time(thread.progress_ns), TextStyle::Normal),
-        ];
-        row.push((thread.jobs.to_string(), TextStyle::Normal));
-        row.push((longest, TextStyle::Normal));
-        table.row(row);
-    }
-    table
+    TextTable::of("Background", &document.background)
+        .elastic("thread", |thread| thread.name.as_str())
+        .number("CPU time", |thread| time(thread.cpu_time_ns))
+        .number("progress", |thread| time(thread.progress_ns))
+        .number_if(has_jobs, "jobs", |thread| thread.jobs)
+        .number_if(has_jobs, "longest", |thread| thread.max_response_ns.map(time))
+        .table()
 }
 
 fn cores(smt: &SmtFindings) -> String {
@@ -196,21 +158,9 @@ fn verdict(document: &SimulationDocument) -> (String, TextStyle) {
     (text, TextStyle::Bad)
 }
 
-fn line(out: &mut String, label: &str, text: &str, tone: TextStyle, style: Style) {
-    out.push_str(&paint(label, TextStyle::Heading, style));
-    out.extend(std::iter::repeat_n(' ', LABEL.saturating_sub(label.len())));
-    let text = wrapped(&clean::for_terminal(text), LABEL, LABEL);
-    out.push_str(&paint(&text, tone, style));
-    out.push('\n');
-}
-
 fn counted(number: u64, what: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {what}{plural}")
-}
-
-fn or_nothing(ns: Option<u64>) -> String {
-    ns.map_or(NOTHING.to_owned(), time)
 }
 
 /// Exactly.

@@ -2,16 +2,11 @@
 
 use hourglass_documents::document::{LostSpan, SiteCause, SiteReport};
 
-use super::table::{ColumnFormat, TextStyle, TextTable};
-use crate::clean;
+use super::table::TextTable;
 use crate::units::rounded;
 
 /// The worst spans that are written below the tables.
 const WORST: usize = 3;
-
-fn normal(text: impl Into<String>) -> (String, TextStyle) {
-    (text.into(), TextStyle::Normal)
-}
 
 /// `1.20 ms to 1.31 ms`; one of them where both are the same.
 pub(crate) fn between(least_ns: u64, most_ns: u64) -> String {
@@ -22,57 +17,34 @@ pub(crate) fn between(least_ns: u64, most_ns: u64) -> String {
 /// A row for each call site.
 pub(super) fn sites(sites: &[SiteReport]) -> TextTable {
     let unknown = sites.iter().any(|site| site.unknown > 0);
-    let mut table = TextTable::new("Call sites".to_owned())
-        .narrow()
-        .column(ColumnFormat::Elastic, "site")
-        .columns(ColumnFormat::Number, ["spans", "disturbed"])
-        .column_if(unknown, ColumnFormat::Number, "unknown")
-        .columns(ColumnFormat::Number, ["median", "p99", "max"])
-        .column(ColumnFormat::Text, "lost");
-    for site in sites {
-        let mut row = vec![
-            normal(clean::for_terminal(&site.name)),
-            normal(site.spans.to_string()),
-            normal(site.disturbed.to_string()),
-        ];
-        if unknown {
-            row.push(normal(site.unknown.to_string()));
-        }
-        row.extend([site.p50_ns, site.p99_ns, site.max_ns].map(|ns| normal(rounded(ns))));
-        row.push(normal(match site.disturbed {
+    TextTable::of("Call sites", sites)
+        .elastic("site", |site| site.name.as_str())
+        .number("spans", |site| site.spans)
+        .number("disturbed", |site| site.disturbed)
+        .number_if(unknown, "unknown", |site| site.unknown)
+        .number("median", |site| rounded(site.p50_ns))
+        .number("p99", |site| rounded(site.p99_ns))
+        .number("max", |site| rounded(site.max_ns))
+        .text("lost", |site| match site.disturbed {
             0 => String::new(),
             _ => between(site.lost_least_ns, site.lost_most_ns),
-        }));
-        table.row(row);
-    }
-    table
+        })
+        .narrow()
 }
 
 /// A row for each cause at each call site; `None` if nothing was lost.
 pub(super) fn causes(sites: &[SiteReport]) -> Option<TextTable> {
-    let mut table = TextTable::new("Lost by spans".to_owned())
-        .narrow()
-        .columns(ColumnFormat::Elastic, ["site", "cause"])
-        .columns(ColumnFormat::Number, ["spans", "median", "max"])
-        .column(ColumnFormat::Text, "together");
     let all = sites.iter().flat_map(|site| site.causes.iter().map(move |cause| (site, cause)));
-    let mut any = false;
-    for (site, cause) in all {
-        any = true;
-        table.row(cause_row(site, cause));
-    }
-    any.then_some(table)
-}
-
-fn cause_row(site: &SiteReport, cause: &SiteCause) -> Vec<(String, TextStyle)> {
-    let mut row = vec![
-        normal(clean::for_terminal(&site.name)),
-        normal(clean::for_terminal(&cause.cause)),
-        normal(cause.count.to_string()),
-    ];
-    row.extend([cause.p50_ns, cause.max_ns].map(|ns| normal(rounded(ns))));
-    row.push(normal(between(cause.lost_least_ns, cause.lost_most_ns)));
-    row
+    let all: Vec<(&SiteReport, &SiteCause)> = all.collect();
+    let table = TextTable::of("Lost by spans", &all)
+        .elastic("site", |(site, _)| site.name.as_str())
+        .elastic("cause", |(_, cause)| cause.cause.as_str())
+        .number("spans", |(_, cause)| cause.count)
+        .number("median", |(_, cause)| rounded(cause.p50_ns))
+        .number("max", |(_, cause)| rounded(cause.max_ns))
+        .text("together", |(_, cause)| between(cause.lost_least_ns, cause.lost_most_ns))
+        .narrow();
+    (!table.is_empty()).then_some(table)
 }
 
 /// The worst spans, a sentence each.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use hourglass_documents::document::{
-    GateReport, LatencyReport, RunDocument, RunResult, ThreadReport,
+    Deadlines, GateReport, LatencyReport, RunDocument, RunResult, ThreadReport,
 };
 use hourglass_documents::manifest::{ClockFacts, Manifest, ReservedFacts, ThreadFacts};
 
@@ -12,21 +12,22 @@ use super::inferences;
 use super::occupants;
 use super::sites;
 use super::stacks;
-use super::table::{ColumnFormat, NARROW, TextStyle, TextTable, paint, wrapped_within};
+use super::table::{
+    ColumnFormat, LabelledLines, NARROW, NOTHING, TextCell, TextStyle, TextTable, paint,
+    wrapped_within,
+};
 use super::verdict::{broken, verdict};
 use super::wakeups;
 use super::watched_threads;
 use crate::clean;
-use crate::units::{UnitScale, amount, rounded};
+use crate::run::cpus_of;
+use crate::units::{UnitScale, amount, rounded, share};
 
 /// Width of the words that stand before the lines below the tables.
 const LABEL: usize = 13;
 
 /// A list of CPUs longer than this is given as their number.
 const LONGEST_CPU_LIST: usize = 12;
-
-/// What stands where there is nothing to show.
-const NOTHING: &str = "-";
 
 /// The summary of a run: blocks of one row for each thread, each block in one unit, then the
 /// clock, a verdict in one line, warnings with what mends them, and what is missing from the
@@ -40,7 +41,7 @@ pub fn summary(document: &RunDocument, style: Style) -> String {
     if let Some(reservation) = &result.reservation {
         out.push_str(&super::reserve(reservation, style));
         out.push('\n');
-        let mut lines = Lines { out, style };
+        let mut lines = LabelledLines { out, style, indent: LABEL, page: NARROW };
         cautions(&mut lines, document);
         return lines.out;
     }
@@ -78,7 +79,7 @@ pub fn summary(document: &RunDocument, style: Style) -> String {
     if let Some(table) = inferences::times(&result.inferences) {
         table.write(&mut out, style);
     }
-    let mut lines = Lines { out, style };
+    let mut lines = LabelledLines { out, style, indent: LABEL, page: NARROW };
     facts(&mut lines, document);
     reserved(&mut lines, &document.manifest.threads);
     let (text, tone) = verdict(result);
@@ -113,42 +114,21 @@ fn threads(threads: &[ThreadReport]) -> TextTable {
     let work = threads.iter().any(|t| t.work.is_some());
     let migrations = threads.iter().any(|t| t.migrations > 0);
     let named = threads.iter().any(|t| t.name.is_some());
-    let mut table = TextTable::new("Threads".to_owned())
+    TextTable::of("Threads", threads)
+        .number("thread", |thread| thread.id)
+        .column_if(named, ColumnFormat::Elastic, "name", |thread| thread.name.as_deref())
+        .elastic("workload", |thread| thread.workload.as_str())
+        .elastic("policy", |thread| thread.policy.as_str())
+        .number("CPU share", |thread| share(thread.cpu_time_ns, thread.wall_ns))
+        .text("CPUs", cpus)
+        .number("intervals", |thread| thread.intervals)
+        .number_if(migrations, "migrations", |thread| thread.migrations)
+        .number_if(work, "work", |thread| thread.work)
         .narrow()
-        .column(ColumnFormat::Number, "thread")
-        .column_if(named, ColumnFormat::Elastic, "name")
-        .columns(ColumnFormat::Elastic, ["workload", "policy"])
-        .column(ColumnFormat::Number, "CPU share")
-        .column(ColumnFormat::Text, "CPUs")
-        .column(ColumnFormat::Number, "intervals")
-        .column_if(migrations, ColumnFormat::Number, "migrations")
-        .column_if(work, ColumnFormat::Number, "work");
-    for thread in threads {
-        let mut row = vec![normal(thread.id.to_string())];
-        if named {
-            let name = thread.name.as_deref().unwrap_or(NOTHING);
-            row.push(normal(clean::for_terminal(name)));
-        }
-        row.extend([
-            normal(clean::for_terminal(&thread.workload)),
-            normal(clean::for_terminal(&thread.policy)),
-            normal(share(thread.cpu_time_ns, thread.wall_ns)),
-            normal(cpus(thread)),
-            normal(thread.intervals.to_string()),
-        ]);
-        if migrations {
-            row.push(normal(thread.migrations.to_string()));
-        }
-        if work {
-            row.push(normal(or_nothing(thread.work)));
-        }
-        table.row(row);
-    }
-    table
 }
 
 /// What kept the reservations of threads; several threads that have the same stand in one line.
-fn reserved(lines: &mut Lines, threads: &[ThreadFacts]) {
+fn reserved(lines: &mut LabelledLines, threads: &[ThreadFacts]) {
     let mut rest: Vec<(u32, &ReservedFacts)> =
         threads.iter().filter_map(|thread| Some((thread.id, thread.reserved.as_ref()?))).collect();
     while let Some((_, first)) = rest.first().copied() {
@@ -180,136 +160,87 @@ fn reserved(lines: &mut Lines, threads: &[ThreadFacts]) {
 
 fn gaps(threads: &[ThreadReport]) -> TextTable {
     let scale = UnitScale::for_block(threads.iter().map(|t| t.gaps.p50_ns));
-    let mut table = percentile_columns(TextTable::new(format!("Gaps, {}", scale.name())), "gaps");
-    for thread in threads {
-        let gaps = &thread.gaps;
-        let times = [gaps.p50_ns, gaps.p99_ns, gaps.p999_ns, gaps.max_ns];
-        table.row(percentile_row(thread.id.to_string(), gaps.count, times, scale));
-    }
-    table
+    let rows: Vec<Percentiles> = threads
+        .iter()
+        .map(|ThreadReport { id, gaps, .. }| Percentiles {
+            id: *id,
+            count: gaps.count,
+            times: [gaps.p50_ns, gaps.p99_ns, gaps.p999_ns, gaps.max_ns],
+            lost: 0,
+        })
+        .collect();
+    percentiles(format!("Gaps, {}", scale.name()), "gaps", &rows, scale)
 }
 
 fn deadlines(threads: &[ThreadReport]) -> TextTable {
+    let with: Vec<(&ThreadReport, Deadlines)> =
+        threads.iter().filter_map(|thread| Some((thread, thread.deadlines?))).collect();
     let completed = threads.iter().any(|t| super::completed(t).is_some());
-    let mut table = TextTable::new("Deadlines, periods".to_owned())
-        .columns(ColumnFormat::Number, ["thread", "hit", "missed", "lost"])
-        .column_if(completed, ColumnFormat::Number, "completed");
-    for thread in threads {
-        let Some(deadlines) = &thread.deadlines else {
-            continue;
-        };
-        let if_any =
-            |n: u64| (n.to_string(), if n > 0 { TextStyle::Bad } else { TextStyle::Normal });
-        let mut row = vec![
-            normal(thread.id.to_string()),
-            normal(deadlines.hit.to_string()),
-            if_any(deadlines.missed),
-            if_any(deadlines.lost),
-        ];
-        if completed {
-            row.push(normal(or_nothing(super::completed(thread))));
-        }
-        table.row(row);
-    }
-    table
+    let if_any = |n: u64| TextCell::bad_if(n > 0, n);
+    TextTable::of("Deadlines, periods", &with)
+        .number("thread", |(thread, _)| thread.id)
+        .number("hit", |(_, deadlines)| deadlines.hit)
+        .number("missed", |(_, deadlines)| if_any(deadlines.missed))
+        .number("lost", |(_, deadlines)| if_any(deadlines.lost))
+        .number_if(completed, "completed", |(thread, _)| super::completed(thread))
+        .table()
 }
 
 fn latency(threads: &[ThreadReport]) -> TextTable {
-    let with: Vec<(u32, LatencyReport)> =
-        threads.iter().filter_map(|t| Some((t.id, t.latency?))).collect();
-    let scale = UnitScale::for_block(with.iter().map(|(_, l)| l.p50_ns));
-    let lost = with.iter().any(|(_, l)| l.lost > 0);
-    let title = format!("Latency of wake-ups, {}", scale.name());
-    let mut table = percentile_columns(TextTable::new(title), "wake-ups");
-    table = table.column_if(lost, ColumnFormat::Number, "lost");
-    for (id, l) in with {
-        let times = [l.p50_ns, l.p99_ns, l.p999_ns, l.max_ns];
-        let mut row = percentile_row(id.to_string(), l.count, times, scale);
-        if lost {
-            row.push(normal(l.lost.to_string()));
-        }
-        table.row(row);
-    }
-    table
+    let row = |id: u32, l: LatencyReport| Percentiles {
+        id,
+        count: l.count,
+        times: [l.p50_ns, l.p99_ns, l.p999_ns, l.max_ns],
+        lost: l.lost,
+    };
+    let rows: Vec<Percentiles> =
+        threads.iter().filter_map(|t| Some(row(t.id, t.latency?))).collect();
+    let scale = UnitScale::for_block(rows.iter().map(|row| row.times[0]));
+    percentiles(format!("Latency of wake-ups, {}", scale.name()), "wake-ups", &rows, scale)
 }
 
-fn percentile_columns(table: TextTable, what: &'static str) -> TextTable {
-    table
-        .column(ColumnFormat::Number, "thread")
-        .column(ColumnFormat::Number, what)
-        .columns(ColumnFormat::Number, ["median", "p99", "p99.9", "max"])
-}
-
-fn percentile_row(
-    id: String,
+/// What was counted of a thread: median, p99, p99.9 and maximum, ns.
+struct Percentiles {
+    id: u32,
     count: u64,
     times: [u64; 4],
+    lost: u64,
+}
+
+fn percentiles(
+    title: String,
+    counted: &'static str,
+    rows: &[Percentiles],
     scale: UnitScale,
-) -> Vec<(String, TextStyle)> {
-    let mut row = vec![normal(id), normal(count.to_string())];
-    row.extend(times.map(|ns| {
-        normal(match count {
-            0 => NOTHING.to_owned(),
-            _ => scale.text(ns),
-        })
-    }));
-    row
+) -> TextTable {
+    let time =
+        |at: usize| move |row: &Percentiles| (row.count > 0).then(|| scale.text(row.times[at]));
+    let lost = rows.iter().any(|row| row.lost > 0);
+    TextTable::of(title, rows)
+        .number("thread", |row| row.id)
+        .number(counted, |row| row.count)
+        .number("median", time(0))
+        .number("p99", time(1))
+        .number("p99.9", time(2))
+        .number("max", time(3))
+        .number_if(lost, "lost", |row| row.lost)
+        .table()
 }
 
 fn causes(result: &RunResult) -> TextTable {
     let scale = UnitScale::for_block(result.causes.iter().map(|c| c.p50_ns));
-    let mut table = TextTable::new(format!("Causes of gaps, {}", scale.name()))
-        .column(ColumnFormat::Elastic, "cause")
-        .columns(ColumnFormat::Number, ["gaps", "total", "median", "max", "confidence"]);
-    for cause in &result.causes {
-        table.row(vec![
-            normal(clean::for_terminal(&cause.cause)),
-            normal(cause.count.to_string()),
-            normal(scale.text(cause.total_ns)),
-            normal(scale.text(cause.p50_ns)),
-            normal(scale.text(cause.max_ns)),
-            normal(format!("{:.0} %", cause.confidence * 100.0)),
-        ]);
-    }
-    table
-}
-
-/// The lines below the tables: a word, and what there is to say about it.
-struct Lines {
-    out: String,
-    style: Style,
-}
-
-impl Lines {
-    fn line(&mut self, label: &str, text: &str, tone: TextStyle) {
-        self.out.push_str(&paint(label, TextStyle::Heading, self.style));
-        let room = LABEL.saturating_sub(label.len());
-        self.out.extend(std::iter::repeat_n(' ', room));
-        self.continued(text, tone);
-    }
-
-    /// Writes lines under one label; writes nothing without lines.
-    fn block(&mut self, label: &str, texts: &[String]) {
-        let Some((first, rest)) = texts.split_first() else { return };
-        self.line(label, first, TextStyle::Normal);
-        rest.iter().for_each(|text| self.below(text));
-    }
-
-    /// A line that belongs to the one before it.
-    fn below(&mut self, text: &str) {
-        self.out.extend(std::iter::repeat_n(' ', LABEL));
-        self.continued(text, TextStyle::Normal);
-    }
-
-    fn continued(&mut self, text: &str, tone: TextStyle) {
-        let text = wrapped_within(NARROW, &clean::for_terminal(text), LABEL, LABEL);
-        self.out.push_str(&paint(&text, tone, self.style));
-        self.out.push('\n');
-    }
+    TextTable::of(format!("Causes of gaps, {}", scale.name()), &result.causes)
+        .elastic("cause", |cause| cause.cause.as_str())
+        .number("gaps", |cause| cause.count)
+        .number("total", |cause| scale.text(cause.total_ns))
+        .number("median", |cause| scale.text(cause.p50_ns))
+        .number("max", |cause| scale.text(cause.max_ns))
+        .number("confidence", |cause| format!("{:.0} %", cause.confidence * 100.0))
+        .table()
 }
 
 /// What explains the numbers: switches, emulated devices, the clock.
-fn facts(lines: &mut Lines, document: &RunDocument) {
+fn facts(lines: &mut LabelledLines, document: &RunDocument) {
     let result = &document.result;
     // Threads that measure latency alone write no trace, so that it proves nothing of them.
     let untraced = result.threads.iter().filter(|thread| thread.latency.is_some()).count();
@@ -393,18 +324,13 @@ pub fn limit(gate: &GateReport) -> String {
 }
 
 /// What must be known before the numbers are believed.
-fn cautions(lines: &mut Lines, document: &RunDocument) {
+fn cautions(lines: &mut LabelledLines, document: &RunDocument) {
     let result = &document.result;
     for gate in &result.gates {
         let tone = if gate.passed { TextStyle::Good } else { TextStyle::Bad };
         lines.line("Gate", &limit(gate), tone);
     }
-    for warning in &result.warnings {
-        lines.line("Warning", &warning.text, TextStyle::Caution);
-        if !warning.remedy.is_empty() {
-            lines.below(&warning.remedy);
-        }
-    }
+    result.warnings.iter().for_each(|warning| lines.warning(warning));
     if let Some(hit) = &result.hit {
         let text = format!(
             "by a {} of {} (thread {}, CPU {}), {} into the run",
@@ -435,7 +361,7 @@ pub(crate) fn after(manifest: &Manifest) -> String {
     }
 }
 
-fn dropped(lines: &mut Lines, document: &RunDocument) {
+fn dropped(lines: &mut LabelledLines, document: &RunDocument) {
     let of = |t: &ThreadReport| t.records_dropped;
     let threads = &document.result.threads;
     let total = threads.iter().map(of).fold(0, u64::saturating_add);
@@ -456,31 +382,9 @@ fn dropped(lines: &mut Lines, document: &RunDocument) {
     lines.below("make room for more with -e");
 }
 
-fn normal(text: String) -> (String, TextStyle) {
-    (text, TextStyle::Normal)
-}
-
-fn or_nothing(number: Option<u64>) -> String {
-    number.map_or_else(|| NOTHING.to_owned(), |n| n.to_string())
-}
-
-/// `part` of `whole` in per cent with one decimal.
-fn share(part: u64, whole: u64) -> String {
-    if whole == 0 {
-        return NOTHING.to_owned();
-    }
-    let per_mille = (u128::from(part) * 1000 + u128::from(whole) / 2) / u128::from(whole);
-    format!("{}.{} %", per_mille / 10, per_mille % 10)
-}
-
-/// The CPUs on which a thread was seen to run; without samples, those on which it might run.
+/// As [`cpus_of`]; of many their number.
 fn cpus(thread: &ThreadReport) -> String {
-    let mut cpus = match thread.cpus_seen.is_empty() {
-        true => thread.cpus.clone(),
-        false => thread.cpus_seen.clone(),
-    };
-    cpus.sort_unstable();
-    cpus.dedup();
+    let cpus = cpus_of(thread);
     let list = clean::ranges(&cpus);
     match list.len() {
         0 => NOTHING.to_owned(),

@@ -7,14 +7,11 @@ use std::fmt::Write;
 use hourglass_documents::sweep::{SweepDocument, SweepExperiment, SweepPoint};
 
 use super::Style;
-use super::table::{ColumnFormat, TextStyle, TextTable, wrapped_within};
+use super::table::{ColumnFormat, NARROW as PAGE, TextCell, TextStyle, TextTable, wrapped_within};
 use crate::clean;
 
 /// Thousandths in one.
 const THOUSAND: u64 = 1_000;
-
-/// Columns that are filled at most.
-const PAGE: usize = 80;
 
 /// The least width of a column of shares: `<0.1`, and a weighted share.
 const SHARE: usize = 5;
@@ -82,23 +79,24 @@ fn beside_each_other(names: &[String]) -> Vec<&[String]> {
 
 /// The table of some of the analyses.
 fn block(document: &SweepDocument, names: &[String], title: String) -> TextTable {
-    let mut table = TextTable::new(title).column(ColumnFormat::Number, POINTS);
+    let points = document.points.iter().zip(&document.experiment.utilisations).map(Some);
+    // The last row.
+    let rows: Vec<Option<(&SweepPoint, &String)>> = points.chain([None]).collect();
+    let faint = |text: String| TextCell::toned(text, TextStyle::Faint);
+    let mut table = TextTable::of(title, &rows).number(POINTS, |row| match row {
+        Some((_, utilisation)) => utilisation.as_str().into(),
+        None => faint("weighted".to_owned()),
+    });
     for name in names {
-        table = table.column(ColumnFormat::Number, clean::for_terminal(name));
+        table = table.column(ColumnFormat::Number, clean::for_terminal(name), |row| match row {
+            Some((point, _)) => share(point, name).into(),
+            None => {
+                let weighted = document.weighted.get(name);
+                faint(weighted.map_or(String::new(), |weighted| format!("{weighted:.3}")))
+            }
+        });
     }
-    for (point, utilisation) in document.points.iter().zip(&document.experiment.utilisations) {
-        let mut cells = vec![(clean::for_terminal(utilisation), TextStyle::Normal)];
-        cells.extend(names.iter().map(|name| (share(point, name), TextStyle::Normal)));
-        table.row(cells);
-    }
-    let weighted = |name: &String| match document.weighted.get(name) {
-        Some(weighted) => (format!("{weighted:.3}"), TextStyle::Faint),
-        None => (String::new(), TextStyle::Faint),
-    };
-    let mut cells = vec![("weighted".to_owned(), TextStyle::Faint)];
-    cells.extend(names.iter().map(weighted));
-    table.row(cells);
-    table
+    table.table()
 }
 
 /// An experiment in a line: what was drawn, and how.

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use anstyle::{AnsiColor, Effects};
+use hourglass_documents::document::Warning;
 
 use super::Style;
 use crate::clean;
@@ -24,6 +25,9 @@ const LEAST_ELASTIC: usize = 12;
 
 /// The same where cells go on in the next line.
 const LEAST_FOLDED: usize = 6;
+
+/// What stands where there is nothing to show.
+pub(super) const NOTHING: &str = "-";
 
 /// What a text means, from which its colour follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +56,57 @@ pub(super) fn paint(text: &str, tone: TextStyle, style: Style) -> String {
     format!("{ansi}{text}{ansi:#}")
 }
 
+/// Writes a line of `text` in the colour of `tone`.
+pub(super) fn paint_line(out: &mut String, text: &str, tone: TextStyle, style: Style) {
+    out.push_str(&paint(text, tone, style));
+    out.push('\n');
+}
+
+/// The text of a cell, without anything that a terminal would obey, and what it means.
+#[derive(Debug)]
+pub(super) struct TextCell(String, TextStyle);
+
+impl From<&str> for TextCell {
+    fn from(text: &str) -> TextCell {
+        TextCell(clean::for_terminal(text), TextStyle::Normal)
+    }
+}
+
+impl From<String> for TextCell {
+    fn from(text: String) -> TextCell {
+        text.as_str().into()
+    }
+}
+
+impl From<u32> for TextCell {
+    fn from(number: u32) -> TextCell {
+        number.to_string().into()
+    }
+}
+
+impl From<u64> for TextCell {
+    fn from(number: u64) -> TextCell {
+        number.to_string().into()
+    }
+}
+
+impl<T: Into<TextCell>> From<Option<T>> for TextCell {
+    fn from(value: Option<T>) -> TextCell {
+        value.map_or_else(|| NOTHING.into(), T::into)
+    }
+}
+
+impl TextCell {
+    pub(super) fn toned(text: impl Into<TextCell>, tone: TextStyle) -> TextCell {
+        TextCell(text.into().0, tone)
+    }
+
+    /// Bad news if `is_bad`.
+    pub(super) fn bad_if(is_bad: bool, text: impl Into<TextCell>) -> TextCell {
+        TextCell::toned(text, if is_bad { TextStyle::Bad } else { TextStyle::Normal })
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ColumnFormat {
     /// Text, from the left.
@@ -71,36 +126,89 @@ pub(super) struct TextTable {
     columns: Vec<(ColumnFormat, Cow<'static, str>)>,
     /// Lines of heads above those of the columns.
     above: Vec<Vec<String>>,
-    rows: Vec<Vec<(String, TextStyle)>>,
+    rows: Vec<Vec<TextCell>>,
 }
 
-impl TextTable {
-    /// A block without columns or rows.
-    pub(super) fn new(title: String) -> TextTable {
-        TextTable { title, ..TextTable::default() }
-    }
+/// A table to which columns are added, each with its head and what it shows of a row.
+pub(super) struct TableOf<'a, R> {
+    of: &'a [R],
+    table: TextTable,
+}
 
-    /// The same, no wider than [`NARROW`]. Nothing is cut while there is another line for it.
-    pub(super) fn narrow(self) -> TextTable {
-        TextTable { narrow: true, ..self }
-    }
-
-    pub(super) fn column(
+impl<'a, R> TableOf<'a, R> {
+    pub(super) fn column<C: Into<TextCell>>(
         mut self,
-        column: ColumnFormat,
+        format: ColumnFormat,
         head: impl Into<Cow<'static, str>>,
-    ) -> TextTable {
-        self.columns.push((column, head.into()));
+        show: impl Fn(&'a R) -> C,
+    ) -> TableOf<'a, R> {
+        self.table.columns.push((format, head.into()));
+        for (cells, row) in self.table.rows.iter_mut().zip(self.of) {
+            cells.push(show(row).into());
+        }
         self
     }
 
-    /// Adds columns of one kind.
-    pub(super) fn columns(
+    /// Adds a column if it is `wanted`.
+    pub(super) fn column_if<C: Into<TextCell>>(
         self,
-        column: ColumnFormat,
-        heads: impl IntoIterator<Item = &'static str>,
-    ) -> TextTable {
-        heads.into_iter().fold(self, |table, head| table.column(column, head))
+        wanted: bool,
+        format: ColumnFormat,
+        head: &'static str,
+        show: impl Fn(&'a R) -> C,
+    ) -> TableOf<'a, R> {
+        if wanted { self.column(format, head, show) } else { self }
+    }
+
+    pub(super) fn text<C: Into<TextCell>>(
+        self,
+        head: &'static str,
+        show: impl Fn(&'a R) -> C,
+    ) -> TableOf<'a, R> {
+        self.column(ColumnFormat::Text, head, show)
+    }
+
+    pub(super) fn elastic<C: Into<TextCell>>(
+        self,
+        head: &'static str,
+        show: impl Fn(&'a R) -> C,
+    ) -> TableOf<'a, R> {
+        self.column(ColumnFormat::Elastic, head, show)
+    }
+
+    pub(super) fn number<C: Into<TextCell>>(
+        self,
+        head: &'static str,
+        show: impl Fn(&'a R) -> C,
+    ) -> TableOf<'a, R> {
+        self.column(ColumnFormat::Number, head, show)
+    }
+
+    pub(super) fn number_if<C: Into<TextCell>>(
+        self,
+        wanted: bool,
+        head: &'static str,
+        show: impl Fn(&'a R) -> C,
+    ) -> TableOf<'a, R> {
+        self.column_if(wanted, ColumnFormat::Number, head, show)
+    }
+
+    pub(super) fn table(self) -> TextTable {
+        self.table
+    }
+
+    /// The table, no wider than [`NARROW`]. Nothing is cut while there is another line for it.
+    pub(super) fn narrow(self) -> TextTable {
+        TextTable { narrow: true, ..self.table }
+    }
+}
+
+impl TextTable {
+    /// A table with a row for each of `rows`, without columns.
+    pub(super) fn of<R>(title: impl Into<String>, rows: &[R]) -> TableOf<'_, R> {
+        let cells = rows.iter().map(|_| Vec::new()).collect();
+        let table = TextTable { title: title.into(), rows: cells, ..TextTable::default() };
+        TableOf { of: rows, table }
     }
 
     /// Adds a line of heads above those of the columns, below such lines that there are.
@@ -109,31 +217,14 @@ impl TextTable {
         self
     }
 
-    /// Adds a column if `wanted`.
-    pub(super) fn column_if(
-        self,
-        wanted: bool,
-        column: ColumnFormat,
-        head: &'static str,
-    ) -> TextTable {
-        if wanted { self.column(column, head) } else { self }
-    }
-
-    /// Adds a row; its cells stand in the order of the columns.
-    pub(super) fn row(&mut self, cells: Vec<(String, TextStyle)>) {
-        self.rows.push(cells);
-    }
-
-    /// Adds a row without colours.
-    pub(super) fn plain_row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.row(cells.into_iter().map(|cell| (cell, TextStyle::Normal)).collect());
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
     }
 
     /// Appends the block to `out`: title, heads, rows, and an empty line.
     pub(super) fn write(&self, out: &mut String, style: Style) {
         let widths = self.widths();
-        out.push_str(&paint(&self.title, TextStyle::Heading, style));
-        out.push('\n');
+        paint_line(out, &self.title, TextStyle::Heading, style);
         for heads in &self.above {
             let heads = heads.iter().map(|head| (head.as_str(), TextStyle::Faint));
             self.line(out, heads, &widths, style);
@@ -142,13 +233,12 @@ impl TextTable {
         self.line(out, heads, &widths, style);
         for row in &self.rows {
             if !self.narrow {
-                let cells = row.iter().map(|(text, tone)| (text.as_str(), *tone));
+                let cells = row.iter().map(|TextCell(text, tone)| (text.as_str(), *tone));
                 self.line(out, cells, &widths, style);
                 continue;
             }
-            let lines = |((text, tone), width): (&(String, TextStyle), &usize)| {
-                (folded(text, *width), *tone)
-            };
+            let lines =
+                |(TextCell(text, tone), width): (&TextCell, &usize)| (folded(text, *width), *tone);
             let cells: Vec<(Vec<String>, TextStyle)> = row.iter().zip(&widths).map(lines).collect();
             let most = cells.iter().map(|(lines, _)| lines.len()).max().unwrap_or(0);
             for at in 0..most {
@@ -156,12 +246,8 @@ impl TextTable {
                     (lines.get(at).cloned().unwrap_or_default(), *tone)
                 };
                 let cells: Vec<(String, TextStyle)> = cells.iter().map(of_line).collect();
-                self.line(
-                    out,
-                    cells.iter().map(|(text, tone)| (text.as_str(), *tone)),
-                    &widths,
-                    style,
-                );
+                let cells = cells.iter().map(|(text, tone)| (text.as_str(), *tone));
+                self.line(out, cells, &widths, style);
             }
         }
         out.push('\n');
@@ -198,7 +284,7 @@ impl TextTable {
     fn widths(&self) -> Vec<usize> {
         let widest = |(at, (_, head)): (usize, &(ColumnFormat, Cow<'static, str>))| {
             let cells = self.rows.iter().filter_map(|row| row.get(at));
-            let cells = cells.map(|(text, _)| text.chars().count());
+            let cells = cells.map(|TextCell(text, _)| text.chars().count());
             let above = self.above.iter().filter_map(|heads| heads.get(at));
             let heads = above.map(|head| head.chars().count()).chain([head.chars().count()]);
             cells.chain(heads).max().unwrap_or(0)
@@ -233,7 +319,7 @@ impl TextTable {
     /// Characters of the longest word in a column.
     fn longest_word(&self, at: usize) -> usize {
         let cells = self.rows.iter().filter_map(|row| row.get(at));
-        let words = cells.flat_map(|(text, _)| text.split_whitespace());
+        let words = cells.flat_map(|TextCell(text, _)| text.split_whitespace());
         let head = self.columns.get(at).map(|(_, head)| head.as_ref());
         words.chain(head).map(|word| word.chars().count()).max().unwrap_or(0)
     }
@@ -295,36 +381,73 @@ pub(super) fn wrapped_within(page: usize, text: &str, used: usize, indent: usize
     out
 }
 
+/// Lines of a word and what there is to say about it.
+pub(super) struct LabelledLines {
+    pub(super) out: String,
+    pub(super) style: Style,
+    /// Columns that the words take.
+    pub(super) indent: usize,
+    /// Columns that a line fills at most.
+    pub(super) page: usize,
+}
+
+impl LabelledLines {
+    pub(super) fn line(&mut self, label: &str, text: &str, tone: TextStyle) {
+        self.out.push_str(&paint(label, TextStyle::Heading, self.style));
+        let room = self.indent.saturating_sub(label.len());
+        self.out.extend(std::iter::repeat_n(' ', room));
+        let text = clean::for_terminal(text);
+        let text = wrapped_within(self.page, &text, self.indent, self.indent);
+        paint_line(&mut self.out, &text, tone, self.style);
+    }
+
+    /// A line that belongs to the one before it.
+    pub(super) fn below(&mut self, text: &str) {
+        self.line("", text, TextStyle::Normal);
+    }
+
+    /// Writes lines under one label; writes nothing without lines.
+    pub(super) fn block(&mut self, label: &str, texts: &[String]) {
+        let Some((first, rest)) = texts.split_first() else { return };
+        self.line(label, first, TextStyle::Normal);
+        rest.iter().for_each(|text| self.below(text));
+    }
+
+    /// A warning, and below it what mends it.
+    pub(super) fn warning(&mut self, warning: &Warning) {
+        self.line("Warning", &warning.text, TextStyle::Caution);
+        if !warning.remedy.is_empty() {
+            self.below(&warning.remedy);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn cell(text: &str) -> (String, TextStyle) {
-        (text.to_owned(), TextStyle::Normal)
+    fn drawn<R>(table: TableOf<'_, R>) -> String {
+        let mut out = String::new();
+        table.table().write(&mut out, Style::Plain);
+        out
     }
 
     #[test]
     fn columns_line_up_and_no_line_ends_in_a_space() {
-        let mut table = TextTable::new("Things".to_owned())
-            .column(ColumnFormat::Number, "n")
-            .column(ColumnFormat::Text, "name")
-            .column_if(false, ColumnFormat::Number, "never")
-            .column(ColumnFormat::Text, "note");
-        table.row(vec![cell("1"), cell("a"), cell("")]);
-        table.row(vec![cell("100"), cell("longer"), cell("x")]);
-        let mut out = String::new();
-        table.write(&mut out, Style::Plain);
-        assert_eq!(out, "Things\n  n  name    note\n  1  a\n100  longer  x\n\n");
+        let rows = [(1u64, "a", ""), (100, "longer", "x")];
+        let table = TextTable::of("Things", &rows)
+            .number("n", |row| row.0)
+            .text("name", |row| row.1)
+            .number_if(false, "never", |row| row.0)
+            .text("note", |row| row.2);
+        assert_eq!(drawn(table), "Things\n  n  name    note\n  1  a\n100  longer  x\n\n");
     }
 
     #[test]
     fn the_elastic_column_gives_way() {
-        let mut table = TextTable::new(String::new())
-            .column(ColumnFormat::Elastic, "workload")
-            .column(ColumnFormat::Number, "n");
-        table.row(vec![cell(&"w".repeat(200)), cell("123")]);
-        let mut out = String::new();
-        table.write(&mut out, Style::Plain);
+        let rows = ["w".repeat(200)];
+        let table = TextTable::of("", &rows);
+        let out = drawn(table.elastic("workload", |text| text.as_str()).number("n", |_| 123u64));
         let row = out.lines().nth(2).unwrap();
         assert_eq!(row.chars().count(), PAGE);
         assert!(row.ends_with("w…  123"), "{row}");
@@ -333,15 +456,14 @@ mod tests {
     /// Issue 6: at 80 columns nothing that names a thread is lost.
     #[test]
     fn narrow_tables_go_on_in_lines_of_their_own() {
-        let mut table = TextTable::new(String::new())
-            .narrow()
-            .column(ColumnFormat::Elastic, "workload")
-            .column(ColumnFormat::Elastic, "policy")
-            .column(ColumnFormat::Number, "n");
         let n = "9".repeat(50);
-        table.row(vec![cell("CPU_PERIODIC 10ms 50ms"), cell("DEADLINE:0.1ms/5.3ms"), cell(&n)]);
+        let rows = [("CPU_PERIODIC 10ms 50ms", "DEADLINE:0.1ms/5.3ms")];
+        let table = TextTable::of("", &rows)
+            .elastic("workload", |row| row.0)
+            .elastic("policy", |row| row.1)
+            .number("n", |_| n.as_str());
         let mut out = String::new();
-        table.write(&mut out, Style::Plain);
+        table.narrow().write(&mut out, Style::Plain);
         let lines: Vec<&str> = out.lines().collect();
         assert_eq!(lines[2], format!("CPU_PERIODIC  DEADLINE:0.1ms  {n}"));
         assert_eq!(lines[3], "10ms 50ms     /5.3ms");

@@ -4,7 +4,7 @@ use hourglass_documents::Cause;
 use hourglass_documents::live::{LiveReport, LiveThread, LiveWorst};
 
 use super::Style;
-use super::table::{ColumnFormat, TextTable};
+use super::table::TextTable;
 use crate::clean;
 use crate::units::rounded;
 
@@ -41,25 +41,23 @@ pub fn top(report: &LiveReport, title: &str, width: u16, height: u16) -> String 
 /// A row for each thread; if there is no room for all, for those with the greatest maximum.
 fn table(report: &LiveReport, counted: &'static str, room: usize) -> TextTable {
     let lost = report.threads.iter().any(|thread| thread.lost > 0);
-    let mut table = TextTable::new("Threads".to_owned())
-        .narrow()
-        .column(ColumnFormat::Number, "thread")
-        .column(ColumnFormat::Number, counted)
-        .column_if(lost, ColumnFormat::Number, "lost")
-        .columns(ColumnFormat::Number, ["min", "mean", "last", "max"]);
     let mut shown: Vec<&LiveThread> = report.threads.iter().collect();
     if shown.len() > room {
         shown.sort_by_key(|thread| (std::cmp::Reverse(thread.max_ns), thread.id));
         shown.truncate(room);
     }
-    for thread in shown {
-        let mut cells = vec![thread.id.to_string(), thread.count.to_string()];
-        cells.extend(lost.then(|| thread.lost.to_string()));
-        let times = [thread.min_ns, thread.mean_ns, thread.last_ns, thread.max_ns];
-        cells.extend(times.map(|ns| if thread.count == 0 { "-".to_owned() } else { rounded(ns) }));
-        table.plain_row(cells);
-    }
-    table
+    let time = |of: fn(&LiveThread) -> u64| {
+        move |thread: &&LiveThread| (thread.count > 0).then(|| rounded(of(thread)))
+    };
+    TextTable::of("Threads", &shown)
+        .number("thread", |thread| thread.id)
+        .number(counted, |thread| thread.count)
+        .number_if(lost, "lost", |thread| thread.lost)
+        .number("min", time(|thread| thread.min_ns))
+        .number("mean", time(|thread| thread.mean_ns))
+        .number("last", time(|thread| thread.last_ns))
+        .number("max", time(|thread| thread.max_ns))
+        .narrow()
 }
 
 fn worst_of(threads: &[LiveThread]) -> Option<(u32, LiveWorst)> {

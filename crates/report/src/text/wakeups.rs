@@ -2,39 +2,27 @@
 
 use hourglass_documents::wakeup::{WakeUpReport, WakeUpStage};
 
-use super::table::{ColumnFormat, TextStyle, TextTable};
-use crate::clean;
+use super::table::TextTable;
 use crate::units::UnitScale;
 
 /// A table with one row for each stage of each thread; `None` without a stage.
 pub(super) fn table(all: &[WakeUpReport]) -> Option<TextTable> {
-    let stages = || all.iter().flat_map(|report| report.stages.iter().map(move |s| (report, s)));
-    stages().next()?;
-    let scale = UnitScale::for_block(stages().map(|(_, stage)| stage.p50_ns.unsigned_abs()));
-    let mut table = TextTable::new(format!("Stages of wake-ups, {}", scale.name()))
-        .narrow()
-        .column(ColumnFormat::Number, "thread")
-        .column(ColumnFormat::Elastic, "stage")
-        .columns(ColumnFormat::Number, ["joined", "min", "median", "p99", "p99.9", "max"]);
-    for (report, stage) in stages() {
-        table.row(row(report, stage, scale));
-    }
-    Some(table)
-}
-
-fn row(report: &WakeUpReport, stage: &WakeUpStage, scale: UnitScale) -> Vec<(String, TextStyle)> {
-    let whole = report.joined.saturating_add(report.unjoined);
-    let times = [stage.min_ns, stage.p50_ns, stage.p99_ns, stage.p999_ns, stage.max_ns];
-    let cells = [
-        report.thread.to_string(),
-        clean::for_terminal(&stage.stage.replace('_', " ")),
-        format!("{} of {whole}", report.joined),
-    ];
-    let times = times.map(|ns| {
-        let sign = if ns < 0 { "-" } else { "" };
-        format!("{sign}{}", scale.text(ns.unsigned_abs()))
-    });
-    cells.into_iter().chain(times).map(|text| (text, TextStyle::Normal)).collect()
+    let stages = all.iter().flat_map(|report| report.stages.iter().map(move |s| (report, s)));
+    let stages: Vec<(&WakeUpReport, &WakeUpStage)> = stages.collect();
+    let scale = UnitScale::for_block(stages.iter().map(|(_, stage)| stage.p50_ns.unsigned_abs()));
+    let table = TextTable::of(format!("Stages of wake-ups, {}", scale.name()), &stages)
+        .number("thread", |(report, _)| report.thread)
+        .elastic("stage", |(_, stage)| stage.stage.replace('_', " "))
+        .number("joined", |(report, _)| {
+            format!("{} of {}", report.joined, report.joined.saturating_add(report.unjoined))
+        })
+        .number("min", |(_, stage)| scale.signed(stage.min_ns))
+        .number("median", |(_, stage)| scale.signed(stage.p50_ns))
+        .number("p99", |(_, stage)| scale.signed(stage.p99_ns))
+        .number("p99.9", |(_, stage)| scale.signed(stage.p999_ns))
+        .number("max", |(_, stage)| scale.signed(stage.max_ns))
+        .narrow();
+    (!table.is_empty()).then_some(table)
 }
 
 #[cfg(test)]

@@ -1,16 +1,14 @@
 //! Threads of other processes that were watched, while they are and afterwards.
 
-use hourglass_documents::document::{OccupantReport, Warning};
+use hourglass_documents::document::Warning;
 use hourglass_documents::watched::{DelayReport, WatchedProcess, WatchedReport, WatchedThread};
 
 use super::Style;
-use super::occupants::who;
-use super::table::{ColumnFormat, PAGE, TextStyle, TextTable, paint, wrapped};
+use super::occupants::all;
+use super::table::{PAGE, TextStyle, TextTable, paint, paint_line, wrapped};
 use crate::clean;
 use crate::units::rounded;
 
-/// What stands where the kernel does not tell.
-const UNKNOWN: &str = "-";
 /// Threads of which the lines below the table tell.
 const EXPLAINED: usize = 5;
 /// Rows besides the threads', of a live view.
@@ -23,8 +21,7 @@ pub fn watched(report: &WatchedReport, style: Style) -> String {
     for Warning { text, remedy, .. } in &report.warnings {
         let said = if remedy.is_empty() { text.clone() } else { format!("{text}; {remedy}") };
         let said = wrapped(&format!("warning: {}", clean::for_terminal(&said)), 0, 2);
-        out.push_str(&paint(&said, TextStyle::Caution, style));
-        out.push('\n');
+        paint_line(&mut out, &said, TextStyle::Caution, style);
     }
     out
 }
@@ -89,55 +86,28 @@ fn heading(out: &mut String, report: &WatchedReport, style: Style) {
 fn table(threads: &[WatchedThread], width: usize) -> TextTable {
     let traced = threads.iter().any(|thread| thread.delays.is_some());
     let stopped = threads.iter().any(|thread| thread.stopped_ns.is_some_and(|ns| ns > 0));
-    let table = TextTable::new("Run-queue delay".to_owned());
-    let table = if width < PAGE { table.narrow() } else { table };
-    let mut table = table
-        .column(ColumnFormat::Number, "thread")
-        .column(ColumnFormat::Elastic, "name")
-        .columns(ColumnFormat::Text, ["policy", "state"])
-        .columns(ColumnFormat::Number, ["CPU", "ran", "waited"])
-        .column(ColumnFormat::Number, if traced { "worst delay" } else { "worst look" })
-        .column_if(traced, ColumnFormat::Number, "delays")
-        .column_if(stopped, ColumnFormat::Number, "stopped")
-        .columns(ColumnFormat::Number, ["switches", "moved", "faults"]);
-    for thread in threads {
-        table.row(row(thread, traced, stopped));
-    }
-    table
+    let table = TextTable::of("Run-queue delay", threads)
+        .number("thread", |thread| thread.tid)
+        .elastic("name", |thread| thread.name.as_str())
+        .text("policy", |thread| thread.policy.as_deref())
+        .text("state", |thread| if thread.ended { "ended" } else { &thread.state })
+        .number("CPU", |thread| thread.cpu)
+        .number("ran", |thread| thread.run_ns.map(rounded))
+        .number("waited", |thread| waited_ns(thread).map(rounded))
+        .number(if traced { "worst delay" } else { "worst look" }, |thread| {
+            let looks = || thread.worst_interval.map(|worst| worst.wait_ns).or(thread.wait_ns);
+            thread.delays.as_ref().map(|delays| delays.max_ns).or_else(looks).map(rounded)
+        })
+        .number_if(traced, "delays", |thread| thread.delays.as_ref().map(|delays| delays.count))
+        .number_if(stopped, "stopped", |thread| thread.stopped_ns.map(rounded))
+        .number("switches", |thread| sum(thread.voluntary_switches, thread.involuntary_switches))
+        .number("moved", |thread| thread.migrations)
+        .number("faults", |thread| sum(thread.minor_faults, thread.major_faults));
+    if width < PAGE { table.narrow() } else { table.table() }
 }
 
-fn row(thread: &WatchedThread, traced: bool, stopped: bool) -> Vec<(String, TextStyle)> {
-    let normal = |text: String| (text, TextStyle::Normal);
-    let time = |ns: Option<u64>| normal(ns.map_or_else(|| UNKNOWN.to_owned(), rounded));
-    let number =
-        |count: Option<u64>| normal(count.map_or_else(|| UNKNOWN.to_owned(), |n| n.to_string()));
-    let delays = thread.delays.as_ref();
-    let worst_ns = match delays {
-        Some(delays) => Some(delays.max_ns),
-        None => thread.worst_interval.map(|worst| worst.wait_ns).or(thread.wait_ns),
-    };
-    let waited_ns = delays.map(|delays| delays.total_ns).or(thread.wait_ns);
-    let state = if thread.ended { "ended".to_owned() } else { clean::for_terminal(&thread.state) };
-    let mut row = vec![
-        normal(thread.tid.to_string()),
-        normal(clean::for_terminal(&thread.name)),
-        normal(clean::for_terminal(thread.policy.as_deref().unwrap_or(UNKNOWN))),
-        normal(state),
-        number(thread.cpu.map(u64::from)),
-        time(thread.run_ns),
-        time(waited_ns),
-        time(worst_ns),
-    ];
-    if traced {
-        row.push(number(delays.map(|delays| delays.count)));
-    }
-    if stopped {
-        row.push(time(thread.stopped_ns));
-    }
-    row.push(number(sum(thread.voluntary_switches, thread.involuntary_switches)));
-    row.push(number(thread.migrations));
-    row.push(number(sum(thread.minor_faults, thread.major_faults)));
-    row
+fn waited_ns(thread: &WatchedThread) -> Option<u64> {
+    thread.delays.as_ref().map(|delays| delays.total_ns).or(thread.wait_ns)
 }
 
 fn sum(a: Option<u64>, b: Option<u64>) -> Option<u64> {
@@ -149,8 +119,7 @@ fn lines(out: &mut String, report: &WatchedReport, explained: usize, style: Styl
     let before = out.len();
     for process in &report.processes {
         if let Some(line) = throttled(process) {
-            out.push_str(&paint(&line, TextStyle::Caution, style));
-            out.push('\n');
+            paint_line(out, &line, TextStyle::Caution, style);
         }
         if let (Some(cpu_ns), Some(seen_ns)) = (process.cpu_ns, process.seen_cpu_ns) {
             let name = clean::for_terminal(&process.name);
@@ -159,8 +128,7 @@ fn lines(out: &mut String, report: &WatchedReport, explained: usize, style: Styl
                 "Not whole: the threads seen of {name} ({}) ran {seen} of its {whole}",
                 process.pid
             );
-            out.push_str(&paint(&line, TextStyle::Caution, style));
-            out.push('\n');
+            paint_line(out, &line, TextStyle::Caution, style);
         }
     }
     for thread in report.threads.iter().take(explained) {
@@ -181,12 +149,8 @@ fn lines(out: &mut String, report: &WatchedReport, explained: usize, style: Styl
         }
     }
     if let Some(lost) = report.events_lost.filter(|lost| *lost > 0) {
-        out.push_str(&paint(
-            &format!("{lost} events of the kernel were lost"),
-            TextStyle::Caution,
-            style,
-        ));
-        out.push('\n');
+        let line = format!("{lost} events of the kernel were lost");
+        paint_line(out, &line, TextStyle::Caution, style);
     }
     if out.len() > before {
         out.push('\n');
@@ -215,16 +179,9 @@ fn worst(delays: &DelayReport) -> Option<String> {
     ))
 }
 
-fn all(ran: &[OccupantReport]) -> String {
-    let of = |ran: &OccupantReport| {
-        format!("{} {}", clean::for_terminal(&who(ran)), rounded(ran.total_ns))
-    };
-    ran.iter().map(of).collect::<Vec<String>>().join(", ")
-}
-
 #[cfg(test)]
 mod tests {
-    use hourglass_documents::document::Premise;
+    use hourglass_documents::document::{OccupantReport, Premise};
     use hourglass_documents::watched::{WatchedInterval, WorstDelay};
 
     use super::*;

@@ -1,5 +1,6 @@
 //! The doctor's findings as people see them.
 
+use crate::without_colours;
 use hourglass_documents::doctor::{
     CheckResult, CpuSelection, DOCTOR_SCHEMA, DoctorDocument, Status, StatusCounts,
 };
@@ -66,17 +67,6 @@ fn colours_follow_the_status() {
     assert!(text.contains("\u{1b}[32mok\u{1b}[0m"));
     let plain = without_colours(&text);
     assert_eq!(plain, doctor(&laptop(), Style::Plain));
-}
-
-/// `text` without its colours.
-fn without_colours(text: &str) -> String {
-    let mut plain = String::new();
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once("\u{1b}[") {
-        plain.push_str(before);
-        rest = after.split_once('m').map_or("", |(_, rest)| rest);
-    }
-    plain + rest
 }
 
 /// Names of devices come from the machine.

@@ -1,34 +1,13 @@
 //! The tagged lines that a thread ends with, and record lines read back as numbers.
 
-use hourglass_documents::document::{Deadlines, GapReport, ThreadReport};
+use hourglass_documents::document::{Deadlines, ThreadReport};
 use hourglass_report::text::RecordWriter;
 use hourglass_trace::CpuGap;
 use hourglass_trace::{Interval, IntervalStart};
 use proptest::prelude::*;
 
 fn thread(id: u32, workload: &str, deadlines: Option<Deadlines>) -> ThreadReport {
-    ThreadReport {
-        id,
-        tid: None,
-        name: None,
-        workload: workload.to_owned(),
-        wake_up: String::new(),
-        emulated: None,
-        policy: String::new(),
-        cpus: Vec::new(),
-        cpus_seen: Vec::new(),
-        cpu_time_ns: 0,
-        wall_ns: 0,
-        intervals: 0,
-        gaps: GapReport::default(),
-        deadlines,
-        latency: None,
-        work: None,
-        records_dropped: 0,
-        migrations: 0,
-        strayed: None,
-        kernel: None,
-    }
+    ThreadReport { id, workload: workload.to_owned(), deadlines, ..ThreadReport::default() }
 }
 
 fn lines(threads: &[ThreadReport]) -> String {
@@ -92,16 +71,10 @@ proptest! {
         start_ticks: u64,
         ticks: u64,
     ) {
-        let interval = Interval {
-            thread,
-            cpu: 0,
-            start_ns,
-            end_ns: start_ns.saturating_add(length),
-            start_ticks,
-            end_ticks: start_ticks.saturating_add(ticks),
-            onset: IntervalStart::Gap,
-            evidence: Default::default(),
-        };
+        let end_ns = start_ns.saturating_add(length);
+        let end_ticks = start_ticks.saturating_add(ticks);
+        let plain = Interval::new(thread, 0, start_ns, end_ns, IntervalStart::Gap);
+        let interval = Interval { start_ticks, end_ticks, ..plain };
         let gap = gap.map(|n| CpuGap { ns: n, ticks: n });
         let mut lines = RecordWriter::new(Vec::new());
         lines.record(&interval, gap).unwrap();

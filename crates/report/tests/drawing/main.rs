@@ -16,6 +16,17 @@ mod simulation;
 mod summary;
 mod sweep;
 
+/// `text` without its colours.
+fn without_colours(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("\u{1b}[") {
+        plain.push_str(before);
+        rest = after.split_once('m').map_or("", |(_, rest)| rest);
+    }
+    plain + rest
+}
+
 /// Enough of an XML parser for what the crate writes: tags nest, attributes are quoted, and text
 /// holds no markup.
 fn assert_well_formed(text: &str) {

@@ -11,16 +11,7 @@ use hourglass_trace::{Interval, IntervalStart};
 use proptest::prelude::*;
 
 fn interval(thread: u32, cpu: u32, start_ns: i64, end_ns: i64) -> Interval {
-    Interval {
-        thread,
-        cpu,
-        start_ns,
-        end_ns,
-        start_ticks: 0,
-        end_ticks: 0,
-        onset: IntervalStart::Gap,
-        evidence: Default::default(),
-    }
+    Interval::new(thread, cpu, start_ns, end_ns, IntervalStart::Gap)
 }
 
 fn picture(trace: &[Interval], options: &TraceOptions) -> String {

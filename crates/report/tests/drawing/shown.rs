@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use hourglass_documents::Cause;
 use hourglass_documents::document::{
-    CauseReport, GapReport, GateReport, LatencyReport, RUN_SCHEMA, RunDocument, RunResult,
-    ThreadReport, Warning,
+    CauseReport, GateReport, LatencyReport, RUN_SCHEMA, RunDocument, RunResult, ThreadReport,
+    Warning,
 };
 use hourglass_documents::host::Host;
 use hourglass_documents::kernel::{KernelCpu, KernelFacts, KernelNames};
@@ -99,25 +99,15 @@ pub(crate) fn manifest() -> Manifest {
 pub(crate) fn thread(id: u32, workload: &str) -> ThreadReport {
     ThreadReport {
         id,
-        tid: None,
-        name: None,
         workload: workload.to_owned(),
         wake_up: "HR".to_owned(),
-        emulated: None,
         policy: "FIFO:80".to_owned(),
         cpus: vec![0, 1],
         cpus_seen: vec![id % 2],
         cpu_time_ns: 3_000_000_000,
         wall_ns: 5_000_000_000,
         intervals: 12_345,
-        gaps: GapReport::default(),
-        deadlines: None,
-        latency: None,
-        work: None,
-        records_dropped: 0,
-        migrations: 0,
-        strayed: None,
-        kernel: None,
+        ..ThreadReport::default()
     }
 }
 
@@ -172,16 +162,9 @@ pub(crate) fn trace(records: usize, threads: u32, seed: u64) -> Vec<Interval> {
             1 => Evidence { cleared: Some(false), counted: None },
             _ => Evidence { cleared: Some(true), counted: Some(counted) },
         };
-        trace.push(Interval {
-            thread,
-            cpu: thread,
-            start_ns,
-            end_ns,
-            start_ticks: start_ns.unsigned_abs() * 2,
-            end_ticks: end_ns.unsigned_abs() * 2,
-            onset,
-            evidence,
-        });
+        let [start_ticks, end_ticks] = [start_ns, end_ns].map(|ns| ns.unsigned_abs() * 2);
+        let plain = Interval::new(thread, thread, start_ns, end_ns, onset);
+        trace.push(Interval { start_ticks, end_ticks, evidence, ..plain });
     }
     trace.sort_by_key(|record| record.start_ns);
     trace
@@ -367,16 +350,9 @@ pub(crate) fn competed() -> TestRun {
         }
         let onset = if ms == 0 { IntervalStart::Start } else { IntervalStart::Gap };
         let (start_ns, end_ns) = (ms * MS + 21_000, (ms + 1) * MS - 1_000);
-        intervals.push(Interval {
-            thread: 0,
-            cpu: 0,
-            start_ns,
-            end_ns,
-            start_ticks: start_ns.unsigned_abs(),
-            end_ticks: end_ns.unsigned_abs(),
-            onset,
-            evidence: Evidence::NONE,
-        });
+        let [start_ticks, end_ticks] = [start_ns, end_ns].map(i64::unsigned_abs);
+        let plain = Interval::new(0, 0, start_ns, end_ns, onset);
+        intervals.push(Interval { start_ticks, end_ticks, ..plain });
     }
     let mut report = thread(0, "CPU");
     report.tid = Some(70);

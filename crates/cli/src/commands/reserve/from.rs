@@ -42,11 +42,9 @@ pub(super) fn from(how: ProposalOptions<'_>, settings: Settings) -> Result<ExitC
         );
     };
     let document = ReserveDocument { also: rest.collect(), ..first };
-    if settings.json {
-        output::json(&document)?;
-    } else {
-        output::text(&text::reserve_proposals(&document, output::style()))?;
-        input.notes.iter().filter(|_| !settings.quiet).for_each(|note| crate::messages::say(note));
+    output::shown(&document, text::reserve_proposals, settings)?;
+    if !settings.json && !settings.quiet {
+        input.notes.iter().for_each(|note| crate::messages::say(note));
     }
     Ok(ExitCode::from(if granted { exit::YES } else { exit::NO }))
 }

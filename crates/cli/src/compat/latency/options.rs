@@ -182,23 +182,14 @@ const BESIDE: &[OptionDef<LatencyDraft>] = &[
             Ok(())
         },
     ),
-    flag(
-        "--trace",
-        "records the kernel's events of the measured CPUs, so that causes are named by them; needs \
-         root",
-        shared::trace,
-    ),
+    shared::peer_trace(),
     flag(
         "--top",
         "shows the run on the terminal while it goes on: threads, the worst with its cause, a \
          histogram; drawn from a CPU that is not measured (-a, --mainaffinity)",
         |to| to.run.top = true,
     ),
-    flag(
-        "--best-effort",
-        "goes on where the machine refuses a priority, and says so",
-        shared::best_effort,
-    ),
+    shared::peer_best_effort(),
     value(
         "-o, --output DIR",
         "keeps the run in a new folder (cyclictest's -o RED is refused)",
@@ -209,17 +200,7 @@ const BESIDE: &[OptionDef<LatencyDraft>] = &[
         "room for single samples, in records of three [default: 300000]",
         shared::records,
     ),
-    value(
-        "--json[=FILE]",
-        "prints one JSON document (hourglass.run/1) and nothing else, or writes it to FILE",
-        |to, given| {
-            match given.value() {
-                Some(file) => to.run.view.json_file = Some(file.into()),
-                None => to.run.settings.json = true,
-            }
-            Ok(())
-        },
-    ),
+    shared::json_or_file(),
     value("--color=WHEN", "auto, always or never", shared::color),
     help("--help", "this text"),
 ];

@@ -10,7 +10,7 @@ use super::options::LANGUAGE;
 use crate::compat::{HostCpus, ParsedCommand, check, top};
 use crate::exit::Stop;
 use crate::lab::{MOST_THREADS, RunOptions, RunSpec, Steps, ThreadSpec, models, wake};
-use crate::options::shared::{self, Measuring};
+use crate::options::shared::{self, Measuring, PeerMeasuring};
 use crate::options::{Applied, OptionValues};
 use crate::settings::Settings;
 
@@ -86,6 +86,12 @@ impl Measuring for LatencyDraft {
 
     fn settings(&mut self) -> &mut Settings {
         &mut self.run.settings
+    }
+}
+
+impl PeerMeasuring for LatencyDraft {
+    fn json_file(&mut self) -> &mut Option<PathBuf> {
+        &mut self.run.view.json_file
     }
 }
 

@@ -102,23 +102,14 @@ const BESIDE: &[OptionDef<NoiseDraft>] = &[
     value("--warm-up=TIME", "time to run before anything is counted [default: 1s]", |to, given| {
         given.time("s").map(|time| to.request().spec.warm_up = time)
     }),
-    flag(
-        "--trace",
-        "records the kernel's events of the measured CPUs, so that causes are named by them; needs \
-         root",
-        shared::trace,
-    ),
+    shared::peer_trace(),
     flag(
         "--top",
         "shows the run on the terminal while it goes on: threads, the worst with its cause, a \
          histogram; drawn from a CPU that is not measured (-c, -C)",
         |to| to.run.top = true,
     ),
-    flag(
-        "--best-effort",
-        "goes on where the machine refuses a priority, and says so",
-        shared::best_effort,
-    ),
+    shared::peer_best_effort(),
     value(
         "-o, --output DIR",
         "keeps the run, each gap with its time, in a new folder",
@@ -129,17 +120,7 @@ const BESIDE: &[OptionDef<NoiseDraft>] = &[
         "room for records [default: 300000]; beyond it gaps are counted but not kept",
         shared::records,
     ),
-    value(
-        "--json[=FILE]",
-        "prints one JSON document (hourglass.run/1) and nothing else, or writes it to FILE",
-        |to, given| {
-            match given.value() {
-                Some(file) => to.run.view.json_file = Some(file.into()),
-                None => to.run.settings.json = true,
-            }
-            Ok(())
-        },
-    ),
+    shared::json_or_file(),
     value("--color=WHEN", "auto, always or never", shared::color),
     help("-h, --help", "this text"),
 ];

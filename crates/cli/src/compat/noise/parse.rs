@@ -9,7 +9,7 @@ use super::options::LANGUAGE;
 use crate::compat::{HostCpus, ParsedCommand, check, top};
 use crate::exit::Stop;
 use crate::lab::{RunOptions, RunSpec, Steps, ThreadSpec, models};
-use crate::options::shared::Measuring;
+use crate::options::shared::{Measuring, PeerMeasuring};
 use crate::options::{Applied, OptionValues};
 use crate::settings::Settings;
 
@@ -70,6 +70,12 @@ impl Measuring for NoiseDraft {
 
     fn settings(&mut self) -> &mut Settings {
         &mut self.run.settings
+    }
+}
+
+impl PeerMeasuring for NoiseDraft {
+    fn json_file(&mut self) -> &mut Option<PathBuf> {
+        &mut self.run.view.json_file
     }
 }
 

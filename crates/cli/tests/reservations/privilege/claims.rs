@@ -8,7 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 use hourglass_skip::{Requirement, skip};
 
 use super::{Capable, last_cpu};
-use crate::{HOURGLASS, OWN, alone, code, stderr};
+use crate::{HOURGLASS, OWN, alone, code, document, stderr, warning};
 
 /// More than half: two do not fit.
 const MOST: &str = "600us/1ms";
@@ -114,9 +114,8 @@ fn a_reservation_that_others_do_not_see_is_not_guaranteed() {
     let small = ["1ms/20ms", "--cpu", &cpu, "--backend", "user", "--json"];
     for rest in [&["--", "true"][..], &["--check"]] {
         let output = capable.reserve(&[&small[..], rest].concat());
-        let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let document = document(&output);
         assert_eq!((code(&output), &document["guarantee"]), (0, &false.into()), "{document}");
-        let warnings = document["warnings"].as_array().unwrap();
-        assert!(warnings.iter().any(|one| one["id"] == "reservations-unseen"), "{document}");
+        warning(&document, "reservations-unseen");
     }
 }

@@ -10,11 +10,13 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::MutexGuard;
 
 use crate::processes::copy_program;
-use crate::{HOURGLASS, OWN, alone, code, stderr};
+use crate::{
+    HOURGLASS, Killed, OWN, alone, code, document, name_of, stderr, text, warning, within,
+};
 use hourglass_skip::{Requirement, skip};
 use tempfile::TempDir;
 
@@ -27,7 +29,7 @@ fn last_cpu() -> String {
 const USER: u32 = 65_534;
 
 /// A program that waits, and ends with the test.
-struct Idle(Child);
+struct Idle(Killed);
 
 impl Idle {
     fn of_root() -> Idle {
@@ -39,13 +41,8 @@ impl Idle {
         let script = "printf hg$$ > /proc/$$/comm; while read line; do :; done";
         let idle = Idle::started(Command::new("sh").args(["-c", script]).stdin(Stdio::piped()));
         let name = format!("hg{}", idle.pid());
-        let has = || fs::read_to_string(format!("/proc/{}/comm", idle.pid())).unwrap();
-        for _ in 0..5_000 {
-            if has().trim() == name {
-                break;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(2));
-        }
+        let has_name = || name_of(idle.0.pid()).trim() == name;
+        within(std::time::Duration::from_secs(10), has_name);
         (idle, name)
     }
 
@@ -55,17 +52,17 @@ impl Idle {
     }
 
     fn started(command: &mut Command) -> Idle {
-        Idle(command.stdout(Stdio::null()).spawn().unwrap())
+        Idle(Killed(command.stdout(Stdio::null()).spawn().unwrap()))
     }
 
     fn pid(&self) -> String {
-        self.0.id().to_string()
+        self.0.pid().to_string()
     }
 
     /// Policy and CPUs.
     fn situation(&self) -> String {
         let text =
-            |name: &str| fs::read_to_string(format!("/proc/{}/{name}", self.0.id())).unwrap();
+            |name: &str| fs::read_to_string(format!("/proc/{}/{name}", self.0.pid())).unwrap();
         let stat = text("stat");
         // Fields 40 and 41 of the line, behind the name: priority and policy (proc(5)).
         let fields: Vec<&str> =
@@ -73,13 +70,6 @@ impl Idle {
         let status = text("status");
         let cpus = status.lines().find(|line| line.starts_with("Cpus_allowed_list:")).unwrap();
         format!("{} {cpus}", fields.join(" "))
-    }
-}
-
-impl Drop for Idle {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 
@@ -103,10 +93,8 @@ impl Capable {
         match set {
             Ok(output) if output.status.success() => {}
             Ok(output) => {
-                skip(
-                    Requirement::FILE_CAPABILITIES,
-                    format!("setcap is refused: {}", stderr(&output).trim()),
-                );
+                let why = format!("setcap is refused: {}", stderr(&output).trim());
+                skip(Requirement::FILE_CAPABILITIES, why);
                 return None;
             }
             Err(error) => {
@@ -119,11 +107,9 @@ impl Capable {
         let granted =
             capable.reserve(&["1ms/20ms", "--backend", "user", "--pid", &idle.pid(), "--check"]);
         if code(&granted) != 0 {
-            let said = String::from_utf8_lossy(&granted.stdout).into_owned();
-            skip(
-                Requirement::REAL_TIME,
-                format!("a user with the capability gets no reservation: {said}"),
-            );
+            let said = text(&granted.stdout);
+            let why = format!("a user with the capability gets no reservation: {said}");
+            skip(Requirement::REAL_TIME, why);
             return None;
         }
         Some(capable)

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use hourglass_skip::{Requirement, skip};
 
-use super::{Capable, Idle, OWN, USER, code, last_cpu, stderr};
+use super::{Capable, Idle, OWN, USER, code, document, last_cpu, stderr, warning};
 
 /// No backend reserves for a process of root, whether it is named as a process, as a thread or by its name.
 #[test]
@@ -42,7 +42,7 @@ fn a_capability_does_not_reach_the_processes_of_others() {
         // Asked whether it would be granted, it says no, and why.
         let checked = capable.reserve(&[words, &["--check", "--json"]].concat());
         assert_eq!(code(&checked), 1, "{words:?}: {}", stderr(&checked));
-        let document: serde_json::Value = serde_json::from_slice(&checked.stdout).unwrap();
+        let document = document(&checked);
         assert_eq!(document["backend"], serde_json::Value::Null);
         assert_eq!(document["refusals"][0]["id"], "owner");
     }
@@ -106,9 +106,8 @@ fn a_set_uid_program_is_not_raised() {
         let stays = is_ordinary(set_uid);
         let output = begun.wait_with_output().unwrap();
         assert!(ordinary && stays, "{backend}: it was raised");
-        let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-        let warnings = document["warnings"].as_array().unwrap();
-        assert!(warnings.iter().any(|warning| warning["id"] == "members-of-others"), "{document}");
+        let document = document(&output);
+        warning(&document, "members-of-others");
         assert_eq!(document["guarantee"], false);
     }
 }

@@ -1,6 +1,7 @@
 //! What a reservation took, how it goes, and another budget while it is in force.
 
 use super::*;
+use crate::calls::printed;
 
 /// A command that spins for as long as it is let, under a reservation, with its document.
 fn spinner(words: &[&str]) -> Spinner {
@@ -20,8 +21,7 @@ impl Spinner {
 
     fn ended(mut self) -> serde_json::Value {
         send("-TERM", self.pid().into()).unwrap();
-        let output = self.0.take().unwrap().wait_with_output().unwrap();
-        serde_json::from_slice(&output.stdout).unwrap()
+        document(&self.0.take().unwrap().wait_with_output().unwrap())
     }
 }
 
@@ -37,19 +37,11 @@ impl Drop for Spinner {
 /// Budget and period, ns, and complete periods.
 fn listed(pid: u32) -> Option<(u64, u64, u64)> {
     let output = reserve(&["--list", "--json"]);
-    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let document = document(&output);
     let mut all = document["reservations"].as_array().unwrap().iter();
     let one = all.find(|one| one["pid"] == pid && one["backend"] == "user")?;
     let number = |key: &str| one[key].as_u64();
     Some((number("budget_ns")?, number("period_ns")?, number("periods").unwrap_or(0)))
-}
-
-fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !done() {
-        assert!(begun.elapsed().as_secs() < 30, "{what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 /// The bug: a budget was what it was at the start, and the report had neither CPU time nor what others waited.
@@ -62,7 +54,7 @@ fn a_budget_is_changed_while_it_is_in_force() {
     let child = spinner(&["--backend", "user", "--cpu", "0", "2ms/40ms"]);
     let pid = child.pid();
     let name = pid.to_string();
-    wait_for("not listed", || listed(pid).is_some_and(|(.., periods)| periods > 2));
+    soon("not listed", || listed(pid).is_some_and(|(.., periods)| periods > 2));
     // Refused as at the start would be, in a line; it goes on as it was.
     for amount in ["39.9ms/40ms", "1us/40ms", "2.00005ms/40ms"] {
         let output = reserve(&["--change", &name, amount]);
@@ -73,18 +65,16 @@ fn a_budget_is_changed_while_it_is_in_force() {
     // Another priority too: its period is shorter by octaves.
     let output = reserve(&["--change", &name, "1ms/10ms", "--json"]);
     assert_eq!(code(&output), 0, "{}", stderr(&output));
-    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let document = document(&output);
     assert_eq!(document["reservations"][0]["budget_ns"], 1_000_000);
     let now = |periods| {
         move |(budget, period, now)| budget == 1_000_000 && period == 10_000_000 && now > periods
     };
-    wait_for("not changed", || listed(pid).is_some_and(now(20)));
+    soon("not changed", || listed(pid).is_some_and(now(20)));
     let document = child.ended();
     let change = &document["changes"][0];
-    assert_eq!(
-        (&change["budget_ns"], &change["period_ns"]),
-        (&1_000_000.into(), &10_000_000.into())
-    );
+    let changed = (&change["budget_ns"], &change["period_ns"]);
+    assert_eq!(changed, (&1_000_000.into(), &10_000_000.into()));
     assert!(change["at_ns"].as_u64() > Some(40_000_000), "{change}");
     assert_eq!(document["budget_ns"], 2_000_000);
     let number = |key: &str| document[key].as_u64().unwrap_or_else(|| panic!("{key}: {document}"));
@@ -95,11 +85,8 @@ fn a_budget_is_changed_while_it_is_in_force() {
     let keeper = number("keeper_ns");
     assert!(waited > 0 && keeper > 0 && waited <= used + keeper, "{waited} of {used} and {keeper}");
     let gone = reserve(&["--change", &name, "1ms/10ms"]);
-    assert!(
-        code(&gone) == 1 && stderr(&gone).contains("keeps no reservation"),
-        "{}",
-        stderr(&gone)
-    );
+    let text = stderr(&gone);
+    assert!(code(&gone) == 1 && text.contains("keeps no reservation"), "{text}");
 }
 
 /// In the deadline class the thread itself is given another budget, also by others than hourglass (`chrt -d`). The bug: then
@@ -113,7 +100,7 @@ fn a_budget_of_the_deadline_class_is_changed_too() {
     let child = spinner(&["--backend", "deadline", "20ms/100ms"]);
     let spins = || {
         let output = reserve(&["--list", "--json"]);
-        let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let document = document(&output);
         let all = document["reservations"].as_array().unwrap().clone();
         let spins = |one: &serde_json::Value| {
             one["backend"] == "deadline"
@@ -121,22 +108,20 @@ fn a_budget_of_the_deadline_class_is_changed_too() {
         };
         all.iter().find(|one| spins(one)).and_then(|one| one["pid"].as_u64())
     };
-    wait_for("not in the class", || spins().is_some());
+    soon("not in the class", || spins().is_some());
     let name = spins().unwrap().to_string();
     std::thread::sleep(Duration::from_millis(500));
     let refused = reserve(&["--change", &name, "1us/100ms"]);
     assert_eq!((code(&refused), stderr(&refused).lines().count()), (1, 1), "{}", stderr(&refused));
     let output = reserve(&["--change", &name, "10ms/100ms", "--json"]);
     assert_eq!(code(&output), 0, "{}", stderr(&output));
-    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let document = document(&output);
     assert_eq!(document["reservations"][0]["budget_ns"], 10_000_000);
     std::thread::sleep(Duration::from_millis(1_500));
     let document = child.ended();
     let change = &document["changes"][0];
-    assert_eq!(
-        (&change["budget_ns"], &change["period_ns"]),
-        (&10_000_000.into(), &100_000_000.into())
-    );
+    let changed = (&change["budget_ns"], &change["period_ns"]);
+    assert_eq!(changed, (&10_000_000.into(), &100_000_000.into()));
     // By the terms of the start, each period that had less is missed. By its own, not each: what a tick gave too much is
     // taken from the next, so that some have all of it.
     let had_less: u64 = document["supply"]
@@ -161,11 +146,7 @@ fn what_is_not_to_be_changed_says_so() {
     command.args(words.split(' ')).stdout(Stdio::null()).stderr(Stdio::null());
     let child = command.spawn().unwrap();
     let pid = child.id();
-    let begun = Instant::now();
-    while listed(pid).is_none() && begun.elapsed().as_secs() < 4 {
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    if listed(pid).is_some() {
+    if within(Duration::from_secs(4), || listed(pid).is_some()) {
         let output = reserve(&["--change", &pid.to_string(), "2ms/40ms"]);
         let text = stderr(&output);
         assert!(code(&output) == 1 && text.contains("can be changed"), "{text}");
@@ -194,15 +175,10 @@ fn what_came_of_it_is_kept_in_a_folder() {
     assert!(code(&kept) == 7 && stderr(&kept).contains("wrote "), "{}", stderr(&kept));
     let again = run(&[]);
     assert!(code(&again) == 2 && stderr(&again).contains("exists already"), "{}", stderr(&again));
-    let show = |words: &[&str]| {
-        let output = Command::new(HOURGLASS).args(words).output().unwrap();
-        assert_eq!(code(&output), 0, "{}", stderr(&output));
-        String::from_utf8(output.stdout).unwrap()
-    };
+    let show = |words: &[&str]| printed(words);
     let text = show(&["show", name]);
     assert!(text.contains("CPU time") && text.contains("sh -c sleep 0.3"), "{text}");
-    let document: serde_json::Value =
-        serde_json::from_str(&show(&["show", "--json", name])).unwrap();
+    let document = json(&show(&["show", "--json", name]));
     assert_eq!(document["reservation"]["exit_code"], 7, "{document}");
     let page = place.path().join("kept.html");
     show(&["report", name, "-o", page.to_str().unwrap()]);
@@ -256,7 +232,7 @@ fn what_to_reserve_is_said_for_each_task() {
     // No machine gives all of a CPU from user space.
     let words = ["--from", file, "--json", "--backend", "user"];
     assert_eq!(code(&reserve(&words)), 1);
-    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let document = document(&output);
     let amount = |one: &serde_json::Value| (one["target"].clone(), one["budget_ns"].as_u64());
     assert_eq!(amount(&document), ("video".into(), Some(3_100_000)));
     assert_eq!(amount(&document["also"][0]), ("all".into(), Some(8_000_000)));
@@ -290,7 +266,7 @@ fn changes_at_once_are_made_one_after_the_other() {
     }
     let child = spinner(&["--backend", "user", "--cpu", "0", "2ms/40ms"]);
     let pid = child.pid();
-    wait_for("not listed", || listed(pid).is_some_and(|(.., periods)| periods > 2));
+    soon("not listed", || listed(pid).is_some_and(|(.., periods)| periods > 2));
     let ask = |amount: &str| {
         let mut command = Command::new(HOURGLASS);
         command.args(["reserve", "--change", &pid.to_string(), amount]);

@@ -11,14 +11,10 @@ fn guards(maker: u32) -> Vec<u32> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
     };
-    let is_guard = |pid: &u32| name(*pid) == "hourglass-guard\n";
+    let is_guard = |pid: &u32| name_of(*pid) == "hourglass-guard\n";
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let pids = processes.filter_map(|process| process.file_name().to_str()?.parse().ok());
     pids.filter(is_guard).filter(|pid| parent(*pid) == Some(maker)).collect()
-}
-
-fn name(pid: u32) -> String {
-    fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default()
 }
 
 /// The states of hourglass and of the processes with the mark, for the message of a failure.
@@ -60,16 +56,16 @@ fn start(backend: &str, mark: &str) -> Result<(Running, Vec<u32>), String> {
     let mut found = Vec::new();
     // The shell has begun: then it is under its reservation.
     let begun = Instant::now();
-    while !(found.len() == 2 && marked(mark).into_iter().any(|pid| name(pid) == "sh\n")) {
-        if let Some(status) = running.0.try_wait().unwrap() {
+    while !(found.len() == 2 && marked(mark).into_iter().any(|pid| name_of(pid) == "sh\n")) {
+        if let Some(status) = running.child().try_wait().unwrap() {
             let mut text = String::new();
-            running.0.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+            running.child().stderr.take().unwrap().read_to_string(&mut text).unwrap();
             return Err(format!("{status}: {text}"));
         }
         let late = begun.elapsed() > Duration::from_secs(30);
-        assert!(!late, "{backend}: {found:?} {}", states(running.0.id(), mark));
+        assert!(!late, "{backend}: {found:?} {}", states(running.pid(), mark));
         std::thread::sleep(Duration::from_millis(5));
-        found = guards(running.0.id());
+        found = guards(running.pid());
     }
     Ok((running, found))
 }
@@ -99,7 +95,7 @@ fn a_killed_guardian_is_made_up_for() {
             let mark = format!("{}-guard-{backend}-{round}", std::process::id());
             let _ended = Ending(mark.clone());
             let (mut running, found) = started(backend, &mark);
-            let maker = running.0.id();
+            let maker = running.pid();
             match round % 3 {
                 0 => kill_at_once(&[found[0], maker]),
                 1 => kill_at_once(&[found[1], maker]),
@@ -113,7 +109,7 @@ fn a_killed_guardian_is_made_up_for() {
                     kill_at_once(&[maker]);
                 }
             }
-            running.0.wait().unwrap();
+            running.child().wait().unwrap();
             soon(&format!("{backend}, {round}: {:?}", left_behind(&mark)), || {
                 left_behind(&mark).is_empty()
             });
@@ -153,11 +149,11 @@ fn what_all_of_them_left_is_undone_by_clean() {
         let mark = format!("{}-clean-{round}", std::process::id());
         let _ended = Ending(mark.clone());
         let (mut running, found) = started("user", &mark);
-        let maker = running.0.id();
+        let maker = running.pid();
         // A remaining one would start another guardian: all are stopped before the first is killed.
         signal_at_once("-STOP", &[found[0], found[1], maker]);
         kill_at_once(&[found[0], found[1], maker]);
-        running.0.wait().unwrap();
+        running.child().wait().unwrap();
         // A guardian that was being started in that moment undoes everything itself.
         std::thread::sleep(Duration::from_millis(50));
         let (exit, document) = cleaned();
@@ -169,10 +165,10 @@ fn what_all_of_them_left_is_undone_by_clean() {
         soon("all are gone", || gone(&mark));
         assert_eq!(groups_left(maker), [] as [std::path::PathBuf; 0], "{document}");
         assert_eq!(claims_of(maker), [] as [String; 0]);
-        assert!(!claims_of(other.0.id()).is_empty());
+        assert!(!claims_of(other.pid()).is_empty());
         let alive = document["found"].as_array().unwrap().iter();
         let alive = alive.filter(|found| found["state"] == "alive");
-        assert!(alive.clone().any(|found| found["maker"] == other.0.id()), "{document}");
+        assert!(alive.clone().any(|found| found["maker"] == other.pid()), "{document}");
         let (_, again) = cleaned();
         let mut again = again["found"].as_array().unwrap().iter();
         assert!(again.all(|found| found["maker"] != maker));
@@ -181,7 +177,7 @@ fn what_all_of_them_left_is_undone_by_clean() {
         }
     }
     assert!(undone > 0, "another guardian was always there in time");
-    assert_eq!(guards(other.0.id()).len(), 2);
+    assert_eq!(guards(other.pid()).len(), 2);
 }
 
 /// The bug: hourglass killed while its guardians were stopped (SIGSTOP): `--clean` said that the reservation was in force.
@@ -194,11 +190,11 @@ fn clean_lets_stopped_guardians_go_on() {
     let mark = format!("{}-stopped", std::process::id());
     let _ended = Ending(mark.clone());
     let (mut running, found) = started("user", &mark);
-    let maker = running.0.id();
+    let maker = running.pid();
     signal_at_once("-STOP", &found);
     // No other ones are made for those that live.
     kill_at_once(&[maker]);
-    running.0.wait().unwrap();
+    running.child().wait().unwrap();
     let (code, document) = cleaned();
     assert_eq!(code, 0, "{document}");
     let mut found = document["found"].as_array().unwrap().iter();

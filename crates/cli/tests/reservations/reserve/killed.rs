@@ -25,8 +25,7 @@ impl Drop for Ending {
 /// maker's name until it first runs. Returns whether none remains.
 pub(super) fn gone(mark: &str) -> bool {
     for pid in marked(mark) {
-        let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-        if !name.starts_with("hourglass") {
+        if !name_of(pid).starts_with("hourglass") {
             let _ = kill("-KILL", pid);
         }
     }
@@ -85,9 +84,9 @@ fn killed_at_any_moment_it_leaves_nothing_behind() {
             let words = ["reserve", AMOUNT, "--backend", backend, "--", "sh", "-c", script];
             let mut running = Running::start(Command::new(HOURGLASS).args(words).env(MARK, &mark));
             std::thread::sleep(Duration::from_millis(moments.next_ms(100)));
-            let maker = running.0.id();
-            running.0.kill().unwrap();
-            running.0.wait().unwrap();
+            let maker = running.pid();
+            running.child().kill().unwrap();
+            running.child().wait().unwrap();
             soon(&format!("seed {seed}, {backend}: {:?}", left_behind(&mark)), || {
                 left_behind(&mark).is_empty()
             });
@@ -105,7 +104,7 @@ fn a_killed_monitor_leaves_no_process_frozen() {
     let Some(victim) = busy_on(1) else {
         return skip(Requirement::SECOND_CPU, "there is no second CPU, or no taskset");
     };
-    let pid = victim.0.id();
+    let pid = victim.pid();
     let seed = u64::from(std::process::id()) + 3;
     eprintln!("seed {seed}");
     let mut moments = Moments(seed);
@@ -116,15 +115,13 @@ fn a_killed_monitor_leaves_no_process_frozen() {
         let mut command = Command::new(HOURGLASS);
         command.args(beside("disable", &pid.to_string(), script)).env(MARK, &mark);
         let mut running = Running::start(&mut command);
-        let mut line = String::new();
-        BufReader::new(running.0.stderr.take().unwrap()).read_line(&mut line).unwrap();
-        if line.is_empty() {
+        let Some(_lines) = running.ready() else {
             return skip(need("auto"), "no reservation, or no process can be stopped here");
-        }
+        };
         std::thread::sleep(Duration::from_millis(moments.next_ms(120)));
-        let maker = running.0.id();
-        running.0.kill().unwrap();
-        running.0.wait().unwrap();
+        let maker = running.pid();
+        running.child().kill().unwrap();
+        running.child().wait().unwrap();
         soon("the victim runs again", || !stands(pid));
         soon("nothing is left behind", || left_behind(&mark).is_empty());
         soon("all are gone", || gone(&mark));
@@ -136,10 +133,7 @@ fn a_killed_monitor_leaves_no_process_frozen() {
 fn started(script: &str, mark: &str) -> (Running, BufReader<std::process::ChildStderr>) {
     let words = ["reserve", AMOUNT, "--backend", "user", "--json", "--", "sh", "-c", script];
     let mut running = Running::start(Command::new(HOURGLASS).args(words).env(MARK, mark));
-    let mut lines = BufReader::new(running.0.stderr.take().unwrap());
-    let mut line = String::new();
-    lines.read_line(&mut line).unwrap();
-    assert_eq!(line, "ready\n");
+    let lines = running.ready().unwrap();
     (running, lines)
 }
 
@@ -154,15 +148,11 @@ fn a_stopped_keeper_leaves_no_process_raised() {
     let mark = format!("{}-stopped", std::process::id());
     let _ended = Ending(mark.clone());
     let script = "ulimit -t 5; echo ready; while :; do :; done";
-    let (mut running, _lines) = started(script, &mark);
-    let keeper = running.0.id();
+    let (running, _lines) = started(script, &mark);
+    let keeper = running.pid();
     // The guardian has the mark too, and is urgent.
     let work = || -> Vec<u32> {
-        let all = marked(&mark).into_iter();
-        all.filter(|pid| {
-            fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "sh\n")
-        })
-        .collect()
+        marked(&mark).into_iter().filter(|pid| name_of(*pid) == "sh\n").collect()
     };
     let raised = || work().into_iter().any(|pid| policies(pid) != [OTHER]);
     soon("the work is raised", raised);
@@ -174,12 +164,9 @@ fn a_stopped_keeper_leaves_no_process_raised() {
     for pid in work() {
         kill("-TERM", pid).unwrap();
     }
-    let document = running.0.stdout.take().unwrap();
-    let (status, text) = running.end(document);
+    let (status, document) = running.end_with_document();
     assert_eq!(status.code(), Some(128 + 15), "{keeper}");
-    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let warnings = document["warnings"].as_array().unwrap();
-    assert!(warnings.iter().any(|warning| warning["id"] == "keeper-absent"), "{document}");
+    warning(&document, "keeper-absent");
     assert_eq!(document["guarantee"], false);
 }
 
@@ -194,16 +181,13 @@ fn what_ended_while_the_keeper_was_stopped_is_not_said_to_be_kept() {
     let mark = format!("{}-away", std::process::id());
     let _ended = Ending(mark.clone());
     let script = "echo ready; exec timeout 1 sh -c 'while :; do :; done'";
-    let (mut running, _lines) = started(script, &mark);
+    let (running, _lines) = started(script, &mark);
     std::thread::sleep(Duration::from_millis(200));
     running.stop();
     std::thread::sleep(Duration::from_millis(1_500));
     running.signal("-CONT");
-    let document = running.0.stdout.take().unwrap();
-    let (_, text) = running.end(document);
-    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let warnings = document["warnings"].as_array().unwrap();
-    assert!(warnings.iter().any(|warning| warning["id"] == "keeper-absent"), "{document}");
+    let (_, document) = running.end_with_document();
+    warning(&document, "keeper-absent");
     assert_eq!(document["guarantee"], false);
     assert_ne!(document["kept"], true);
     assert!(document["wall_ns"].as_u64() > Some(1_500_000_000), "{document}");
@@ -217,7 +201,7 @@ fn no_protection_is_claimed_after_the_guardian_woke_them() {
     let Some(victim) = busy_on(1) else {
         return skip(Requirement::SECOND_CPU, "there is no second CPU, or no taskset");
     };
-    let pid = victim.0.id();
+    let pid = victim.pid();
     let mark = format!("{}-woken", std::process::id());
     let _ended = Ending(mark.clone());
     // Co-runners are stopped while the target wants what is reserved: a target that sleeps would stop none.
@@ -225,15 +209,9 @@ fn no_protection_is_claimed_after_the_guardian_woke_them() {
     let mut command = Command::new(HOURGLASS);
     command.args(beside("disable", &pid.to_string(), script)).env(MARK, &mark);
     let mut running = Running::start(&mut command);
-    let mut lines = BufReader::new(running.0.stderr.take().unwrap());
-    let mut line = String::new();
-    lines.read_line(&mut line).unwrap();
-    if line != "ready\n" {
-        return skip(
-            need("auto"),
-            format_args!("no reservation, or no process can be stopped: {line}"),
-        );
-    }
+    let Some(_lines) = running.ready() else {
+        return skip(need("auto"), "no reservation, or no process can be stopped here");
+    };
     // The monitor is to be caught while they stand, a tenth of the time.
     soon("the monitor is stopped while the victim stands", || {
         soon("the victim stands", || stands(pid));
@@ -247,18 +225,13 @@ fn no_protection_is_claimed_after_the_guardian_woke_them() {
     });
     soon("the victim runs again", || !stands(pid));
     running.signal("-CONT");
-    for work in marked(&mark) {
-        if fs::read_to_string(format!("/proc/{work}/comm")).is_ok_and(|name| name == "sh\n") {
-            kill("-TERM", work).unwrap();
-        }
+    for work in marked(&mark).into_iter().filter(|work| name_of(*work) == "sh\n") {
+        kill("-TERM", work).unwrap();
     }
-    let document = running.0.stdout.take().unwrap();
-    let (_, text) = running.end(document);
-    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let (_, document) = running.end_with_document();
     let smt = &document["smt"];
     assert_eq!((&smt["protected"], &smt["against"][0]), (&false.into(), &pid.to_string().into()));
     assert!(smt["broken"].as_u64().unwrap() > 0, "{document}");
-    let warnings = document["warnings"].as_array().unwrap();
-    assert!(warnings.iter().any(|warning| warning["id"] == "guardian-woke"), "{document}");
+    warning(&document, "guardian-woke");
     soon("the victim runs again", || !stands(pid));
 }

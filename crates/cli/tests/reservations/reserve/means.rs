@@ -17,7 +17,7 @@ fn a_run_reserved_on_one_cpu_says_what_keeps_it() {
         assert!(text.contains("CAP_SYS_NICE") || text.contains("--cpu"), "{text}");
         return skip(need("user"), text.trim());
     }
-    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let document = document(&output);
     let thread = &document["manifest"]["threads"][0];
     let policy = match thread["reserved"]["by"].as_str() {
         Some("user") => "USER:2ms/20ms",
@@ -47,21 +47,13 @@ fn a_reservation_inside_another_is_refused_with_the_reason() {
     }
     // And the other way round: one that keeps a reservation is not taken for work.
     let mut command = Command::new(HOURGLASS);
-    command.args([
-        "reserve",
-        AMOUNT,
-        "--backend",
-        "user",
-        "--",
-        "sh",
-        "-c",
-        "echo ready; exec sleep 60",
-    ]);
+    command.args(["reserve", AMOUNT, "--backend", "user", "--", "sh", "-c"]);
+    command.arg("echo ready; exec sleep 60");
     let mut inner = Running::start(&mut command);
     let mut line = String::new();
-    BufReader::new(inner.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    BufReader::new(inner.child().stdout.take().unwrap()).read_line(&mut line).unwrap();
     assert_eq!(line, "ready\n");
-    let pid = inner.0.id().to_string();
+    let pid = inner.pid().to_string();
     let outer = reserve(&["4ms/40ms", "--pid", &pid]);
     assert_eq!(code(&outer), OWN);
     assert!(stderr(&outer).contains("would be part of this one"), "{}", stderr(&outer));

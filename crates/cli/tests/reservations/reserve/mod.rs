@@ -4,11 +4,14 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::processes::send;
-use crate::{HOURGLASS, OWN, alone, code, stderr};
+use crate::calls::json;
+use crate::{
+    HOURGLASS, Killed, OWN, alone, code, document, is_refused, name_of, send, stderr, text,
+    warning, within,
+};
 use hourglass_skip::{Requirement, skip};
 
 mod changed;
@@ -56,24 +59,21 @@ fn what_is_in_force_is_listed() {
     let listed = || -> Option<serde_json::Value> {
         let output = reserve(&["--list", "--json"]);
         assert_eq!(code(&output), 0, "{}", stderr(&output));
-        let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let document = document(&output);
         assert_eq!(document["schema"], "hourglass.reservations/1");
         let mut all = document["reservations"].as_array().unwrap().iter();
         all.find(|one| one["pid"] == pid).cloned()
     };
-    let begun = Instant::now();
-    let known = || listed().filter(|one| one["periods"].as_u64() > Some(0));
-    let one = loop {
-        if let Some(one) = known() {
-            break one;
-        }
-        assert!(begun.elapsed().as_secs() < 20, "not listed: {:?}", listed());
-        std::thread::sleep(Duration::from_millis(20));
-    };
+    let mut known = None;
+    soon("it is listed", || {
+        known = listed().filter(|one| one["periods"].as_u64() > Some(0));
+        known.is_some()
+    });
+    let one = known.unwrap();
     let reserved = (one["budget_ns"].as_u64(), one["period_ns"].as_u64());
     assert_eq!(reserved, (Some(1_000_000), Some(20_000_000)));
     assert_eq!((&one["backend"], &one["kept"]), (&"user".into(), &true.into()), "{one}");
-    let text = String::from_utf8(reserve(&["--list"]).stdout).unwrap();
+    let text = text(&reserve(&["--list"]).stdout);
     assert!(text.contains("1ms/20ms") && text.contains(&pid.to_string()), "{text}");
     send("-TERM", pid.into()).unwrap();
     child.wait().unwrap();
@@ -84,11 +84,7 @@ fn what_is_in_force_is_listed() {
 fn exit_codes_are_those_of_the_command_or_tell_why_there_is_none() {
     let _alone = alone();
     let one_line = |words: &[&str], wanted: i32, says: &str| {
-        let output = reserve(words);
-        let text = stderr(&output);
-        assert_eq!(code(&output), wanted, "{words:?}: {text}");
-        assert!(text.contains(says) && text.lines().count() == 1, "{words:?}: {text}");
-        assert!(output.stdout.is_empty());
+        is_refused(&reserve(words), wanted, says, words);
     };
     one_line(&[AMOUNT, "--", "no-such-program"], 127, "no such program in PATH");
     one_line(&[AMOUNT, "--", "/no/such/program"], 127, "no such file");
@@ -132,7 +128,7 @@ fn the_commands_output_is_its_own() {
     let quiet = reserve(&["-q", AMOUNT, "--", "echo", "hello"]);
     assert_eq!(stderr(&quiet), "");
     let output = reserve(&["--json", AMOUNT, "--", "sh", "-c", "exit 3"]);
-    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let document = document(&output);
     assert_eq!(document["schema"], "hourglass.reserve/1");
     assert_eq!(
         (&document["budget_ns"], &document["period_ns"]),
@@ -157,7 +153,7 @@ fn what_was_delivered_is_counted() {
         let words = ["--json", "20ms/100ms", "--backend", backend, "--", "sh", "-c", busy];
         let enough = (0..TRIES).any(|_| {
             let output = reserve(&words);
-            let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+            let document = document(&output);
             if document["refusals"][0]["id"] == "bandwidth" {
                 std::thread::sleep(Duration::from_millis(300));
                 return false;
@@ -176,7 +172,7 @@ fn what_was_delivered_is_counted() {
 #[test]
 fn a_check_starts_nothing_and_says_what_mends_it() {
     let output = reserve(&["3ms/8ms", "--check", "--json"]);
-    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let document = document(&output);
     let granted = !document["backend"].is_null();
     assert_eq!(code(&output), if granted { 0 } else { 1 });
     for refusal in document["refusals"].as_array().unwrap() {
@@ -187,26 +183,50 @@ fn a_check_starts_nothing_and_says_what_mends_it() {
     // Hourglass paper, section 5.6.
     assert_eq!(document["suggested_budget_ns"], 3_100_000);
     let output = reserve(&["3ms/5s", "--check", "--backend", "deadline"]);
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let text = text(&output.stdout);
     assert_eq!(code(&output), 1, "{text}");
     assert!(text.contains("deadline: times") && text.contains("remedy: "), "{text}");
 }
 
 /// A process that is killed when the test is over, whatever became of it.
-struct Running(Child);
+struct Running(Killed);
 
 impl Running {
     fn start(command: &mut Command) -> Running {
-        Running(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+        let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        Running(Killed(command.spawn().unwrap()))
     }
 
     fn signal(&self, signal: &str) {
-        kill(signal, self.0.id()).unwrap();
+        self.0.signal(signal);
+    }
+
+    fn pid(&self) -> u32 {
+        self.0.pid()
+    }
+
+    fn child(&mut self) -> &mut Child {
+        &mut self.0.0
+    }
+
+    /// Reads the line "ready" from its stderr; what else it says must be read or kept.
+    fn ready(&mut self) -> Option<BufReader<ChildStderr>> {
+        let mut lines = BufReader::new(self.child().stderr.take().unwrap());
+        let mut line = String::new();
+        lines.read_line(&mut line).unwrap();
+        (line == "ready\n").then_some(lines)
+    }
+
+    /// Its end, and the document that it wrote.
+    fn end_with_document(mut self) -> (ExitStatus, serde_json::Value) {
+        let document = self.child().stdout.take().unwrap();
+        let (status, text) = self.end(document);
+        (status, json(&text))
     }
 
     /// Stops all of its threads. On a busy machine some go on for milliseconds after the signal.
     fn stop(&self) {
-        let pid = self.0.id();
+        let pid = self.pid();
         self.signal("-STOP");
         soon("all of its threads stand", || {
             let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
@@ -219,14 +239,7 @@ impl Running {
     fn end(mut self, mut rest: impl Read) -> (ExitStatus, String) {
         let mut text = String::new();
         rest.read_to_string(&mut text).unwrap();
-        (self.0.wait().unwrap(), text)
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        (self.child().wait().unwrap(), text)
     }
 }
 
@@ -234,12 +247,8 @@ fn kill(signal: &str, pid: u32) -> std::io::Result<()> {
     send(signal, pid.into())
 }
 
-fn soon(what: &str, mut done: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !done() {
-        assert!(begun.elapsed() < Duration::from_secs(30), "{what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+fn soon(what: &str, done: impl FnMut() -> bool) {
+    assert!(within(Duration::from_secs(30), done), "{what}");
 }
 
 #[test]
@@ -253,15 +262,10 @@ fn signals_are_passed_on_and_the_commands_answer_counts() {
     command.args(["reserve", "--json", AMOUNT, "--", "sh", "-c", script]);
     let mut running = Running::start(&mut command);
     // What the command prints goes to stderr beside a document.
-    let mut lines = BufReader::new(running.0.stderr.take().unwrap());
-    let mut line = String::new();
-    lines.read_line(&mut line).unwrap();
-    assert_eq!(line, "ready\n");
+    let _lines = running.ready().unwrap();
     running.signal("-TERM");
-    let document = running.0.stdout.take().unwrap();
-    let (status, text) = running.end(document);
+    let (status, document) = running.end_with_document();
     assert_eq!(status.code(), Some(9));
-    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!((&document["exit_code"], &document["interrupted"]), (&9.into(), &true.into()));
 }
 
@@ -292,25 +296,25 @@ fn who_is_adopted_goes_on_when_the_reservation_ends() {
         return;
     }
     let other = Running::start(Command::new("sleep").arg("60"));
-    let pid = other.0.id();
+    let pid = other.pid();
     let words = ["reserve", AMOUNT, "--backend", "deadline", "--pid", &pid.to_string()];
     let mut running = Running::start(Command::new(HOURGLASS).args(words));
     soon("the reservation is made", || policies(pid) != [OTHER]);
     running.signal("-INT");
-    let rest = running.0.stdout.take().unwrap();
+    let rest = running.child().stdout.take().unwrap();
     assert_eq!(running.end(rest).0.code(), Some(130));
     assert_eq!(policies(pid), [OTHER]);
     drop(other);
     // And the reservation ends with who has it. Ended before it was looked at again, it was not adopted.
     for patience_ms in [50, 200, 800] {
         let other = Running::start(Command::new("sleep").arg("60"));
-        let pid = other.0.id();
+        let pid = other.pid();
         let words = ["reserve", AMOUNT, "--backend", "deadline", "--thread", &pid.to_string()];
         let mut running = Running::start(Command::new(HOURGLASS).args(words));
         soon("the reservation is made", || policies(pid) != [OTHER]);
         std::thread::sleep(Duration::from_millis(patience_ms));
         other.signal("-TERM");
-        let rest = running.0.stdout.take().unwrap();
+        let rest = running.child().stdout.take().unwrap();
         match running.end(rest).0.code() {
             Some(125) => {}
             code => return assert_eq!(code, Some(0)),
@@ -379,10 +383,10 @@ fn busy_on(cpu: u32) -> Option<Running> {
     let mut command = Command::new("taskset");
     command.args(["-c", &cpu.to_string(), "sh", "-c", "while :; do :; done"]);
     let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-    let running = Running(child.ok()?);
+    let running = Running(Killed(child.ok()?));
     // taskset becomes the shell, or ends if there is no such CPU.
     std::thread::sleep(Duration::from_millis(50));
-    fs::read_link(format!("/proc/{}/exe", running.0.id())).ok()?;
+    fs::read_link(format!("/proc/{}/exe", running.pid())).ok()?;
     Some(running)
 }
 
@@ -393,24 +397,9 @@ fn stands(pid: u32) -> bool {
 
 /// Words that keep a busy process on CPU 1 from disturbing work on CPU 0.
 fn beside(policy: &str, victim: &str, command: &str) -> Vec<String> {
-    let words = [
-        "reserve",
-        "--json",
-        "5ms/50ms",
-        "--cpu",
-        "0",
-        "--smt",
-        policy,
-        "--interferes",
-        "1",
-        "--stop",
-        victim,
-        "--",
-        "sh",
-        "-c",
-        command,
-    ];
-    words.map(str::to_owned).to_vec()
+    let words = "reserve --json 5ms/50ms --cpu 0 --interferes 1 --smt".split(' ');
+    let words = words.chain([policy, "--stop", victim, "--", "sh", "-c", command]);
+    words.map(str::to_owned).collect()
 }
 
 /// On CPUs that are no siblings the mechanism is the same: who was named is stopped and runs again.
@@ -420,7 +409,7 @@ fn who_shares_the_cpu_is_stopped_and_runs_again() {
     let Some(victim) = busy_on(1) else {
         return skip(Requirement::SECOND_CPU, "there is no second CPU, or no taskset");
     };
-    let pid = victim.0.id().to_string();
+    let pid = victim.pid().to_string();
     // Some periods of work: no co-runner is stopped for a target that sleeps.
     let script = "i=0; while [ $i -lt 120000 ]; do i=$((i+1)); done";
     for policy in ["disable", "monitor", "ignore"] {
@@ -434,11 +423,11 @@ fn who_shares_the_cpu_is_stopped_and_runs_again() {
                 return skip(need("auto"), stderr(&output).trim());
             }
             assert_eq!(code(&output), 0, "{}", stderr(&output));
-            let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+            let document = document(&output);
             let smt = &document["smt"];
             assert_eq!((&smt["policy"], &smt["shares"]), (&policy.into(), &vec![1].into()));
             assert_eq!(smt["stopper"].is_null(), policy == "ignore", "{smt}");
-            soon("the victim runs again", || !stands(victim.0.id()));
+            soon("the victim runs again", || !stands(victim.pid()));
             stopped |= smt["stops"] != 0;
             if stopped {
                 break;
@@ -457,7 +446,7 @@ fn a_document_is_alone_on_stdout() {
     if code(&output) == OWN {
         return skip(need("auto"), stderr(&output).trim());
     }
-    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let document = document(&output);
     assert_eq!(document["schema"], "hourglass.reserve/1");
     assert!(stderr(&output).contains("said by the command"));
 }
@@ -471,7 +460,7 @@ fn a_check_asks_what_the_run_would_ask() {
         return skip(Requirement::SECOND_CPU, "there is no second CPU");
     }
     let victim = Running::start(Command::new("sleep").arg("60"));
-    let pid = victim.0.id().to_string();
+    let pid = victim.pid().to_string();
     let asked: [(&[&str], &str); 5] = [
         (&["--stop", &pid], ""),
         (&["--stop", "4194304"], "no process 4194304"),
@@ -484,7 +473,7 @@ fn a_check_asks_what_the_run_would_ask() {
         let words = [&sharing[..], words].concat();
         let run = reserve(&[&words[..], &["--", "true"]].concat());
         let check = reserve(&[&words[..], &["--check"]].concat());
-        let text = String::from_utf8_lossy(&check.stdout).into_owned();
+        let text = text(&check.stdout);
         assert_eq!(code(&check) == 0, code(&run) != OWN, "{words:?}: {text}{}", stderr(&run));
         assert!(text.contains(says), "{words:?}: {text}");
         assert!(code(&check) == 0 || stderr(&run).contains(says), "{words:?}: {}", stderr(&run));

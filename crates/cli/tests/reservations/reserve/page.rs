@@ -87,8 +87,6 @@ fn a_closed_descriptor_is_reported_as_the_cause() {
     let script = "eval \"exec $HOURGLASS_PROGRESS>&-\"; sleep 1; true";
     let Some(document) = watched(&["bash", "-c", script]) else { return };
     assert_eq!(document["smt"]["page"], "not_opened", "{document}");
-    let warnings = document["warnings"].as_array().unwrap();
-    let warning = warnings.iter().find(|warning| warning["id"] == "progress-not-opened").unwrap();
-    let text = warning["text"].as_str().unwrap();
+    let text = warning(&document, "progress-not-opened")["text"].as_str().unwrap();
     assert!(text.starts_with("bash (process ") && text.contains("closed descriptor"), "{text}");
 }

@@ -6,7 +6,8 @@ use std::process::{Command, Stdio};
 use hourglass_skip::{Requirement, skip};
 
 use super::{
-    AMOUNT, HOURGLASS, OWN, Running, alone, busy_on, code, policies, reserve, soon, stands, stderr,
+    AMOUNT, HOURGLASS, OWN, Running, alone, busy_on, code, document, is_refused, policies, reserve,
+    soon, stands, stderr, text,
 };
 
 /// Words for work on CPU 0 that is watched beside a process on CPU 1.
@@ -20,9 +21,9 @@ const WORK: [&str; 4] = ["--", "sh", "-c", "i=0; while [ $i -lt 120000 ]; do i=$
 #[test]
 fn what_does_not_go_together_is_one_line() {
     let other = Running::start(Command::new("sleep").arg("60"));
-    let also = format!("1ms/20ms={}", other.0.id());
+    let also = format!("1ms/20ms={}", other.pid());
     let around = format!("1ms/20ms={}", std::process::id());
-    let both = other.0.id().to_string();
+    let both = other.pid().to_string();
     let cases: [(&[&str], i32, &str); 11] = [
         (&["--also", "2ms/20ms", "--", "true"], 2, "such as 2ms/20ms=4711"),
         (&["--also", "30ms/20ms=1", "--", "true"], 2, "longer than its period"),
@@ -46,10 +47,7 @@ fn what_does_not_go_together_is_one_line() {
         ),
     ];
     for (words, wanted, says) in cases {
-        let output = reserve(&[&[AMOUNT], words].concat());
-        let text = stderr(&output);
-        assert_eq!(code(&output), wanted, "{words:?}: {text}");
-        assert!(text.contains(says) && text.lines().count() == 1, "{words:?}: {text}");
+        is_refused(&reserve(&[&[AMOUNT], words].concat()), wanted, says, words);
     }
 }
 
@@ -61,7 +59,7 @@ fn two_reservations_share_a_core() {
     let (Some(victim), Some(other)) = (busy_on(1), busy_on(0)) else {
         return skip(Requirement::SECOND_CPU, "there is no second CPU, or no taskset");
     };
-    let (pid, stopped) = (other.0.id(), victim.0.id().to_string());
+    let (pid, stopped) = (other.pid(), victim.pid().to_string());
     let also = format!("4ms/100ms={pid}");
     let before = policies(pid);
     let mut words = vec!["--json", "--also", &also, "--interval", "1ms"];
@@ -73,7 +71,7 @@ fn two_reservations_share_a_core() {
         return skip(Requirement::REAL_TIME, stderr(&output).trim());
     }
     assert_eq!(code(&output), 0, "{}", stderr(&output));
-    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let document = document(&output);
     let [further] = &document["also"].as_array().unwrap()[..] else { panic!("{document}") };
     assert_eq!(
         (&further["budget_ns"], &further["period_ns"]),
@@ -93,7 +91,7 @@ fn two_reservations_share_a_core() {
         );
     }
     // Everything is as it was.
-    soon("the other one runs again", || !stands(pid) && !stands(victim.0.id()));
+    soon("the other one runs again", || !stands(pid) && !stands(victim.pid()));
     assert_eq!(policies(pid), before);
     assert_eq!(further["exit_code"], serde_json::Value::Null);
 }
@@ -105,7 +103,7 @@ fn the_sum_is_admitted() {
     let (Some(victim), Some(other)) = (busy_on(1), busy_on(0)) else {
         return skip(Requirement::SECOND_CPU, "there is no second CPU, or no taskset");
     };
-    let (pid, stopped) = (other.0.id(), victim.0.id().to_string());
+    let (pid, stopped) = (other.pid(), victim.pid().to_string());
     let also = format!("60ms/100ms={pid}");
     let mut beside = vec!["--also", &also];
     beside.extend(watched("25ms/50ms", &stopped));
@@ -115,7 +113,7 @@ fn the_sum_is_admitted() {
     for (words, says) in [(&beside[..], [core, sum]), (&alone[..], [sum, sum])] {
         let says = |text: &str| says.iter().any(|one| text.contains(one));
         let check = reserve(&[words, &["--check"]].concat());
-        let text = String::from_utf8_lossy(&check.stdout).into_owned();
+        let text = text(&check.stdout);
         let run = reserve(&[words, &["--", "true"]].concat());
         if text.contains("capability") {
             return skip(Requirement::REAL_TIME, text);
@@ -124,7 +122,7 @@ fn the_sum_is_admitted() {
         let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(says(&joined), "{words:?}: {text}");
         assert!(says(&stderr(&run)), "{words:?}: {}", stderr(&run));
-        soon("no process is stopped", || !stands(pid) && !stands(victim.0.id()));
+        soon("no process is stopped", || !stands(pid) && !stands(victim.pid()));
     }
 }
 
@@ -136,11 +134,11 @@ fn counted_instructions_are_had_or_refused_in_a_line() {
     let Some(victim) = busy_on(1) else {
         return skip(Requirement::SECOND_CPU, "there is no second CPU, or no taskset");
     };
-    let stopped = victim.0.id().to_string();
+    let stopped = victim.pid().to_string();
     let mut words = vec!["--json", "--progress", "instructions"];
     words.extend(watched("5ms/50ms", &stopped));
     let check = reserve(&[&words[..], &["--check"]].concat());
-    let document: serde_json::Value = serde_json::from_slice(&check.stdout).unwrap();
+    let document = document(&check);
     let refusals = document["refusals"].as_array().unwrap();
     let refused = refusals.iter().find(|refusal| refusal["id"] == "progress");
     words.extend(WORK);
@@ -150,7 +148,7 @@ fn counted_instructions_are_had_or_refused_in_a_line() {
         if code(&run) == OWN {
             return skip(Requirement::REAL_TIME, stderr(&run).trim());
         }
-        let document: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
+        let document = self::document(&run);
         let source = &document["smt"]["progress"];
         assert!(*source == "instructions" || *source == "cpu_time", "{document}");
         return;
@@ -188,7 +186,7 @@ fn who_leaves_is_named_and_nothing_is_guaranteed() {
     let Some(pid) = text.lines().find_map(|line| line.parse::<u32>().ok()) else {
         return skip(Requirement::CONTROL_GROUP, text.trim());
     };
-    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let document = document(&output);
     let warnings = document["warnings"].as_array().unwrap();
     let Some(left) = warnings.iter().find(|warning| warning["id"] == "member-left") else {
         let searched = warnings.iter().any(|warning| warning["id"] == "members-searched");
@@ -204,13 +202,13 @@ fn who_leaves_is_named_and_nothing_is_guaranteed() {
 fn a_further_one_may_end_first() {
     let _alone = alone();
     let other = Running::start(Command::new("sleep").arg("0.3"));
-    let also = format!("1ms/50ms={}", other.0.id());
+    let also = format!("1ms/50ms={}", other.pid());
     let output = reserve(&["--json", AMOUNT, "--also", &also, "--", "sleep", "0.8"]);
     if code(&output) == OWN {
         return skip(Requirement::REAL_TIME, stderr(&output).trim());
     }
     assert_eq!(code(&output), 0, "{}", stderr(&output));
-    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let document = document(&output);
     assert_eq!(document["also"].as_array().map(Vec::len), Some(1), "{document}");
     assert!(document["also"][0]["guarantee"].is_boolean(), "{document}");
 }

@@ -5,7 +5,7 @@ use hourglass_documents::reserve::{ReserveDocument, ReserveRefusal};
 use super::took::{amount, exact};
 use super::{PAGE, Style, TextStyle, heading, line, named, suggestion};
 use crate::clean;
-use crate::text::table::{paint, wrapped_within};
+use crate::text::table::{paint_line, wrapped_within};
 
 /// Whether a reservation would be granted, by what, and what is in the way of the others.
 #[must_use]
@@ -18,8 +18,7 @@ pub fn reserve_check(document: &ReserveDocument, style: Style) -> String {
     document.refusals.iter().for_each(|refusal| refused(&mut out, refusal, style));
     suggestion(&mut out, document, style);
     let (verdict, tone) = verdict(document);
-    out.push_str(&paint(&verdict, tone, style));
-    out.push('\n');
+    paint_line(&mut out, &verdict, tone, style);
     out
 }
 
@@ -58,8 +57,7 @@ pub fn reserve_proposals(document: &ReserveDocument, style: Style) -> String {
             false => format!(" --deadline {}", exact(one.deadline_ns)),
         };
         let head = format!("{}: reserve {times}{deadline}", clean::for_terminal(&one.target));
-        out.push_str(&paint(&head, TextStyle::Heading, style));
-        out.push('\n');
+        paint_line(&mut out, &head, TextStyle::Heading, style);
         line(&mut out, "granted", &verdict, tone, style);
         if one.backend.is_none() {
             one.refusals.iter().for_each(|refusal| refused(&mut out, refusal, style));
@@ -73,8 +71,7 @@ fn refused(out: &mut String, refusal: &ReserveRefusal, style: Style) {
         Some(errno) => format!("{}: {} ({errno})", refusal.backend, refusal.id),
         None => format!("{}: {}", refusal.backend, refusal.id),
     };
-    out.push_str(&paint(&clean::for_terminal(&head), TextStyle::Bad, style));
-    out.push('\n');
+    paint_line(out, &clean::for_terminal(&head), TextStyle::Bad, style);
     let cause = wrapped_within(PAGE, &clean::for_terminal(&refusal.cause), 2, 2);
     // The remedy stays on one line, to be copied.
     let remedy = clean::for_terminal(&refusal.remedy);

@@ -1,5 +1,8 @@
 //! Calls of `hourglass`, and what a script sees of them.
 
+#![allow(dead_code)] // each program uses its part
+
+use std::fmt::Debug;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -58,18 +61,27 @@ pub(crate) fn hourglass_in<L: Line + ?Sized>(folder: &Path, line: &L) -> Output 
 
 /// Standard output of a command that must succeed.
 pub(crate) fn printed<L: Line + ?Sized>(line: &L) -> String {
-    let output = hourglass(line);
-    assert_eq!(output.status.code(), Some(0), "{:?}: {}", line.words(), stderr(&output));
-    text(&output.stdout)
+    text(&ends(&hourglass(line), 0, line.words()).stdout)
+}
+
+/// That a command ended with this code; `of` is for the message.
+pub(crate) fn ends(output: &Output, code: i32, of: impl Debug) -> &Output {
+    assert_eq!(output.status.code(), Some(code), "{of:?}: {}", stderr(output));
+    output
+}
+
+/// That a command ended with this code, nothing on stdout, and one line on stderr, which has `part` in it.
+pub(crate) fn is_refused(output: &Output, code: i32, part: &str, of: impl Debug) -> String {
+    let said = stderr(ends(output, code, &of));
+    assert!(output.stdout.is_empty(), "{of:?}: {output:?}");
+    assert_eq!(said.lines().count(), 1, "{of:?}: {said}");
+    assert!(said.contains(part), "{of:?}: {part}: {said}");
+    said
 }
 
 /// The line on stderr of a command that was refused: exit code 2, one line, nothing on stdout.
 pub(crate) fn refusal(output: &Output) -> String {
-    let stderr = stderr(output);
-    assert_eq!(output.status.code(), Some(2), "{stderr}");
-    assert!(output.stdout.is_empty(), "{output:?}");
-    assert_eq!(stderr.lines().count(), 1, "{stderr}");
-    stderr
+    is_refused(output, 2, "", "")
 }
 
 /// A refusal whose line begins with `message`.
@@ -88,6 +100,12 @@ pub(crate) fn stderr(output: &Output) -> String {
 
 pub(crate) fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
+}
+
+/// That a document has a warning of this name, which it returns.
+pub(crate) fn warning<'a>(document: &'a Value, id: &str) -> &'a Value {
+    let mut warnings = document["warnings"].as_array().unwrap().iter();
+    warnings.find(|warning| warning["id"] == id).unwrap_or_else(|| panic!("{id}: {document}"))
 }
 
 /// The document on stdout.
