@@ -143,10 +143,8 @@ impl<C: Clone> ClockDevices<C> {
             let known: Vec<&str> = self.list().map(|known| known.name).collect();
             return Err(OpenError::Unknown { name: named(), known: known.join(", ") });
         };
-        let made = (entry.make)();
-        let hardware = made.map_err(|error| OpenError::Device { name: named(), error })?;
-        let device = EventDevice::from_box(hardware);
-        let device = device.map_err(|error| OpenError::Facts { name: named(), error })?;
+        let device = (entry.make)().and_then(EventDevice::from_box);
+        let device = device.map_err(|error| OpenError::Device { name: named(), error })?;
         ClockDevice::new(name, self.clock.clone(), device, entry.finest)
     }
 }

@@ -17,7 +17,6 @@ use crate::start_thread::start_thread;
 
 const NAME: &str = "clock watcher";
 
-/// The thread. Dropping it ends and joins it.
 #[derive(Debug)]
 pub(super) struct Watcher {
     stop: Arc<EventFd>,

@@ -37,7 +37,6 @@ impl OsTimes {
     }
 }
 
-/// One reading of the clocks, and within what time.
 fn read() -> ClockReadings {
     let clock = |clock| i64::try_from(now_ns(clock)).unwrap_or(i64::MAX);
     let before_ns = now_ns(ClockId::Monotonic);
@@ -47,7 +46,6 @@ fn read() -> ClockReadings {
     ClockReadings::new([after_ns, others[0], others[1], others[2]]).with_gap(gap_ns)
 }
 
-/// The reading that took the least time.
 pub(super) fn read_all() -> ClockReadings {
     let mut best = read();
     for _ in 1..TRIES {

@@ -19,6 +19,8 @@ use crate::queue::{Handle, Queue, QueueError};
 /// the order of [`ClockBase::ALL`]. As in a [`Queue`], a timer that could expire already
 /// may wait behind one of its base that may not yet.
 ///
+/// **Errors.** Every call with the id of a removed timer is refused: [`QueueError::StaleHandle`].
+///
 /// **Memory.** 56 bytes a timer with a payload of four bytes, 64 with eight, for as many as there
 /// is room; a timer with [`ClockSetPolicy::Expire`] takes twice that. Creating may allocate, not
 /// within the room reserved; nothing else does.
@@ -52,7 +54,6 @@ pub struct EngineTimers<T> {
     /// Armed timers with [`ClockSetPolicy::Expire`] by the settings known when they were armed; first in,
     /// first out among equals.
     notices: Queue<ClockSetTag, TimerId>,
-    /// The settings of the wall clock known.
     sets: u64,
 }
 
@@ -84,12 +85,10 @@ pub(super) struct NextExpiry {
     pub(super) base: ClockBase,
     /// Its latest time, ns on its clock.
     pub(super) latest_ns: i64,
-    /// Until then, ns.
     until_ns: i64,
 }
 
 impl NextExpiry {
-    /// Device time of its latest time.
     pub(super) fn device_ns(&self, now: &ClockReadings) -> u64 {
         now.device_ns().saturating_add_signed(self.until_ns)
     }
@@ -171,9 +170,6 @@ impl<T> EngineTimers<T> {
     }
 
     /// Takes the timer out of its order; whether it was armed. It can be armed again.
-    ///
-    /// # Errors
-    /// [`QueueError::StaleHandle`].
     #[inline]
     pub fn cancel(&mut self, id: TimerId) -> Result<bool, TimerError> {
         let armed = self.queues[id.base as usize].cancel(id.handle)?;
@@ -184,9 +180,6 @@ impl<T> EngineTimers<T> {
     }
 
     /// Takes the timer away, armed or not; its id is stale from now on.
-    ///
-    /// # Errors
-    /// [`QueueError::StaleHandle`].
     #[inline]
     pub fn remove(&mut self, id: TimerId) -> Result<T, TimerError> {
         let timer = self.queues[id.base as usize].remove(id.handle)?;
@@ -197,26 +190,17 @@ impl<T> EngineTimers<T> {
     }
 
     /// When an armed timer may expire first, ns on its clock; `None` if it is not armed.
-    ///
-    /// # Errors
-    /// [`QueueError::StaleHandle`].
     pub fn expiry_ns(&self, id: TimerId) -> Result<Option<i64>, TimerError> {
         Ok(self.queues[id.base as usize].expiry(id.handle)?.map(Instant::nanos))
     }
 
     /// The payload.
-    ///
-    /// # Errors
-    /// [`QueueError::StaleHandle`].
     #[inline]
     pub fn payload(&self, id: TimerId) -> Result<&T, TimerError> {
         Ok(&self.queues[id.base as usize].payload(id.handle)?.payload)
     }
 
     /// The payload.
-    ///
-    /// # Errors
-    /// [`QueueError::StaleHandle`].
     #[inline]
     pub fn payload_mut(&mut self, id: TimerId) -> Result<&mut T, TimerError> {
         Ok(&mut self.queues[id.base as usize].payload_mut(id.handle)?.payload)
@@ -235,7 +219,6 @@ impl<T> EngineTimers<T> {
     }
 }
 
-/// Polling them.
 impl<T> EngineTimers<T> {
     /// Expires what is due at `now`, `budget` timers at most; how many there were. If
     /// that is the budget, more may be due. `fire` may do anything with the timers; what it arms
@@ -308,7 +291,6 @@ impl<T> EngineTimers<T> {
         firsts.min_by_key(|first| first.until_ns)
     }
 
-    /// The latest time of the first of a base.
     #[inline]
     fn latest_of(&self, base: ClockBase) -> Option<i64> {
         self.queues[base as usize].next_expiry().map(Instant::nanos)
@@ -347,7 +329,6 @@ impl<T> EngineTimers<T> {
         })
     }
 
-    /// The timer is not armed any more.
     fn cancel_notice(&mut self, base: ClockBase, handle: Handle) -> Result<(), QueueError> {
         if let Some(notice) = self.queues[base as usize].payload(handle)?.notice {
             self.notices.cancel(notice)?;

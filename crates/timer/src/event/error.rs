@@ -48,6 +48,47 @@ pub enum DeviceError {
     /// The device does not have this mode.
     #[error("{0} does not have this mode")]
     Unsupported(&'static str),
+    /// The device only ticks.
+    #[error("{0} only ticks, it cannot be programmed for one time")]
+    NoOneShot(&'static str),
+    /// The device is not in one-shot mode.
+    #[error("{0} is not in one-shot mode: call `set_mode` first")]
+    NotOneShot(&'static str),
+    /// The device has other periods.
+    #[error("{device} cannot tick every {asked}: the nearest that it can is {nearest}")]
+    Period {
+        /// Name of the device.
+        device: &'static str,
+        /// What was requested.
+        asked: Period,
+        /// Nearest period of the device.
+        nearest: Period,
+    },
+    /// The period is shorter than the device's shortest distance.
+    #[error(
+        "{device} cannot tick every {asked}: at least {min_delta_ns} ns lie between its events"
+    )]
+    TooShort {
+        /// Name of the device.
+        device: &'static str,
+        /// What was requested.
+        asked: Period,
+        /// Shortest distance of an event, ns.
+        min_delta_ns: u64,
+    },
+    /// The device says that it can neither tick nor be programmed.
+    #[error("{0} can neither tick nor be programmed")]
+    Useless(&'static str),
+    /// The device's shortest distance is 0 or above the longest.
+    #[error("{name} can be programmed from {min_ns} ns to {max_ns} ns: that is not a range")]
+    Deltas {
+        /// Name of the device.
+        name: &'static str,
+        /// Shortest distance of an event, ns.
+        min_ns: u64,
+        /// Longest distance of an event, ns.
+        max_ns: u64,
+    },
     /// In a simulation, nothing would ever end this wait.
     #[error("{0}: nothing is programmed and no kick is planned, so this wait would never end")]
     NeverEnds(&'static str),
@@ -89,40 +130,6 @@ impl DeviceError {
     }
 }
 
-/// A mode that cannot be set.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ModeError {
-    /// The device only ticks.
-    #[error("{0} only ticks, it cannot be programmed for one time")]
-    NoOneShot(&'static str),
-    /// The device has other periods.
-    #[error("{device} cannot tick every {asked}: the nearest that it can is {nearest}")]
-    Period {
-        /// Name of the device.
-        device: &'static str,
-        /// What was requested.
-        asked: Period,
-        /// Nearest period of the device.
-        nearest: Period,
-    },
-    /// The period is shorter than the device's shortest distance.
-    #[error(
-        "{device} cannot tick every {asked}: at least {min_delta_ns} ns lie between its events"
-    )]
-    TooShort {
-        /// Name of the device.
-        device: &'static str,
-        /// What was requested.
-        asked: Period,
-        /// Shortest distance of an event, ns.
-        min_delta_ns: u64,
-    },
-    /// The device refused.
-    #[error(transparent)]
-    Device(#[from] DeviceError),
-}
-
 /// An event that was not programmed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -134,9 +141,6 @@ pub enum ProgramError {
         /// How long ago it was, ns.
         late_ns: u64,
     },
-    /// The device is not in one-shot mode.
-    #[error("{0} is not in one-shot mode: call `set_mode` first")]
-    NotOneShot(&'static str),
     /// The device refused.
     #[error(transparent)]
     Device(#[from] DeviceError),

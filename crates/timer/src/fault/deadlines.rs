@@ -16,7 +16,6 @@ pub(super) trait Side {
     fn disarm(&self) -> (DisarmOutcome, u64);
 }
 
-/// The deadlines of one thread.
 #[derive(Debug)]
 pub(super) struct Deadlines<S> {
     pub(super) side: S,

@@ -62,7 +62,6 @@ impl EndedJob {
     }
 }
 
-/// The job that is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct CurrentJob {
     number: u64,

@@ -21,7 +21,6 @@ pub(super) struct FaultWatch {
 }
 
 impl FaultWatch {
-    /// Watches the calling thread.
     pub(super) fn install<A: Send + 'static>(
         settings: WatchSettings,
         attributes: Attributes,

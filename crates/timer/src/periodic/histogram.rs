@@ -8,10 +8,8 @@ const SUB: u64 = 1 << SUB_BITS;
 /// Values from 2^this ns on (73 minutes) share the last bucket.
 const TOP_BITS: u32 = 42;
 
-/// How many buckets there are.
 pub(super) const BUCKETS: usize = ((TOP_BITS - SUB_BITS + 1) * SUB as u32) as usize + 1;
 
-/// The bucket of a value.
 pub(super) fn bucket_of(value_ns: u64) -> usize {
     if value_ns < SUB {
         return value_ns as usize;
@@ -25,7 +23,6 @@ pub(super) fn bucket_of(value_ns: u64) -> usize {
     (u64::from(shift + 1) * SUB + sub) as usize
 }
 
-/// The greatest value of a bucket.
 pub(super) fn highest_in(bucket: usize) -> u64 {
     let bucket = bucket as u64;
     if bucket < SUB {
@@ -185,7 +182,6 @@ mod tests {
         assert_eq!((bucket_of(lowest), bucket_of(u64::MAX)), (BUCKETS - 1, BUCKETS - 1));
     }
 
-    /// Against sorting.
     #[test]
     fn quantiles_are_never_too_low() {
         let times = Times::new();

@@ -32,13 +32,10 @@ pub trait JobWatch {
     fn completed(&mut self) -> ControlFlow<()>;
 }
 
-/// What is wrong with a watch that was not made.
 pub(super) type WatchError = Box<dyn Error + Send + Sync>;
 
-/// Makes a watch, in the thread that it is for.
 pub(super) type MakeWatch = Box<dyn FnOnce() -> Result<Box<dyn JobWatch>, WatchError> + Send>;
 
-/// What a thread does before its first release.
 pub(super) type OnStart = Box<dyn FnOnce() -> Result<(), WatchError> + Send>;
 
 /// Calls [`JobWatch::completed`] once, however the job ends.

@@ -27,7 +27,6 @@ pub(super) struct Recorder {
     response: Times,
 }
 
-/// A job that is complete.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct JobRecord {
     pub(super) late: bool,
@@ -78,7 +77,6 @@ impl Recorder {
         });
     }
 
-    /// By the one writer.
     fn write(&self, store: impl FnOnce(&Recorder)) {
         let version = self.version.load(Ordering::Relaxed);
         self.version.store(version.wrapping_add(1), Ordering::Relaxed);

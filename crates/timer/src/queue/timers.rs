@@ -30,6 +30,8 @@ use super::{ExpiredEntry, Handle, Heap, Key, PriorityStructure, QueueError};
 /// 4.2). Expiries are absolute, so that setting the wall clock recalculates nothing: the same
 /// queue is looked at with the new time.
 ///
+/// **Errors.** Every call with the handle of a removed timer is refused: [`QueueError::StaleHandle`].
+///
 /// **Memory.** With the default order 40 bytes a timer and the payload as an `Option` (so 56 with a
 /// payload of eight bytes), for as many as there is room; in huge pages where the kernel grants them.
 ///
@@ -124,9 +126,6 @@ impl<C: ClockTag, T, B: PriorityStructure> Queue<C, T, B> {
     }
 
     /// Takes the timer away, armed or not; its handle is stale from now on.
-    ///
-    /// # Errors
-    /// [`QueueError::StaleHandle`].
     #[inline]
     pub fn remove(&mut self, handle: Handle) -> Result<T, QueueError> {
         let payload = self.timers.remove(handle)?;
@@ -159,9 +158,6 @@ impl<C: ClockTag, T, B: PriorityStructure> Queue<C, T, B> {
     }
 
     /// Takes the timer out of the order; whether it was armed. It can be armed again.
-    ///
-    /// # Errors
-    /// [`QueueError::StaleHandle`].
     #[inline]
     pub fn cancel(&mut self, handle: Handle) -> Result<bool, QueueError> {
         self.timers.find(handle)?;
@@ -212,35 +208,23 @@ impl<C: ClockTag, T, B: PriorityStructure> Queue<C, T, B> {
     }
 
     /// When an armed timer may fire first; `None` if it is not armed.
-    ///
-    /// # Errors
-    /// [`QueueError::StaleHandle`].
     pub fn expiry(&self, handle: Handle) -> Result<Option<Instant<C>>, QueueError> {
         let SoftExpiry(expiry) = self.timers.find(handle)?.kept;
         Ok(self.order.expiry(handle.slot()).map(|_| expiry))
     }
 
     /// By when an armed timer is to fire, expiry plus slack; `None` if it is not armed.
-    ///
-    /// # Errors
-    /// [`QueueError::StaleHandle`].
     pub fn latest(&self, handle: Handle) -> Result<Option<Instant<C>>, QueueError> {
         self.timers.find(handle)?;
         Ok(self.order.expiry(handle.slot()).map(Instant::from_nanos))
     }
 
     /// The timer's payload.
-    ///
-    /// # Errors
-    /// [`QueueError::StaleHandle`].
     pub fn payload(&self, handle: Handle) -> Result<&T, QueueError> {
         self.timers.payload(handle)
     }
 
     /// The timer's payload.
-    ///
-    /// # Errors
-    /// [`QueueError::StaleHandle`].
     pub fn payload_mut(&mut self, handle: Handle) -> Result<&mut T, QueueError> {
         self.timers.payload_mut(handle)
     }

@@ -9,29 +9,6 @@ use super::port::{Message, Port};
 use crate::engine::ClockBase;
 use crate::fault::WatchedHandle;
 
-/// Suspends, demotes or tells a thread that missed its deadline (RT-Mach, section 4): what
-/// [`Action::fault`] calls. A watched thread is one ([`WatchedHandle`], by [`WatchedHandle::fault`]).
-///
-/// An implementation MUST neither block nor allocate: it runs in the expiry path.
-pub trait FaultThread: Send {
-    /// Acts on a deadline that has passed.
-    fn fault(&mut self, expiration: &Expiration);
-}
-
-/// What is done is what the thread's [`crate::fault::WatchSettings`] say, and its deadline handler gets
-/// a deadline on `CLOCK_MONOTONIC`.
-impl FaultThread for WatchedHandle {
-    fn fault(&mut self, expiration: &Expiration) {
-        let deadline_ns = match expiration.base {
-            ClockBase::Monotonic => u64::try_from(expiration.expiry_ns).unwrap_or(0),
-            // As far back as on the timer's own clock.
-            _ => self.now_ns().saturating_sub(expiration.late_ns()),
-        };
-        // One that is watched no more has nothing to be stopped in.
-        WatchedHandle::fault(self, deadline_ns);
-    }
-}
-
 /// A timer's synchronization action. It is given when the timer is made, so that arming publishes
 /// numbers only.
 ///
@@ -47,7 +24,6 @@ impl FaultThread for WatchedHandle {
 /// expiry, and all other timers go on.
 pub struct Action(pub(super) ActionKind);
 
-/// What a user's function is to the service.
 pub(super) type Function = Box<dyn FnMut(&Expiration) + Send>;
 
 pub(super) enum ActionKind {
@@ -56,7 +32,7 @@ pub(super) enum ActionKind {
     Send(Port, u64),
     Immediate(Function),
     Deferred(ActionClass, Function),
-    Fault(Box<dyn FaultThread>),
+    Fault(WatchedHandle),
 }
 
 impl Action {
@@ -92,13 +68,13 @@ impl Action {
         Action(ActionKind::Deferred(class.clone(), Box::new(call)))
     }
 
-    /// Faults a thread: what RT-Mach does for an armed timer with the flag for it (section 4). For
+    /// Faults a thread ([`WatchedHandle::fault`]): what RT-Mach does for an armed timer with the flag for it (section 4). For
     /// the thread that arms the timer, `Action::fault(watch.thread())`, where `watch` is its own
     /// [`crate::fault::DeadlineWatch`]; on time to microseconds are deadlines that a thread arms with that
     /// watch itself, since their interrupt comes on its own CPU.
     #[must_use]
-    pub fn fault(thread: impl FaultThread + 'static) -> Action {
-        Action(ActionKind::Fault(Box::new(thread)))
+    pub fn fault(thread: WatchedHandle) -> Action {
+        Action(ActionKind::Fault(thread))
     }
 
     pub(super) fn class(&self) -> Option<&ActionClass> {
@@ -117,7 +93,15 @@ impl Action {
                 port.send(&Message { tag: *tag, expiration: *expiration });
             }
             ActionKind::Immediate(call) | ActionKind::Deferred(_, call) => call(expiration),
-            ActionKind::Fault(thread) => thread.fault(expiration),
+            ActionKind::Fault(thread) => {
+                let deadline_ns = match expiration.base {
+                    ClockBase::Monotonic => u64::try_from(expiration.expiry_ns).unwrap_or(0),
+                    // As far back as on the timer's own clock.
+                    _ => thread.now_ns().saturating_sub(expiration.late_ns()),
+                };
+                // One that is watched no more has nothing to be stopped in.
+                thread.fault(deadline_ns);
+            }
         }
     }
 }

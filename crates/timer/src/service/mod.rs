@@ -89,7 +89,7 @@ mod atomic {
     }
 }
 
-pub use action::{Action, FaultThread};
+pub use action::Action;
 pub use arm::{Expiry, TimerSpec};
 pub use class::{ActionClass, ClassSettings, ClassStatistics};
 pub use error::ServiceError;

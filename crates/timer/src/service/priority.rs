@@ -28,7 +28,6 @@ pub fn refresh_priority() -> u8 {
     priority
 }
 
-/// As it was when it was last read.
 pub(super) fn own() -> u8 {
     match OWN.get() {
         UNKNOWN => refresh_priority(),

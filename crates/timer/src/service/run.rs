@@ -23,12 +23,10 @@ fn address(entry: &TimerEntry) -> usize {
     std::ptr::from_ref(entry).addr()
 }
 
-/// Whether the calling thread is in this timer's own action.
 pub(super) fn is_own(entry: &TimerEntry) -> bool {
     OWN.get() == address(entry)
 }
 
-/// Whether the calling thread is in any timer's action.
 pub(super) fn is_in_action() -> bool {
     OWN.get() != 0
 }

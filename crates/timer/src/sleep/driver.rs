@@ -52,14 +52,11 @@ struct DriverShared {
 struct Timetable {
     /// By time, and among equals in the order in which they came.
     wakers: BTreeMap<DriverEntry, Waker>,
-    /// Entries so far.
     entries: u64,
-    /// When the thread looks again, ns.
     looks_at_ns: u64,
     stop: bool,
 }
 
-/// A place in the timetable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct DriverEntry {
     deadline_ns: u64,
@@ -68,9 +65,6 @@ pub(super) struct DriverEntry {
 
 impl Driver {
     /// On the clock of the process, waiting in the kernel only.
-    ///
-    /// # Errors
-    /// No thread can be started.
     pub fn start() -> io::Result<Driver> {
         Driver::with(process::clock(), SleeperSettings::with_policy(SleepPolicy::KernelOnly))
     }
@@ -82,9 +76,6 @@ where
     C: Deref<Target = Clock<B>> + Clone + Send + 'static,
 {
     /// On any clock on this machine's `CLOCK_MONOTONIC`; its thread sleeps as `settings` say.
-    ///
-    /// # Errors
-    /// No thread can be started.
     pub fn with(clock: C, settings: SleeperSettings) -> io::Result<Driver<C>> {
         let mut sleeper = Sleeper::on(clock.clone(), KernelSleep::new(), settings);
         let shared = Arc::new(DriverShared {
@@ -126,7 +117,6 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>> Driver<C> {
 }
 
 impl<C> Driver<C> {
-    /// Has a waker woken at that time.
     pub(super) fn add(&self, deadline_ns: u64, waker: Waker) -> DriverEntry {
         let shared = &self.0.shared;
         let mut table = shared.table();
@@ -161,7 +151,6 @@ impl<C> Driver<C> {
         still_there
     }
 
-    /// Has it woken no more.
     pub(super) fn remove(&self, entry: DriverEntry) {
         let waker = self.0.shared.table().wakers.remove(&entry);
         // Dropped here, with nothing locked: it may be the last of its task.
@@ -222,7 +211,6 @@ impl Timetable {
         entry
     }
 
-    /// The first one whose time has come.
     fn take_due(&mut self, now_ns: u64) -> Option<Waker> {
         let first = self.wakers.first_entry()?;
         (first.key().deadline_ns <= now_ns).then(|| first.remove())
@@ -241,7 +229,6 @@ mod tests {
 
     use super::*;
 
-    /// Notes in which order it was woken.
     struct WakeOrderProbe {
         own: AtomicU64,
         order: Arc<AtomicU64>,

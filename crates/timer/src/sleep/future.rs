@@ -41,7 +41,6 @@ impl<C> SleepUntil<C> {
     }
 }
 
-/// Nothing in it is pinned.
 impl<C> Unpin for SleepUntil<C> {}
 
 impl<B: Timebase, C: Deref<Target = Clock<B>>> Future for SleepUntil<C> {

@@ -54,7 +54,6 @@ mod tick_probe;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use convenience::SleepUntilExt;
 #[cfg(target_os = "linux")]
 pub use driver::Driver;
 #[cfg(target_os = "linux")]

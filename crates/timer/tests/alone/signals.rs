@@ -15,7 +15,6 @@ use crate::common::devices::{PATIENCE, on_each, program};
 use crate::common::watching::{LONG, wait_until_asleep};
 use crate::in_own_process;
 
-/// Long enough that nothing but an interrupt ends it while a test runs.
 const FOR_EVER: Span = Span::HOUR;
 
 /// One handler for both phases, delivered to the sleeping thread itself; and one that comes before

@@ -10,7 +10,7 @@ use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_time::Span;
 use hourglass_timer::fault::{
     Attributes, DeadlineHandler, DeadlineWatch, Fault, FaultAction, FaultVerdict, WatchSettings,
-    WatchedHandle, deadline_handler,
+    deadline_handler,
 };
 
 pub(crate) const SOON: Span = Span::from_millis(2);
@@ -26,22 +26,30 @@ pub(crate) fn watch(strength: FaultAction) -> DeadlineWatch {
     DeadlineWatch::new(WatchSettings::with_strength(strength)).unwrap()
 }
 
-/// A handler that answers with `verdict`, and sends each fault.
+pub(crate) fn handled<A: Send + 'static>(
+    watch: &DeadlineWatch,
+    argument: A,
+    entry: impl FnMut(&Fault, &mut A) -> FaultVerdict + Send + 'static,
+) -> DeadlineHandler {
+    deadline_handler(&watch.thread(), Attributes::DEFAULT, entry, argument).unwrap()
+}
+
+/// A handler that answers with `verdict`, and the faults that it was called with.
 pub(crate) fn answering(
-    watched: &WatchedHandle,
+    watch: &DeadlineWatch,
     verdict: FaultVerdict,
 ) -> (DeadlineHandler, mpsc::Receiver<Fault>) {
     let (sender, faults) = mpsc::channel();
-    let handler = deadline_handler(
-        watched,
-        Attributes::DEFAULT,
-        move |fault, sender: &mut mpsc::Sender<Fault>| {
-            sender.send(*fault).unwrap();
-            verdict
-        },
-        sender,
-    );
-    (handler.unwrap(), faults)
+    let handler = handled(watch, sender, move |fault, sender| {
+        sender.send(*fault).unwrap();
+        verdict
+    });
+    (handler, faults)
+}
+
+/// In a thread of its own, which is watched.
+pub(crate) fn watched(strength: FaultAction, test: impl FnOnce(&mut DeadlineWatch) + Send) {
+    in_a_thread(|| test(&mut watch(strength)));
 }
 
 /// Works until this many deadlines have been passed, those before included.
@@ -52,12 +60,10 @@ pub(crate) fn work_until_late(watch: &DeadlineWatch, faults: u64) {
     }
 }
 
-/// In a thread of its own, which has its own watch.
 pub(crate) fn in_a_thread<R: Send>(test: impl FnOnce() -> R + Send) -> R {
     thread::scope(|scope| scope.spawn(test).join().unwrap())
 }
 
-/// Until the kernel says that a thread of this process sleeps.
 pub(crate) fn wait_until_asleep(id: u32) {
     let path = format!("/proc/self/task/{id}/stat");
     let begun = now();

@@ -51,6 +51,14 @@ fn open() -> TimerSlot {
     slot
 }
 
+/// A timer that is armed like this, and which arming that is.
+fn armed(arming: &ArmRequest) -> (Arc<TimerSlot>, u64) {
+    let slot = Arc::new(open());
+    slot.arm(arming, false).unwrap();
+    let (sequence, _) = standing(&slot).unwrap();
+    (slot, sequence)
+}
+
 fn standing(slot: &TimerSlot) -> Option<(u64, ArmRequest)> {
     slot.standing().expect("it is armed for ever")
 }
@@ -217,13 +225,10 @@ fn a_cell_that_is_taken_again_is_noticed() {
     });
 }
 
-/// Exactly one of an expiry and a cancelling wins.
 #[test]
 fn fire_or_cancel() {
     explore(|| {
-        let slot = Arc::new(open());
-        slot.arm(&arming(1), false).unwrap();
-        let (sequence, _) = standing(&slot).unwrap();
+        let (slot, sequence) = armed(&arming(1));
         let remote = Arc::clone(&slot);
         let other = thread::spawn(move || remote.cancel(CancelScope::All).unwrap().is_some());
         let fired = slot.fire(fire(sequence, Context::Immediate), |_| ());
@@ -238,9 +243,7 @@ fn fire_or_cancel() {
 #[test]
 fn fire_or_cancel_current() {
     explore(|| {
-        let slot = Arc::new(open());
-        slot.arm(&ArmRequest { period_ns: 10, ..arming(1) }, false).unwrap();
-        let (sequence, _) = standing(&slot).unwrap();
+        let (slot, sequence) = armed(&ArmRequest { period_ns: 10, ..arming(1) });
         let remote = Arc::clone(&slot);
         let other = thread::spawn(move || remote.cancel(CancelScope::Current).unwrap().is_some());
         let first = slot.fire(fire(sequence, Context::Immediate), |_| ());
@@ -258,9 +261,7 @@ fn fire_or_cancel_current() {
 #[test]
 fn arm_or_fire() {
     explore(|| {
-        let slot = Arc::new(open());
-        slot.arm(&arming(1), false).unwrap();
-        let (sequence, _) = standing(&slot).unwrap();
+        let (slot, sequence) = armed(&arming(1));
         let remote = Arc::clone(&slot);
         let other = thread::spawn(move || remote.arm(&arming(2), false).unwrap().armed());
         let fired = slot.fire(fire(sequence, Context::Immediate), |_| ());
@@ -276,9 +277,7 @@ fn arm_or_fire() {
 #[test]
 fn giving_up_an_arming_leaves_another() {
     explore(|| {
-        let slot = Arc::new(open());
-        slot.arm(&ArmRequest { period_ns: 10, ..arming(1) }, false).unwrap();
-        let (sequence, _) = standing(&slot).unwrap();
+        let (slot, sequence) = armed(&ArmRequest { period_ns: 10, ..arming(1) });
         let remote = Arc::clone(&slot);
         let other = thread::spawn(move || remote.arm(&arming(2), false).map(|_| ()));
         if slot.fire(fire(sequence, Context::Immediate), |_| ()) != ExpiryAction::Lost {
@@ -294,9 +293,7 @@ fn giving_up_an_arming_leaves_another() {
 #[test]
 fn terminate_or_fire() {
     explore(|| {
-        let slot = Arc::new(open());
-        slot.arm(&arming(1), false).unwrap();
-        let (sequence, _) = standing(&slot).unwrap();
+        let (slot, sequence) = armed(&arming(1));
         let runs = Arc::new(AtomicUsize::new(0));
         let (remote, counted) = (Arc::clone(&slot), Arc::clone(&runs));
         let engine = thread::spawn(move || {
@@ -327,9 +324,7 @@ fn terminate_or_fire() {
 #[test]
 fn terminate_or_begin() {
     explore(|| {
-        let slot = Arc::new(open());
-        slot.arm(&arming(1), false).unwrap();
-        let (sequence, _) = standing(&slot).unwrap();
+        let (slot, sequence) = armed(&arming(1));
         let queued = slot.fire(fire(sequence, Context::Deferred), |_| ());
         assert_eq!(queued, ExpiryAction::Queue { skipped: false });
         let remote = Arc::clone(&slot);
@@ -349,9 +344,7 @@ fn terminate_or_begin() {
 #[test]
 fn an_expiry_while_it_runs() {
     explore(|| {
-        let slot = Arc::new(open());
-        slot.arm(&ArmRequest { period_ns: 1, ..arming(1) }, false).unwrap();
-        let (sequence, _) = standing(&slot).unwrap();
+        let (slot, sequence) = armed(&ArmRequest { period_ns: 1, ..arming(1) });
         assert_eq!(
             slot.fire(fire(sequence, Context::Deferred), |_| ()),
             ExpiryAction::Queue { skipped: false }

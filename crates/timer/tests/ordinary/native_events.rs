@@ -89,7 +89,6 @@ fn what_is_shut_down_fires_nothing() {
     });
 }
 
-/// Programmed again, the earlier time is forgotten, also if it expires in between.
 #[test]
 fn the_last_time_programmed_counts() {
     on_each(|device| {
@@ -180,9 +179,6 @@ fn no_kick_is_lost() {
 
 #[test]
 fn kicks_outlive_their_device() {
-    on_each(|device| {
-        device.set_mode(Mode::OneShot).unwrap();
-    });
     let kicks = thread::spawn(|| {
         let devices = [
             managed(TimerFdEvent::new().unwrap()),

@@ -16,7 +16,6 @@ fn now() -> i64 {
     now_ns(ClockId::Monotonic) as i64
 }
 
-/// Several engines: each timer is served by one, and all of an owner's are torn down.
 #[test]
 fn engines_share_owners() {
     let cpus = hourglass_sys::thread::affinity().unwrap();
@@ -50,7 +49,6 @@ fn engines_share_owners() {
     assert!(refused.to_string().contains("CPUs [1023] cannot be used"), "{refused}");
 }
 
-/// An engine that polls serves as well, until its service goes.
 #[test]
 fn an_engine_may_poll() {
     let polls = EngineSettings { device: Device::BusyPoll, ..EngineSettings::default() };

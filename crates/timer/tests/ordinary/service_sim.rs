@@ -22,17 +22,14 @@ fn simulated() -> (SimService, SimTimes) {
     (SimService::new(&times), times)
 }
 
-/// What the twin knows of a timer.
 struct Twin {
     timer: Timer,
     base: ClockBase,
     on_set: ClockSetPolicy,
-    /// Expiry and period, if it is armed.
     armed: Option<(i64, i64)>,
     skips: bool,
 }
 
-/// What an action wrote down: which timer, and what it received.
 type Log = Arc<Mutex<Vec<(usize, Expiration)>>>;
 
 fn make(
@@ -77,7 +74,6 @@ impl Twin {
     }
 }
 
-/// One of what users do.
 fn act(twin: &mut Twin, now: i64, dice: &mut Dice) {
     match dice.below(10) {
         0..=5 => {
@@ -153,7 +149,6 @@ fn hours_of_everything_agree_with_a_list() {
     assert_eq!(service.timers(), 0);
 }
 
-/// Compares what was reported in this poll with the list; returns the number of reports.
 fn compare(twins: &mut [Twin], service: &SimService, log: &Log, was_set: bool) -> usize {
     let mut seen = std::mem::take(&mut *log.lock().unwrap());
     for (_, expiration) in &seen {
@@ -173,7 +168,6 @@ fn compare(twins: &mut [Twin], service: &SimService, log: &Log, was_set: bool) -
     seen.len()
 }
 
-/// Stepped to each next event, everything expires at its time to the nanosecond, in order.
 #[test]
 fn stepping_is_exact_and_in_order() {
     let mut dice = Dice(seed());

@@ -23,7 +23,6 @@ fn ns(ns: u64) -> Span {
 
 type Faults = Rc<RefCell<Vec<Fault>>>;
 
-/// One job: what is done, and what must come of it.
 #[derive(Clone, Copy, Debug)]
 struct Job {
     begun_ns: u64,
@@ -54,7 +53,6 @@ impl Job {
     }
 }
 
-/// A thread that does jobs of random lengths until the hours are over.
 fn hours(strength: FaultAction, dice: &mut Dice) {
     let delays = Delays {
         signal_ns: dice.below(40_000),

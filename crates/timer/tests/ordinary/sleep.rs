@@ -27,9 +27,7 @@ const POLICIES: [SleepPolicy; 4] = [
     SleepPolicy::SpinOnly,
 ];
 
-/// Long enough that nothing but an interrupt ends it while a test runs.
 const FOR_EVER: Span = Span::HOUR;
-/// Surely soon, on a machine that is busy with other things.
 const SOON: Duration = Duration::from_secs(20);
 
 fn monotonic() -> u64 {
@@ -278,7 +276,6 @@ fn the_best_of_many_is_precise() {
     assert!(sleeper.margin_ns(1_000_000).is_some());
 }
 
-/// A real-time thread has no slack, and a margin of its own.
 #[test]
 fn real_time_threads_sleep_too() {
     let real_time = std::thread::spawn(|| {

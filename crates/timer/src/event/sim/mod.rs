@@ -11,9 +11,8 @@ use std::sync::Arc;
 use hourglass_clock::source::SimSource;
 use hourglass_time::Span;
 
-use super::clock_event::{ClockEvent, DeviceWaitEnd, Mode};
+use super::clock_event::{ClockEvent, DeviceFeatures, DeviceWaitEnd, Mode};
 use super::error::DeviceError;
-use super::facts::DeviceFeatures;
 use super::kick::{Kick, Kicker, Latch};
 use super::period::{Period, PeriodGrid};
 use super::periods::Periods;
@@ -98,15 +97,11 @@ pub struct SimEvent {
     latch: Arc<SimKick>,
     /// When it fires, in one-shot mode; by itself, or never if the event was lost.
     fires_ns: Option<u64>,
-    /// Its ticks, in periodic mode.
     ticks: Option<PeriodGrid>,
-    /// Events so far, for the faults.
     events: u64,
-    /// How many of the things outside have happened.
     happened: usize,
 }
 
-/// What a simulated device's kicks share.
 struct SimKick(Latch);
 
 impl Kicker for SimKick {
@@ -208,7 +203,6 @@ impl ClockEvent for SimEvent {
         self.facts
     }
 
-    /// True time of the simulation.
     fn now_ns(&self) -> u64 {
         self.time.true_time().nanos_or_zero()
     }

@@ -122,7 +122,6 @@ fn the_limits_themselves_are_kept() {
     assert!(!CompletedJob { cost_ns: 6, budget_ns: None, ..job }.is_cost_overrun());
 }
 
-/// Handlers are notified of the jobs that went wrong and of no others.
 #[test]
 fn handlers_are_notified() {
     let parameters =
@@ -139,7 +138,6 @@ fn handlers_are_notified() {
     assert_eq!(*counts.lock().unwrap(), (vec![3], vec![1, 3]));
 }
 
-/// What a watch was called with.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<String>>>);
 

@@ -126,7 +126,6 @@ fn sorted_agrees(counts: &Distribution, mut times: Vec<u64>) {
     }
 }
 
-/// Half an hour of a task under load.
 fn half_an_hour(policy: OverrunPolicy, load: Load, seed: u64) {
     let mut dice = Dice(seed);
     let period_ns = (5 + dice.below(10)) * MS + dice.below(MS);
@@ -204,7 +203,6 @@ fn hours_do_not_drift() {
     assert_eq!(task.statistics().read().lost, 0);
 }
 
-/// Tasks with one epoch keep their phases to each other, whenever they begin.
 #[test]
 fn an_epoch_is_shared() {
     let seed = seed();

@@ -28,7 +28,6 @@ const LATE_AND_ALIKE: [Kind; 2] = [
     Kind { spread: Spread::Alike, mean_ns: 90_000, wait_ns: 30_000 },
 ];
 
-/// How wake-ups are spread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Spread {
     Alike,
@@ -93,7 +92,6 @@ fn points(kind: &LatencyDistribution) -> impl Iterator<Item = u64> + use<> {
     (0..many).map(move |part| from_ns + (to_ns - from_ns) * part / many)
 }
 
-/// Median miss, and CPU time of a sleep, ns.
 #[derive(Clone, Copy, Debug)]
 struct Point {
     p50_ns: u64,
@@ -119,8 +117,8 @@ fn ours_cold(
     cold_ns: u64,
 ) -> Point {
     let mut sleeper = sleeper(seed, load, settings);
-    sleeper.mechanism().set_class(class);
-    sleeper.mechanism().set_cold_ns(cold_ns);
+    sleeper.mechanism().class = class;
+    sleeper.mechanism().cold_ns = cold_ns;
     let _ = Run::of(&mut sleeper, SLEEPS, || length_ns);
     let run = Run::of(&mut sleeper, SLEEPS, || length_ns);
     Point { p50_ns: run.miss_ns(500_000), cpu_ns: run.cpu_ns / u64::from(SLEEPS) }
@@ -131,7 +129,7 @@ fn ours_cold(
 fn peer(seed: u64, class: SchedClass, load: Load, length_ns: u64, early_ns: u64) -> Point {
     let mut machine = sleeper(seed, load, SleeperSettings::DEFAULT);
     let machine = machine.mechanism();
-    machine.set_class(class);
+    machine.class = class;
     if early_ns != SPIN_SLEEP_NS {
         machine.set_slack_ns(1);
     }

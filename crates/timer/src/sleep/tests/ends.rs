@@ -147,7 +147,6 @@ fn a_group_shares_a_word() {
     assert!(sleepers.iter_mut().all(|sleeper| sleeper.sleep_ns(1_000_000).reached()));
 }
 
-/// A handle that was made first serves several sleepers, and outlives them.
 #[test]
 fn a_handle_is_shared() {
     let stop = Interrupter::new();
@@ -162,7 +161,6 @@ fn a_handle_is_shared() {
     assert!(stop.clear());
 }
 
-/// Signals that interrupt nothing do not end a sleep, and cost no precision.
 #[test]
 fn other_signals_end_no_sleep() {
     let mut sleeper = sleeper(seed(), Load::idle(), SleeperSettings::DEFAULT);
