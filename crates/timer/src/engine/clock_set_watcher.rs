@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 
 use hourglass_sys::eventfd::{ClockSetWatch, EventFd, either_readable};
 
-use super::os_times::read_all;
+use super::times::read_all;
 use super::{ClockBase, ClockReadings};
 use crate::event::{DeviceError, Kick};
 use crate::start_thread::start_thread;

@@ -5,18 +5,13 @@
 
 use std::fmt;
 
-#[cfg(target_os = "linux")]
-use super::OsTimes;
 use super::device::EngineDevice;
 use super::{
-    ClockBase, ClockReadings, EngineError, EngineStatistics, EngineTimers, ExpiredTimer, SimTimes,
-    Times,
+    ClockBase, ClockReadings, EngineError, EngineTimers, ExpiredTimer, OsTimes, SimTimes, Times,
 };
-#[cfg(target_os = "linux")]
-use crate::event::validate_source;
 use crate::event::{
     DeviceError, DeviceWaitEnd, EventDevice, InvalidDevice, Kick, Period, Resolution, SimEvent,
-    SimEventConfig, ValidationReport,
+    SimEventConfig, ValidationReport, validate_source,
 };
 
 /// Timers of one thread, and the device that wakes it.
@@ -70,6 +65,24 @@ pub struct Engine<T> {
     /// The tick boundary of the last poll that left nothing due behind; `None` in high resolution.
     boundary_ns: Option<u64>,
     statistics: EngineStatistics,
+}
+
+/// What an engine did so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EngineStatistics {
+    /// Waits that returned.
+    pub wakes: u64,
+    /// Polls of the timers.
+    pub polls: u64,
+    /// Ticks of a tick-bound engine at which nothing was due, so that it slept on (*Hrtimers and
+    /// Beyond*, section 9: dynamic tick). 0 in high resolution, which has no tick.
+    pub ticks_skipped: u64,
+    /// Timers that expired.
+    pub fired: u64,
+    /// Times that the clocks could not be watched for being set, for want of file descriptors or
+    /// threads: until it succeeds the engine polls them each tick, and does not know of a
+    /// setting that is over ([`ClockSetPolicy::Expire`](super::ClockSetPolicy::Expire)).
+    pub watch_failures: u64,
 }
 
 /// What the device is programmed for, as far as timers go.
@@ -145,7 +158,6 @@ impl<T> Engine<T> {
     ///
     /// # Errors
     /// As [`Engine::new`]; [`EngineError::Invalid`] for a device that is broken.
-    #[cfg(target_os = "linux")]
     pub fn native(tick: Period, device: EventDevice) -> Result<Engine<T>, EngineError> {
         let times = OsTimes::new();
         let source = validate_source(|| times.monotonic_ns());

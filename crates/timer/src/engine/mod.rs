@@ -20,26 +20,17 @@
 //! set (`clock_set_watcher.rs`) is started with the first timer that needs it, never in a simulation.
 
 mod base;
-#[cfg(target_os = "linux")]
 mod clock_set_watcher;
 mod device;
 mod driver;
 mod error;
-mod expired_timer;
-#[cfg(target_os = "linux")]
-mod os_times;
 mod sim;
-mod statistics;
 mod timers;
 mod times;
 
 pub use base::{ClockBase, ClockReadings};
-pub use driver::{DEFAULT_TICK, Engine};
+pub use driver::{DEFAULT_TICK, Engine, EngineStatistics};
 pub use error::{EngineError, TimerError};
-pub use expired_timer::{Cause, ClockSetPolicy, ExpiredTimer, TimerId};
 pub use sim::SimTimes;
-pub use statistics::EngineStatistics;
-pub use timers::EngineTimers;
-#[cfg(target_os = "linux")]
-pub use times::OsTimes;
-pub use times::Times;
+pub use timers::{Cause, ClockSetPolicy, EngineTimers, ExpiredTimer, TimerId};
+pub use times::{OsTimes, Times};

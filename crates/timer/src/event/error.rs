@@ -104,7 +104,6 @@ pub enum DeviceError {
 
 impl DeviceError {
     /// What an answer of the operating system means for a device.
-    #[cfg(target_os = "linux")]
     pub(crate) fn from_os(device: &'static str, error: &std::io::Error) -> DeviceError {
         // The numbers are Linux's on every architecture.
         match error.raw_os_error().unwrap_or(0) {
@@ -114,7 +113,6 @@ impl DeviceError {
     }
 
     /// What an answer of the operating system means for a device with a file.
-    #[cfg(target_os = "linux")]
     pub(super) fn from_file(
         device: &'static str,
         path: &std::path::Path,

@@ -54,8 +54,6 @@ const WAITING: u32 = 2;
 #[derive(Debug, Default)]
 pub(super) struct Latch(AtomicU32);
 
-// Only devices of an operating system sleep.
-#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 impl Latch {
     pub(super) const fn new() -> Latch {
         Latch(AtomicU32::new(IDLE))
@@ -96,12 +94,10 @@ impl Latch {
     }
 
     /// The futex word: it is [`Latch::WAITING`] while no kick is pending.
-    #[cfg(target_os = "linux")]
     pub(super) fn word(&self) -> &AtomicU32 {
         &self.0
     }
 
-    #[cfg(target_os = "linux")]
     pub(super) const WAITING: u32 = WAITING;
 }
 

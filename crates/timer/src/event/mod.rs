@@ -12,7 +12,6 @@ mod clock_event;
 mod device;
 mod error;
 mod kick;
-#[cfg(target_os = "linux")]
 pub mod native;
 mod period;
 mod periods;

@@ -12,9 +12,8 @@ use hourglass_sys::stop::{
 };
 use hourglass_time::Span;
 
-use super::deadlines::{Deadlines, Side};
 use super::error::{FaultError, ThreadTerminated};
-use super::jobs::{Deadline, EndedJob, Periodic};
+use super::jobs::{Deadline, Deadlines, EndedJob, Periodic, Side};
 use super::verdict::{Fault, FaultAction, FaultVerdict};
 
 /// How long things take, ns.

@@ -46,8 +46,8 @@ pub(super) struct Times {
     buckets: Box<[AtomicU64]>,
 }
 
-impl Times {
-    pub(super) fn new() -> Times {
+impl Default for Times {
+    fn default() -> Times {
         Times {
             count: AtomicU64::new(0),
             min_ns: AtomicU64::new(u64::MAX),
@@ -56,7 +56,9 @@ impl Times {
             buckets: (0..BUCKETS).map(|_| AtomicU64::new(0)).collect(),
         }
     }
+}
 
+impl Times {
     /// Counts one; by the writer only.
     pub(super) fn add(&self, value_ns: u64) {
         raise(&self.count, 1);
@@ -99,8 +101,8 @@ pub struct Distribution {
     buckets: Box<[u64]>,
 }
 
-impl Distribution {
-    pub(super) fn new() -> Distribution {
+impl Default for Distribution {
+    fn default() -> Distribution {
         Distribution {
             count: 0,
             min_ns: u64::MAX,
@@ -109,7 +111,9 @@ impl Distribution {
             buckets: vec![0; BUCKETS].into(),
         }
     }
+}
 
+impl Distribution {
     /// How many times there are.
     #[must_use]
     pub const fn count(&self) -> u64 {
@@ -184,13 +188,13 @@ mod tests {
 
     #[test]
     fn quantiles_are_never_too_low() {
-        let times = Times::new();
+        let times = Times::default();
         let mut sorted: Vec<u64> = (0..1_000u64).map(|i| (i * i * i) % 700_001 + 3).collect();
         for value in &sorted {
             times.add(*value);
         }
         sorted.sort_unstable();
-        let mut distribution = Distribution::new();
+        let mut distribution = Distribution::default();
         times.copy_to(&mut distribution);
         for ppm in [0, 1, 1_000, 250_000, 500_000, 990_000, 999_999, 1_000_000, u32::MAX] {
             let rank = (1_000 * u128::from(ppm)).div_ceil(1_000_000).clamp(1, 1_000);
@@ -207,10 +211,10 @@ mod tests {
 
     #[test]
     fn nothing_has_no_quantile() {
-        let none = Distribution::new();
+        let none = Distribution::default();
         assert_eq!((none.quantile_ns(500_000), none.min_ns(), none.mean_ns()), (None, None, None));
         assert_eq!((none.jitter_ns(), none.count()), (0, 0));
-        let times = Times::new();
+        let times = Times::default();
         times.add(u64::MAX);
         let mut distribution = none;
         times.copy_to(&mut distribution);

@@ -230,7 +230,7 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> PeriodicLoop<C, M> 
     #[must_use]
     pub fn new(sleeper: Sleeper<C, M>, parameters: &ValidParameters) -> PeriodicLoop<C, M> {
         let stop = Stop::new(sleeper.interrupter());
-        PeriodicLoop::with(sleeper, parameters, stop, Arc::new(Recorder::new()))
+        PeriodicLoop::with(sleeper, parameters, stop, Arc::new(Recorder::default()))
     }
 
     pub(super) fn with(

@@ -220,7 +220,7 @@ impl ThreadPlan {
             None => sleeper,
         };
         let stop = Stop::new(sleeper.interrupter());
-        let recorder = Arc::new(Recorder::new());
+        let recorder = Arc::new(Recorder::default());
         let statistics = TaskStatistics::of(Arc::clone(&recorder));
         let (sender, receiver) = sync_channel(1);
         let own = stop.clone();

@@ -4,12 +4,13 @@
 //! Must not: read a clock (time is passed in), run foreign code but the closure of
 //! [`Queue::expire`], wake a thread.
 
+use std::fmt;
 use std::marker::PhantomData;
 
 use hourglass_time::{ClockTag, Instant, Span};
 
 use super::arena::{Arena, SLOTS_MAX};
-use super::{ExpiredEntry, Handle, Heap, Key, PriorityStructure, QueueError};
+use super::{Handle, Heap, Key, PriorityStructure, QueueError};
 
 /// Timers of one clock, each with a payload `T`, ordered by absolute expiry to the nanosecond.
 ///
@@ -245,5 +246,44 @@ impl<C: ClockTag, T, B: PriorityStructure> Queue<C, T, B> {
 impl<C: ClockTag, T, B: PriorityStructure> Default for Queue<C, T, B> {
     fn default() -> Queue<C, T, B> {
         Queue::new()
+    }
+}
+
+/// A timer or timeout that has fired. It is not armed any more, but lives on.
+pub struct ExpiredEntry<C: ClockTag> {
+    /// The timer that expired.
+    pub handle: Handle,
+    /// The expiry that it was armed with; never later than the time at which it fired.
+    pub expiry: Instant<C>,
+    /// By when it was to fire: expiry plus slack, or the time of its bucket. If it fired later than
+    /// that, the queue was not polled in between.
+    pub latest: Instant<C>,
+}
+
+// Written out, because derived ones would ask the same of the tag.
+
+impl<C: ClockTag> Clone for ExpiredEntry<C> {
+    fn clone(&self) -> ExpiredEntry<C> {
+        *self
+    }
+}
+
+impl<C: ClockTag> Copy for ExpiredEntry<C> {}
+
+impl<C: ClockTag> PartialEq for ExpiredEntry<C> {
+    fn eq(&self, other: &ExpiredEntry<C>) -> bool {
+        (self.handle, self.expiry, self.latest) == (other.handle, other.expiry, other.latest)
+    }
+}
+
+impl<C: ClockTag> Eq for ExpiredEntry<C> {}
+
+impl<C: ClockTag> fmt::Debug for ExpiredEntry<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Expired")
+            .field("handle", &self.handle)
+            .field("expiry", &self.expiry)
+            .field("latest", &self.latest)
+            .finish()
     }
 }

@@ -12,7 +12,7 @@ use std::thread::Thread;
 
 use hourglass_sys::sched::{self, Attributes};
 
-use super::expiration::Expiration;
+use super::action::Expiration;
 use super::remote::Ring;
 use super::run::{finish, run};
 use super::table::{TimerTable, of_kind};

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::expiration::Expiration;
+use super::action::Expiration;
 use super::remote::{ArmRequest, Context, ExpiryAction as Outcome, ExpiryEvent, SleeperState};
 use super::run::{account, finish, run};
 use super::service::Classes;

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
-use super::expiration::Expiration;
+use super::action::Expiration;
 use super::remote::ActionEnd;
 use super::statistics::{LONG_NS, count};
 use super::table::{TimerEntry, TimerTable};

@@ -54,6 +54,7 @@ pub(super) struct TimerEntry {
     pub(super) action: Mutex<Option<Action>>,
 }
 
+#[derive(Default)]
 pub(super) struct PublishedExpiry {
     pub(super) expiry_ns: AtomicI64,
     pub(super) now_ns: AtomicI64,
@@ -77,12 +78,6 @@ impl PublishedExpiry {
 
 impl TimerEntry {
     fn new() -> TimerEntry {
-        let published = PublishedExpiry {
-            expiry_ns: AtomicI64::new(0),
-            now_ns: AtomicI64::new(0),
-            overruns: AtomicU64::new(0),
-            kind: AtomicU32::new(0),
-        };
         TimerEntry {
             slot: TimerSlot::new(),
             gate: AtomicU32::new(0),
@@ -90,7 +85,7 @@ impl TimerEntry {
             watched: AtomicBool::new(false),
             kind: AtomicU32::new(0),
             route: AtomicU32::new(0),
-            published,
+            published: PublishedExpiry::default(),
             scheduled_ns: AtomicI64::new(0),
             scheduled_for: AtomicU64::new(0),
             fired: AtomicU64::new(0),

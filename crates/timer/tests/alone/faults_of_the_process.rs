@@ -10,7 +10,6 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::posix_timer::{block, realtime_signals, send, unblock};
 use hourglass_sys::{futex, signal};
 use hourglass_time::Span;
@@ -19,19 +18,15 @@ use hourglass_timer::fault::{
     deadline_handler,
 };
 
+use crate::common::now;
 use crate::common::watching::handled;
 use crate::in_own_process;
 use crate::process::{blocked, take_signals_away, threads, timers};
-
-fn now() -> u64 {
-    now_ns(ClockId::Monotonic)
-}
 
 fn suspending() -> DeadlineWatch {
     DeadlineWatch::new(WatchSettings::with_strength(FaultAction::Suspend)).unwrap()
 }
 
-/// Threads end while armed, some with an expiry at the very end; their handlers go with them.
 fn threads_that_end_leave_nothing() {
     let before = (timers(), threads(), blocked());
     for turn in 0..200u64 {
@@ -63,7 +58,6 @@ fn threads_that_end_leave_nothing() {
     assert_eq!((timers(), threads(), blocked()), before);
 }
 
-/// A watch that is leaked: its timer fires when the thread is gone, or another thread has its place.
 fn a_leaked_watch_does_no_harm() {
     for _ in 0..20 {
         thread::spawn(|| {
@@ -77,7 +71,6 @@ fn a_leaked_watch_does_no_harm() {
     thread::sleep(Duration::from_millis(2));
 }
 
-/// Signals of the same number that do not come from the timer, and errno as it was.
 fn signals_of_others_are_no_faults() {
     let mut watch = suspending();
     watch.arm(Deadline::In(Span::from_secs(3_600))).unwrap();
@@ -116,7 +109,6 @@ fn a_blocking_read_goes_on() {
     assert_eq!(reading.join().unwrap(), (1, 1));
 }
 
-/// The thread may have the signal blocked; its mask is given back.
 fn a_blocked_signal_is_unblocked_meanwhile() {
     let signal = realtime_signals().0 + 4;
     block(signal).unwrap();
@@ -184,7 +176,6 @@ fn without_signals_there_is_an_error_and_what_is_watched_stays_so() {
     assert_eq!(blocked(), mask);
 }
 
-/// A futex wait, which the kernel does not restart, ends with the stop and says so.
 fn a_wait_tells_that_it_was_interrupted() {
     let mut watch = suspending();
     let word = AtomicU32::new(0);

@@ -4,17 +4,13 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::thread::timer_slack;
 use hourglass_timer::event::native::{PosixTimerEvent, SleepEvent, TimerFdEvent};
 use hourglass_timer::event::{ClockEvent, DeviceError, DeviceWaitEnd, EventDevice, Mode};
 
+use crate::common::now;
 use crate::in_own_process;
 use crate::process::{blocked, files, take_signals_away, timers};
-
-fn now() -> u64 {
-    now_ns(ClockId::Monotonic)
-}
 
 fn devices() -> [Box<dyn ClockEvent>; 3] {
     [

@@ -23,7 +23,6 @@ use crate::process::{take_signals_away, threads};
 /// A millisecond: long enough that a timer can be cancelled before it expires.
 const SOON: Span = Span::MILLISECOND;
 
-/// Every timer with another action, armed and cancelled and fired, by this thread and the engine's.
 fn arming_and_firing_never_allocate() {
     let service = TimerService::start().unwrap();
     let owner = service.owner("quiet");
@@ -78,7 +77,6 @@ fn arming_and_firing_never_allocate() {
     assert!(calls.load(Ordering::Relaxed) > 10, "too few fired to show anything");
 }
 
-/// What the module's documentation says of memory.
 fn a_timer_costs_what_is_said() {
     let service = TimerService::start().unwrap();
     let owner = service.owner("many");

@@ -15,6 +15,11 @@ use hourglass_timer::service::{
 /// Longer than any test takes, unless it hangs.
 pub(crate) const LONG: Span = Span::from_secs(60);
 
+/// `CLOCK_MONOTONIC`, ns, as timers take it.
+pub(crate) fn now() -> i64 {
+    super::now() as i64
+}
+
 pub(crate) fn service() -> (TimerService, Owner) {
     let service = TimerService::start().unwrap();
     let owner = service.owner("test");

@@ -6,21 +6,20 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use hourglass_sys::clock::{ClockId, now_ns};
+use hourglass_skip::{Requirement, skip};
+use hourglass_sys::sched;
 use hourglass_time::Span;
 use hourglass_timer::fault::{
-    Attributes, DeadlineHandler, DeadlineWatch, Fault, FaultAction, FaultVerdict, WatchSettings,
-    deadline_handler,
+    Attributes, DeadlineHandler, DeadlineWatch, Fault, FaultAction, FaultVerdict, Scheduling,
+    WatchSettings, deadline_handler,
 };
+
+pub(crate) use super::now;
 
 pub(crate) const SOON: Span = Span::from_millis(2);
 pub(crate) const FAR: Span = Span::from_secs(3_600);
 /// Surely enough for a thread of a busy machine.
 pub(crate) const LONG: Duration = Duration::from_secs(20);
-
-pub(crate) fn now() -> u64 {
-    now_ns(ClockId::Monotonic)
-}
 
 pub(crate) fn watch(strength: FaultAction) -> DeadlineWatch {
     DeadlineWatch::new(WatchSettings::with_strength(strength)).unwrap()
@@ -77,4 +76,21 @@ pub(crate) fn wait_until_asleep(id: u32) {
         assert!(now() - begun < 20_000_000_000, "thread {id} does not sleep: {stat}");
         thread::sleep(Duration::from_millis(1));
     }
+}
+
+/// Puts the calling thread into `SCHED_DEADLINE`; `None`, and told, where that is refused.
+pub(crate) fn enter_deadline_class() -> Option<Scheduling> {
+    let own = Scheduling::Deadline {
+        runtime_ns: 2_000_000,
+        deadline_ns: 50_000_000,
+        period_ns: 50_000_000,
+        reclaim: false,
+        overrun_signal: false,
+    };
+    if sched::set(own).is_ok() {
+        return Some(own);
+    }
+    let reason = "no SCHED_DEADLINE here (CAP_SYS_NICE, and all CPUs of a root domain)";
+    skip(Requirement::DEADLINE_CLASS, reason);
+    None
 }

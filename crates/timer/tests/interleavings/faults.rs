@@ -167,7 +167,6 @@ mod in_every_order {
         });
     }
 
-    /// A handler comes while the thread is late: it gets the fault, or the fault counts as undelivered.
     #[test]
     fn a_caller_in_between_loses_no_message() {
         explore(|| {
@@ -195,7 +194,6 @@ mod in_every_order {
         });
     }
 
-    /// A deadline that is overdue while its thread gives it up or its signal comes: reported once, by one of both.
     #[test]
     fn an_overdue_deadline_is_reported_once() {
         for (strength, signal) in
@@ -273,7 +271,6 @@ mod at_every_step {
 
     use super::*;
 
-    /// Words that let a signal in before each operation.
     struct Stepped;
 
     impl AtomicFamily for Stepped {

@@ -185,8 +185,6 @@ fn one_look_before_sleep_is_enough() {
     }
 }
 
-/// Two threads arm the same timer while the engine reads it: it sees one arming or the other, or
-/// none yet, and never half of one and half of another.
 #[test]
 fn two_armers_are_never_seen_torn() {
     explore(|| {
@@ -207,7 +205,6 @@ fn two_armers_are_never_seen_torn() {
     });
 }
 
-/// A cell that the engine reads is taken for another arming meanwhile, twice over.
 #[test]
 fn a_cell_that_is_taken_again_is_noticed() {
     explore(|| {
@@ -339,8 +336,6 @@ fn terminate_or_begin() {
     });
 }
 
-/// A timer expires while its action runs on a worker: the expiry is neither lost nor run at the
-/// same time.
 #[test]
 fn an_expiry_while_it_runs() {
     explore(|| {
@@ -365,7 +360,6 @@ fn an_expiry_while_it_runs() {
     });
 }
 
-/// A sleeper learns of exactly one end; a second sleeper is refused.
 #[test]
 fn a_sleep_ends_once() {
     explore(|| {
@@ -384,7 +378,6 @@ fn a_sleep_ends_once() {
     });
 }
 
-/// Two threads push while one pops: nothing is lost, invented, torn or out of a thread's order.
 #[test]
 fn a_queue_of_two_writers() {
     explore(|| {

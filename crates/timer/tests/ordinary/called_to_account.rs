@@ -17,7 +17,6 @@ use crate::common::watching::{
     FAR, LONG, answering, in_a_thread, now, watch, watched, work_until_late,
 };
 
-/// The thread is stopped at the timer's expiry and not before; it keeps its own deadline.
 #[test]
 fn an_expired_timer_suspends_a_thread_and_tells_its_handler() {
     for base in [ClockBase::Monotonic, ClockBase::Boottime, ClockBase::Realtime] {
@@ -67,7 +66,6 @@ fn who_is_watched_no_more_cannot_be_called() {
     assert!(watched.is_gone() && !watched.fault(now()));
 }
 
-/// Calls fall into every moment of arming and disarming, which set the same timer; none is lost.
 #[test]
 fn calls_are_not_lost_among_deadlines_of_its_own() {
     const CALLS: u64 = 2_000;

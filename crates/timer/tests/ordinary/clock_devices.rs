@@ -43,8 +43,6 @@ fn the_baseline_is_everywhere() {
     assert!(unknown.ends_with("there are baseline, timerfd, posix, rtc"), "{unknown}");
 }
 
-/// No timer is early, by the kernel's own clock; the resolution is the one asked for; nothing is
-/// allocated while arming, waiting and expiring.
 #[test]
 fn timers_are_never_early() {
     for name in ["baseline", "timerfd", "posix"] {

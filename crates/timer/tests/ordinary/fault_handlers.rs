@@ -15,7 +15,8 @@ use hourglass_timer::fault::{
 };
 
 use crate::common::watching::{
-    FAR, LONG, answering, handled, in_a_thread, now, watch, watched, work_until_late,
+    FAR, LONG, answering, enter_deadline_class, handled, in_a_thread, now, watch, watched,
+    work_until_late,
 };
 
 fn as_root() -> bool {
@@ -70,8 +71,6 @@ fn a_demoted_thread_is_demoted_until_its_verdict() {
     });
 }
 
-/// Its watch goes while the handler's entry still runs: the verdict finds no watch, and the thread
-/// restores its own scheduling.
 #[test]
 fn a_demoted_thread_that_is_watched_no_more_is_as_before() {
     if !as_root() {
@@ -227,7 +226,6 @@ fn the_longest_stop_is_a_way_out() {
     });
 }
 
-/// Also for the fault that finds no room, since the handler still has two others.
 #[test]
 fn the_longest_stop_is_a_way_out_however_often() {
     in_a_thread(|| {
@@ -250,7 +248,6 @@ fn the_longest_stop_is_a_way_out_however_often() {
     });
 }
 
-/// The verdict comes when the thread has gone on without it; its deadline is not lost.
 #[test]
 fn a_new_deadline_reaches_a_thread_that_stood_long_enough() {
     in_a_thread(|| {
@@ -310,19 +307,7 @@ fn bad_input_is_refused() {
 #[test]
 fn a_deadline_thread_gets_a_handler() {
     in_a_thread(|| {
-        let own = Scheduling::Deadline {
-            runtime_ns: 2_000_000,
-            deadline_ns: 50_000_000,
-            period_ns: 50_000_000,
-            reclaim: false,
-            overrun_signal: false,
-        };
-        if sched::set(own).is_err() {
-            return skip(
-                Requirement::DEADLINE_CLASS,
-                "no SCHED_DEADLINE here (CAP_SYS_NICE, and all CPUs of a root domain)",
-            );
-        }
+        let Some(own) = enter_deadline_class() else { return };
         let mut watch = watch(FaultAction::Notify);
         let (sender, receiver) = mpsc::channel();
         let _handler = handled(&watch, sender, |_, sender| {

@@ -129,7 +129,6 @@ fn what_is_met_is_no_fault() {
     });
 }
 
-/// Ended after the deadline but before the signal came is late all the same.
 #[test]
 fn a_job_is_missed_or_met_and_a_fault_or_none_alike() {
     watched(FaultAction::Suspend, |watch| {
@@ -250,7 +249,6 @@ fn a_verdict_gives_a_new_deadline_or_ends_at_a_safepoint() {
     });
 }
 
-/// A new deadline is for the job that was late, not for what the thread has taken up since.
 #[test]
 fn an_answer_that_comes_late_does_not_touch_the_next_job() {
     watched(FaultAction::Notify, |watch| {

@@ -60,7 +60,6 @@ fn never_early_and_woken_once() {
     }
 }
 
-/// In any order of arming, and one that is armed while the thread waits for a later one.
 #[test]
 fn the_earliest_comes_first() {
     let driver = Driver::start().unwrap();

@@ -13,21 +13,10 @@ use hourglass_timer::event::{
     validate_source,
 };
 
-use crate::common::devices::{PATIENCE, managed, now, on_each, program};
+use crate::common::devices::{PATIENCE, managed, now, on_each, program, wait};
 
 const EVENT: DeviceWaitEnd = DeviceWaitEnd::Event { periods: 1 };
 const MS: u64 = 1_000_000;
-
-fn wait(device: &mut EventDevice) -> DeviceWaitEnd {
-    let limit_ns = now() + PATIENCE;
-    loop {
-        // The test harness's own signals, if any, do not count.
-        match device.wait(Some(limit_ns)).unwrap() {
-            DeviceWaitEnd::Signal => {}
-            woken => return woken,
-        }
-    }
-}
 
 #[test]
 fn events_are_never_early() {

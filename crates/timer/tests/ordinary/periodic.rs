@@ -87,8 +87,6 @@ fn stopping_does_not_wait_for_the_release() {
     assert!(begun.elapsed().as_secs() < 60);
 }
 
-/// A body that sleeps, and takes notice of the interrupt that ended its sleep, has not called the stop
-/// off.
 #[test]
 fn a_stop_that_a_body_saw_is_not_lost() {
     let (sender, receiver) = std::sync::mpsc::channel();
@@ -131,7 +129,6 @@ fn the_deadline_class_may_have_a_handler() {
     }
 }
 
-/// One word stops a group, and a signal handler could set it.
 #[test]
 fn a_group_is_stopped_by_one_word() {
     static ALL: Interrupt = Interrupt::new();
@@ -226,7 +223,6 @@ fn threads_share_an_epoch() {
     }
 }
 
-/// The thread has the policy that it asked for, or the refusal names the line that grants it.
 #[test]
 fn a_policy_is_given_or_its_remedy() {
     let deadline = Scheduling::Deadline { reclaim: false };
@@ -300,8 +296,6 @@ fn what_cannot_be_is_refused() {
     assert_eq!(error, SchedulingError::Priority(0));
 }
 
-/// A hook before the first job: in the thread, with its CPUs, before the first release; if it fails
-/// there is no thread, and its reason is reported.
 #[test]
 fn a_start_hook_runs_before_the_first_release() {
     let (sender, receiver) = std::sync::mpsc::channel();
@@ -417,7 +411,6 @@ fn an_overrun_of_the_budget_is_reported_while_the_job_runs() {
     assert!(faults[0].is_over_budget() && faults[0].count == 1);
 }
 
-/// A job within its budget is no fault, though its thread runs on: each job has a budget of its own.
 #[test]
 fn a_job_within_its_budget_is_no_fault() {
     let (sender, receiver) = channel();

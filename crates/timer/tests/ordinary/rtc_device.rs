@@ -11,7 +11,7 @@ use hourglass_timer::event::native::RtcEvent;
 use hourglass_timer::event::{DeviceError, DeviceWaitEnd, EventDevice, Mode, Period, Resolution};
 use hourglass_timer::service::{Action, Device, EngineSettings, ServiceSettings, TimerService};
 
-use crate::common::devices::{now, the_rtc};
+use crate::common::devices::{now, the_rtc, wait};
 
 /// Set where the device must be there: in the bed.
 const REQUIRED: &str = "HOURGLASS_TEST_RTC_REQUIRED";
@@ -33,15 +33,6 @@ fn on_the_rtc(test: impl FnOnce()) {
         }
     }
     test();
-}
-
-fn wait(device: &mut EventDevice) -> DeviceWaitEnd {
-    loop {
-        match device.wait(Some(now() + 20_000_000_000)).unwrap() {
-            DeviceWaitEnd::Signal => {}
-            woken => return woken,
-        }
-    }
 }
 
 #[test]

@@ -6,9 +6,8 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_time::Span;
-use hourglass_timer::engine::{ClockBase, ClockSetPolicy};
+use hourglass_timer::engine::{ClockBase, ClockSetPolicy, OsTimes, Times};
 use hourglass_timer::service::{
     Action, CancelScope, ClassSettings, Expiration, Port, ServiceError, Timer, TimerService,
     TimerSettings, TimerSpec,
@@ -20,13 +19,7 @@ const MS: i64 = 1_000_000;
 const PATIENCE: Option<Span> = Some(Span::from_secs(20));
 
 fn clock(base: ClockBase) -> i64 {
-    let clock = match base {
-        ClockBase::Monotonic => ClockId::Monotonic,
-        ClockBase::Boottime => ClockId::Boottime,
-        ClockBase::Realtime => ClockId::Realtime,
-        ClockBase::Tai => ClockId::Tai,
-    };
-    now_ns(clock) as i64
+    OsTimes::new().now().ns(base)
 }
 
 /// "timer_sleep() ... The caller specifies a time to wakeup and indicates whether that time is
@@ -252,8 +245,6 @@ fn a_full_port_counts() {
     assert!(timer.status().unwrap().armed);
 }
 
-/// Whatever hits a timer from several threads: after `terminate` returned its action is over and
-/// does not begin; of an expiry and a cancelling exactly one wins.
 #[test]
 fn hammered_from_all_sides() {
     let (service, owner) = service();

@@ -5,20 +5,15 @@ use std::thread;
 use std::time::Duration;
 
 use hourglass_skip::{Requirement, skip};
-use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_time::Span;
 use hourglass_timer::engine::ClockBase;
 use hourglass_timer::service::{
     Action, ActionClass, CancelScope, ClassSettings, Expiration, ServiceError, Timer, TimerSpec,
 };
 
-use crate::common::serving::{Gate, LONG, calling, nothing, service, wait_while};
+use crate::common::serving::{Gate, LONG, calling, nothing, now, service, wait_while};
 
 const MS: i64 = 1_000_000;
-
-fn now() -> i64 {
-    now_ns(ClockId::Monotonic) as i64
-}
 
 /// Issue, item 4: "own worker threads per class, so that a long action delays no other class".
 #[test]
@@ -98,8 +93,6 @@ fn an_expiry_that_joins_another_makes_it_more_urgent() {
     assert_eq!(order, [1, 20, 10]);
 }
 
-/// Expiries that come while the one before waits for its worker go with it, and are counted; none
-/// is lost when they come while the action runs.
 #[test]
 fn expiries_wait_together() {
     let (service, owner) = service();
@@ -132,8 +125,6 @@ fn expiries_wait_together() {
     assert_eq!(gate.timer.status().unwrap().fired, 1);
 }
 
-/// An expiry of a high priority raises the worker; afterwards it falls back. Where that is refused
-/// it is counted.
 #[test]
 fn a_worker_is_raised_and_falls_back() {
     use hourglass_sys::sched::{Attributes, read};

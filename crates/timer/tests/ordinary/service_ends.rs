@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use hourglass_skip::{Requirement, skip};
 use hourglass_time::Span;
 use hourglass_timer::engine::ClockBase;
 use hourglass_timer::service::{
@@ -14,6 +13,7 @@ use hourglass_timer::service::{
 };
 
 use crate::common::serving::{LONG, calling, nothing, service, silence_engines, wait_while};
+use crate::common::watching::enter_deadline_class;
 
 #[test]
 fn terminate_waits_for_a_running_action() {
@@ -40,7 +40,6 @@ fn terminate_waits_for_a_running_action() {
     assert!(service.statistics(0).unwrap().long_actions >= 1, "20 ms are hidden");
 }
 
-/// Two threads may terminate an owner, one of them in an action: the other one waits for that.
 #[test]
 fn an_owner_is_terminated_twice() {
     let (service, owner) = service();
@@ -64,7 +63,6 @@ fn an_owner_is_terminated_twice() {
     assert_eq!(owner.timers(), 0);
 }
 
-/// Called from its own action it returns, and no further one runs; the last handle may go there.
 #[test]
 fn a_timer_may_terminate_itself() {
     let (service, owner) = service();
@@ -106,7 +104,6 @@ fn a_timer_may_terminate_itself() {
     wait_while(|| service.timers() > 0);
 }
 
-/// The last handle may also be what the action itself owns, and go when that is dropped.
 #[test]
 fn an_action_may_own_its_timer() {
     let (service, owner) = service();
@@ -132,7 +129,6 @@ fn an_action_may_own_its_timer() {
     wait_while(|| service.timers() > 0);
 }
 
-/// A panic may carry anything, also what panics when it is dropped.
 #[test]
 fn a_panic_may_carry_a_panic() {
     struct Bomb;
@@ -326,20 +322,8 @@ fn owners_and_last_handles_go_at_the_same_moment() {
 #[test]
 fn a_deadline_thread_starts_services() {
     use hourglass_sys::sched::{self, Attributes};
-    let own = Attributes::Deadline {
-        runtime_ns: 2_000_000,
-        deadline_ns: 50_000_000,
-        period_ns: 50_000_000,
-        reclaim: false,
-        overrun_signal: false,
-    };
-    let started = move || {
-        if sched::set(own).is_err() {
-            return skip(
-                Requirement::DEADLINE_CLASS,
-                "no SCHED_DEADLINE here (CAP_SYS_NICE, and all CPUs of a root domain)",
-            );
-        }
+    let started = || {
+        let Some(own) = enter_deadline_class() else { return };
         let service = TimerService::start().unwrap();
         let settings = ClassSettings { raise: false, ..ClassSettings::default() };
         let class = service.class("worker", settings).unwrap();

@@ -105,8 +105,6 @@ fn every_late_job_is_reported_once_and_at_its_time() {
     }
 }
 
-/// Anything at any time, with every verdict: nothing is reported early, twice or not at all, and
-/// the thread never stands without a handler to release it.
 #[test]
 fn whatever_is_answered_nothing_is_early_and_nothing_lost() {
     let mut dice = Dice(seed());

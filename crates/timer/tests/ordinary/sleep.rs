@@ -9,7 +9,6 @@ use hourglass_clock::timekeeping::ClockSettings;
 use hourglass_clock::{Clock, process};
 use hourglass_skip::{Requirement, skip};
 use hourglass_sys::allocation::thread_counts;
-use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::{sched, thread};
 use hourglass_time::Span;
 use hourglass_timer::Sleeper;
@@ -18,6 +17,7 @@ use hourglass_timer::sleep::{
 };
 
 use crate::common::dice::{Dice, seed};
+use crate::common::now as monotonic;
 use crate::common::watching::wait_until_asleep;
 
 const POLICIES: [SleepPolicy; 4] = [
@@ -29,10 +29,6 @@ const POLICIES: [SleepPolicy; 4] = [
 
 const FOR_EVER: Span = Span::HOUR;
 const SOON: Duration = Duration::from_secs(20);
-
-fn monotonic() -> u64 {
-    now_ns(ClockId::Monotonic)
-}
 
 /// By the kernel's own clock: beyond the stated bound of the sleeper's clock never, and where that
 /// was asked for not at all.

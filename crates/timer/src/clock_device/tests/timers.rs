@@ -11,7 +11,6 @@ fn at(ns: u64) -> Instant<Monotonic> {
     Instant::from_nanos(ns as i64)
 }
 
-/// Serves one tick and takes what expired: payload, scheduled expiry, tick, overruns.
 fn tick(device: &mut Device) -> Vec<(u32, u64, u64, u64)> {
     assert!(matches!(device.wait(None), Ok(DeviceWaitEnd::Event { .. })));
     let mut all = Vec::new();
@@ -86,7 +85,6 @@ fn one_expiration_is_cancelled_or_all() {
     }
 }
 
-/// A timer that re-arms itself for the past, each time it expires, does so once a tick.
 #[test]
 fn the_past_expires_at_the_next_tick() {
     let mut device = every_ms();
@@ -106,7 +104,6 @@ fn the_past_expires_at_the_next_tick() {
     assert_eq!(device.expiry(timer).map(|expiry| expiry.is_some()), Ok(true));
 }
 
-/// What one timer should do, on a plain list.
 #[derive(Clone, Copy, Debug)]
 struct Slow {
     timer: Handle,
@@ -173,7 +170,6 @@ impl List {
         due
     }
 
-    /// This one expires: when it was to, and how many expirations more have passed.
     fn expire(&mut self, i: usize, tick_ns: u64) -> (u64, u64) {
         let one = &mut self.timers[i];
         let (expiry_ns, period_ns) = one.armed.take().unwrap();

@@ -208,19 +208,6 @@ fn kicks_and_signals_leave_the_event_as_it_is() {
     assert_eq!(device.now_ns(), 50_000);
 }
 
-/// Section 9: an idle engine is not woken before its next expiry.
-#[test]
-fn an_idle_hour_has_as_many_wake_ups_as_expiries() {
-    let (_, mut device) = one_shot(SimEventConfig::exact());
-    for minute in 1..=60 {
-        device.set_next_event(Some(minute * HOUR / 60)).unwrap();
-        assert_eq!(device.wait(None), Ok(EVENT));
-    }
-    let counts = device.counts();
-    assert_eq!((device.now_ns(), counts.programmed, counts.events), (HOUR, 60, 60));
-    assert_eq!((counts.steps, counts.early, counts.spurious), (0, 0, 0));
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 

@@ -43,7 +43,6 @@ impl ExpectedCounts {
 }
 
 impl Twin {
-    /// Takes a job that worked for `worked_ns` and was complete then.
     fn see(&mut self, job: &CompletedJob, worked_ns: u64) {
         assert_eq!((job.number, job.release_ns), (self.expected.jobs, self.next_ns));
         assert!(job.started_ns >= job.release_ns, "early: {job:?}");
@@ -218,8 +217,6 @@ fn an_epoch_is_shared() {
     assert_eq!(begins, [0, 7, 0, 789, 999]);
 }
 
-/// However a task waits, its jobs cost what they work: neither the wait nor the time that others had
-/// the CPU is theirs.
 #[test]
 fn waiting_costs_no_job_anything() {
     const WORK_NS: u64 = 100_000;

@@ -35,7 +35,6 @@ fn waits_in_quanta_make_no_sleep_late() {
     }
 }
 
-/// An interrupt in the spin is seen after one such wait at most.
 #[test]
 fn a_wait_at_low_power_ends_soon_after_an_interrupt() {
     let seed = seed();

@@ -78,7 +78,6 @@ fn what_was_learnt_under_load_does_not_lock_in() {
     assert!(run.cpu_ppm() < 100_000, "{} ppm", run.cpu_ppm());
 }
 
-/// Sleeps shorter than any wake-up are spun, and samples that make them late become rare.
 #[test]
 fn samples_do_not_make_short_sleeps_late() {
     let mut sleeper = sleeper(seed(), Load::idle(), SleeperSettings::DEFAULT);
@@ -110,7 +109,6 @@ fn the_budget_is_kept() {
     }
 }
 
-/// Threads wake otherwise in another class and on another CPU: each has a margin of its own.
 #[test]
 fn margins_are_kept_apart() {
     let mut sleeper = sleeper(seed(), late_by(40_000), SleeperSettings::DEFAULT);
@@ -151,7 +149,6 @@ fn lengths_are_kept_apart() {
     assert!(sleeper.margin_ns(100_000) < sleeper.margin_ns(10_000_000));
 }
 
-/// More places than there is room for: the oldest is forgotten, nothing is allocated for the rest.
 #[test]
 fn places_are_forgotten_in_order() {
     let mut sleeper = sleeper(seed(), Load::idle(), SleeperSettings::DEFAULT);

@@ -165,7 +165,6 @@ fn a_device_that_becomes_late_falls_back_to_its_tick() {
     assert_eq!(run(&mut engine, &times, begin_ns + 30 * MS).len(), 1);
 }
 
-/// Other threads were in its way: the same device is tried out again.
 #[test]
 fn a_device_that_was_late_is_tried_out_up_to_three_times() {
     let per_trial = 8;

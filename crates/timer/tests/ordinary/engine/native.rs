@@ -28,7 +28,6 @@ fn on(device: EventDevice) -> Engine<u32> {
     engine
 }
 
-/// Waits until `count` have expired; each must find its own clock at its expiry or after it.
 fn run(engine: &mut Engine<u32>, count: usize) {
     let limit_ns = engine.now().device_ns() + PATIENCE;
     let times = OsTimes::new();

@@ -137,7 +137,6 @@ impl Twin {
         all.filter_map(|(i, known)| Some((waits(known)?, i))).min().map(|(_, i)| i)
     }
 
-    /// Which timer of the queues is to expire next at `now`, and how far its latest time is.
     fn next(&self, now: &ClockReadings) -> Option<(i64, usize)> {
         let mut next: Option<(i64, usize)> = None;
         for (base, list) in ClockBase::ALL.into_iter().zip(&self.lists) {
@@ -164,7 +163,6 @@ impl Twin {
         self.known.iter().filter_map(latest).min().map_or(u64::MAX, |ns| ns.max(now.device_ns()))
     }
 
-    /// The engine says that a timer expired, in a look as of `now`.
     fn check(&mut self, name: u32, fired: &ExpiredTimer, now: &ClockReadings) {
         let i = name as usize;
         let known = self.known[i];

@@ -4,8 +4,6 @@
 //! for users' tests as for ours. Time is that of a [`SimSource`], which a simulated clock can read
 //! too; waiting is what makes it advance.
 
-mod fault;
-
 use std::sync::Arc;
 
 use hourglass_clock::source::SimSource;
@@ -16,7 +14,46 @@ use super::error::DeviceError;
 use super::kick::{Kick, Kicker, Latch};
 use super::period::{Period, PeriodGrid};
 use super::periods::Periods;
-pub use fault::{ExternalEvent, SimFault, SimFaultKind};
+
+/// Something that goes wrong with one event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SimFault {
+    /// Which event, from 0: the times that the device was programmed, and its ticks.
+    pub event: u64,
+    /// What goes wrong with the event.
+    pub kind: SimFaultKind,
+}
+
+/// What goes wrong with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SimFaultKind {
+    /// It comes late by this length.
+    Late(Span),
+    /// It comes early by this length, against the contract.
+    Early(Span),
+    /// It never comes.
+    Lost,
+}
+
+/// Something that happens outside, and ends a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum ExternalEvent {
+    /// A kick arrives.
+    Kick,
+    /// A signal is handled.
+    Signal,
+}
+
+impl ExternalEvent {
+    fn woken(self) -> DeviceWaitEnd {
+        match self {
+            ExternalEvent::Kick => DeviceWaitEnd::Kicked,
+            ExternalEvent::Signal => DeviceWaitEnd::Signal,
+        }
+    }
+}
 
 /// How a simulated device behaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -273,5 +310,5 @@ fn random(seed: u64, place: u64) -> u64 {
 }
 
 #[cfg(test)]
-#[path = "../tests/sim.rs"]
+#[path = "tests/sim.rs"]
 mod tests;
