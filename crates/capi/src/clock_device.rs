@@ -138,7 +138,7 @@ pub unsafe extern "C" fn hg_clock_device_wait(
     let work = || {
         let opened = DEVICES.get(device.handle)?;
         let limit = (limit_ns != u64::MAX).then_some(limit_ns);
-        let woken = opened.device()?.wait(limit, |_, _| ())?;
+        let woken = opened.device()?.wait(limit)?;
         match woken {
             DeviceWaitEnd::Event { .. } => Ok(()),
             DeviceWaitEnd::Limit => {

@@ -85,7 +85,7 @@ fn ticks(device: &mut ClockDevice, granted: Period) -> Result<Vec<(u64, u64)>, D
     let mut times = Vec::new();
     let mut passed = 0;
     while (times.len() as u64) <= count {
-        match device.wait(None, |_, _| ())? {
+        match device.wait(None)? {
             DeviceWaitEnd::Event { periods } => {
                 passed += periods;
                 times.push((device.now_ns(), passed));

@@ -12,9 +12,6 @@ use hourglass_sys::sched::MayFork;
 /// what it starts here begins with `SCHED_OTHER`. Threads of other policies hand theirs on. No thread is
 /// ever cancelled (`pthread_cancel`), which a call-back in C could ask for its own: that would unwind the
 /// frames of this library by force.
-///
-/// # Errors
-/// What the operating system answers.
 pub(crate) fn start_thread<T: Send + 'static>(
     name: &str,
     body: impl FnOnce() -> T + Send + 'static,

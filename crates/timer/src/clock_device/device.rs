@@ -9,8 +9,7 @@ use hourglass_clock::timekeeping::{Bounds, Timebase};
 use hourglass_time::{Instant, Monotonic, Span};
 
 use crate::event::{
-    DeviceError, DeviceWaitEnd, EventDevice, Kick, Period, Periods, ResolutionError, TickDevice,
-    TickUser,
+    DeviceError, DeviceWaitEnd, EventDevice, Kick, Mode, Period, Periods, ResolutionError,
 };
 use crate::queue::{Handle, QueueError};
 
@@ -25,13 +24,11 @@ use super::timers::{Cancel, DeviceExpiry, DeviceTimers, instant};
 /// (section 2.2). Other threads read it ([`ClockDevice::reader`]) and make it look again
 /// ([`ClockDevice::kick`]).
 ///
-/// **Ticks.** The device ticks as fast as the finest of its users needs: its own resolution, and
-/// users with a rate of their own ([`ClockDevice::add_user`]). All keep their rates whatever the
-/// others do.
-///
 /// **Timers** expire at the first tick that is not before their expiry, so never early, and late by
 /// less than a tick plus whatever the thread is late. One that is armed for a time that has passed
 /// expires at the next tick.
+///
+/// Every call with the handle of a terminated one is refused: [`QueueError::StaleHandle`].
 ///
 /// ```
 /// use hourglass_time::Span;
@@ -45,7 +42,7 @@ use super::timers::{Cancel, DeviceExpiry, DeviceTimers, instant};
 /// let timer = clock.create("sample")?;
 /// clock.arm_after(timer, Span::from_millis(3), Some(Span::from_millis(2)))?;
 /// let due = loop {
-///     clock.wait(None, |_, _| ())?;
+///     clock.wait(None)?;
 ///     if let Some(due) = clock.pop_expired() {
 ///         break due;
 ///     }
@@ -57,10 +54,11 @@ use super::timers::{Cancel, DeviceExpiry, DeviceTimers, instant};
 pub struct ClockDevice<T = (), C = &'static Clock> {
     name: String,
     clock: C,
-    device: TickDevice,
-    /// What resolutions may be set.
+    device: EventDevice,
     periods: Periods,
-    own: TickUser,
+    resolution: Period,
+    /// The resolution was changed since the last tick, and the period begun anew.
+    begun_anew: bool,
     face: Arc<MappedClock>,
     timers: DeviceTimers<T>,
 }
@@ -89,16 +87,22 @@ impl<T, C: Clone> ClockDevice<T, C> {
         let periods = limited(device.facts().grantable(), finest).map_err(refused)?;
         let usual = periods.nearest(USUAL);
         let usual = usual.ok_or_else(|| refused(ResolutionError::NoPeriods))?;
-        let device = TickDevice::new(device);
-        let mut device = device.map_err(|error| OpenError::Mode { name: named(), error })?;
-        let own = device.add(usual);
-        let own = own.map_err(|error| OpenError::Resolution { name: named(), error })?;
+        device
+            .set_mode(Mode::Periodic(usual))
+            .map_err(|error| refused(ResolutionError::Refused(error)))?;
         let face = Arc::new(MappedClock::default());
-        face.show(device.device().now_ns());
-        let this =
-            ClockDevice { name, clock, device, periods, own, face, timers: DeviceTimers::new() };
-        this.show_tick();
-        Ok(this)
+        face.show(device.now_ns());
+        face.show_resolution(usual.nth_ns(1));
+        Ok(ClockDevice {
+            name,
+            clock,
+            device,
+            periods,
+            resolution: usual,
+            begun_anew: false,
+            face,
+            timers: DeviceTimers::new(),
+        })
     }
 
     /// A handle that reads it from any thread.
@@ -108,7 +112,6 @@ impl<T, C: Clone> ClockDevice<T, C> {
     }
 }
 
-/// The periods that are `finest` or longer.
 fn limited(periods: Periods, finest: Option<Span>) -> Result<Periods, ResolutionError> {
     let Some((finest, longest)) = finest.zip(periods.longest()) else { return Ok(periods) };
     let least_ns = finest.nanos_or_zero();
@@ -144,18 +147,10 @@ impl<T, C> ClockDevice<T, C> {
         self.face.shown_ns()
     }
 
-    /// The resolution that was granted last, exactly; about 10 ms at first.
+    /// The resolution that was granted last, exactly, at which the device ticks; about 10 ms at first.
     #[must_use]
     pub fn resolution(&self) -> Period {
-        // The device has its own user while it lives.
-        self.device.actual(self.own).unwrap_or(Period::NANOSECOND)
-    }
-
-    /// The distance at which the device ticks now, exactly: its resolution, or what a user needs if
-    /// that is finer.
-    #[must_use]
-    pub fn tick(&self) -> Period {
-        self.device.tick().unwrap_or(Period::NANOSECOND)
+        self.resolution
     }
 
     /// The resolutions that can be set.
@@ -165,99 +160,47 @@ impl<T, C> ClockDevice<T, C> {
     }
 
     /// Changes the resolution to the possible one nearest to `desired`, if that is at most `skew`
-    /// away, either way. In force at once: the next tick is at most one new period away. The users
-    /// keep their rates. Returns the actual one.
+    /// away, either way. In force at once: the next tick is at most one new period away. Returns the
+    /// actual one.
     ///
     /// # Errors
     /// [`ResolutionError`]; then nothing changed. [`ResolutionError::TooFar`] names the nearest
     /// possible and the skew that would do.
     pub fn set_resolution(&mut self, desired: Span, skew: Span) -> Result<Period, ResolutionError> {
         let granted = self.periods.grant(desired, skew)?;
-        // Where the limit was what decided, the device itself would have gone further.
-        let wanted = if self.device.device().facts().grantable() == self.periods {
-            (desired, skew)
-        } else {
-            (granted.span_ceil(), Span::NANOSECOND)
-        };
-        let actual = self.device.set_resolution(self.own, wanted.0, wanted.1)?;
-        self.show_tick();
-        Ok(actual)
-    }
-
-    /// Adds a user that is notified every `period`, exactly in the long run: a scheduling tick, a
-    /// profiler. Where `period` is no multiple of the tick, single intervals are off by less than a
-    /// tick ("temporarily skewed", section 2.2).
-    ///
-    /// # Errors
-    /// [`ResolutionError::TooShort`] if the device does not tick so fast.
-    pub fn add_user(&mut self, period: Period) -> Result<TickUser, ResolutionError> {
-        let shortest = self.periods.shortest().ok_or(ResolutionError::NoPeriods)?;
-        if period < shortest {
-            return Err(ResolutionError::TooShort { asked: period, shortest });
+        if granted != self.resolution {
+            self.device.set_mode(Mode::Periodic(granted)).map_err(ResolutionError::Refused)?;
+            (self.resolution, self.begun_anew) = (granted, true);
+            self.face.show_resolution(granted.nth_ns(1));
         }
-        let user = self.device.add(period)?;
-        self.show_tick();
-        Ok(user)
-    }
-
-    /// The user leaves; whether it was there. The device slows down to what the others need.
-    ///
-    /// # Errors
-    /// [`ResolutionError::Refused`] if the device refuses to slow down: it ticks on as it did.
-    pub fn remove_user(&mut self, user: TickUser) -> Result<bool, ResolutionError> {
-        if user == self.own {
-            return Err(ResolutionError::UnknownUser);
-        }
-        let left = self.device.remove(user)?;
-        self.show_tick();
-        Ok(left)
-    }
-
-    fn show_tick(&self) {
-        self.face.show_resolution(self.device.tick().map_or(0, |tick| tick.nth_ns(1)));
+        Ok(granted)
     }
 
     /// The interrupt: waits until the device ticks, a kick arrives, a signal is handled, or the
-    /// time reaches `limit_ns`. After a tick the time is shown, users were notified (each with the
-    /// number of its periods that ended), and timers can be taken.
-    ///
-    /// # Errors
-    /// [`DeviceError`] of the event device.
-    pub fn wait(
-        &mut self,
-        limit_ns: Option<u64>,
-        mut each: impl FnMut(TickUser, u64),
-    ) -> Result<DeviceWaitEnd, DeviceError> {
-        let own = self.own;
-        let woken = self.device.wait(limit_ns, |user, periods| {
-            if user != own {
-                each(user, periods);
-            }
-        })?;
+    /// time reaches `limit_ns`. After a tick the time is shown and timers can be taken.
+    pub fn wait(&mut self, limit_ns: Option<u64>) -> Result<DeviceWaitEnd, DeviceError> {
+        let woken = if self.is_overdue() {
+            DeviceWaitEnd::Event { periods: 1 }
+        } else {
+            self.device.wait(limit_ns)?
+        };
         if matches!(woken, DeviceWaitEnd::Event { .. }) {
-            self.face.show(self.device.device().now_ns());
+            self.face.show(self.device.now_ns());
         }
         Ok(woken)
+    }
+
+    /// Whether a change of the resolution would delay a tick beyond a period, so that it is due now:
+    /// repeated changes before the first tick must not stop the timers.
+    fn is_overdue(&mut self) -> bool {
+        let since_ns = || self.device.now_ns().saturating_sub(self.face.shown_ns());
+        std::mem::take(&mut self.begun_anew) && since_ns() >= self.resolution.nth_ns(1)
     }
 
     /// A handle that ends waits, from any thread and from signal handlers.
     #[must_use]
     pub fn kick(&self) -> Kick {
-        self.device.device().kick()
-    }
-
-    /// Ticks of the event device so far.
-    #[must_use]
-    pub fn ticks(&self) -> u64 {
-        self.device.device().counts().events
-    }
-
-    /// Makes room for this many timers altogether, so that creating them does not allocate.
-    ///
-    /// # Errors
-    /// [`QueueError::Full`], [`QueueError::OutOfMemory`].
-    pub fn reserve(&mut self, timers: usize) -> Result<(), QueueError> {
-        self.timers.reserve(timers)
+        self.device.kick()
     }
 
     /// A timer on this clock, not armed.
@@ -269,17 +212,11 @@ impl<T, C> ClockDevice<T, C> {
     }
 
     /// Takes the timer away, armed or not; its handle is stale from now on.
-    ///
-    /// # Errors
-    /// [`QueueError::StaleHandle`].
     pub fn terminate(&mut self, timer: Handle) -> Result<T, QueueError> {
         self.timers.terminate(timer)
     }
 
     /// What the timer carries.
-    ///
-    /// # Errors
-    /// [`QueueError::StaleHandle`].
     pub fn payload_mut(&mut self, timer: Handle) -> Result<&mut T, QueueError> {
         self.timers.payload_mut(timer)
     }
@@ -308,22 +245,16 @@ impl<T, C> ClockDevice<T, C> {
         after: Span,
         period: Option<Span>,
     ) -> Result<(), ArmError> {
-        let now = instant(self.device.device().now_ns());
+        let now = instant(self.device.now_ns());
         self.arm(timer, now.saturating_add(after), period)
     }
 
     /// Cancels the next expiration, or all; whether there was one.
-    ///
-    /// # Errors
-    /// [`QueueError::StaleHandle`].
     pub fn cancel(&mut self, timer: Handle, cancel: Cancel) -> Result<bool, QueueError> {
         self.timers.cancel(timer, cancel, self.face.shown_ns())
     }
 
     /// When the timer expires next; `None` if it is not armed.
-    ///
-    /// # Errors
-    /// [`QueueError::StaleHandle`].
     pub fn expiry(&self, timer: Handle) -> Result<Option<Instant<Monotonic>>, QueueError> {
         self.timers.expiry(timer)
     }

@@ -2,7 +2,7 @@
 
 use hourglass_time::Span;
 
-use crate::event::{BadFacts, DeviceError, ModeError, ResolutionError};
+use crate::event::{DeviceError, ResolutionError};
 use crate::queue::QueueError;
 
 /// A clock device that was not opened.
@@ -24,22 +24,6 @@ pub enum OpenError {
         name: String,
         /// The error of the device.
         error: DeviceError,
-    },
-    /// The device contradicts itself.
-    #[error("clock device '{name}': {error}")]
-    Facts {
-        /// Name of the device.
-        name: String,
-        /// The contradiction.
-        error: BadFacts,
-    },
-    /// The device does not take a mode that a clock device needs.
-    #[error("clock device '{name}': {error}")]
-    Mode {
-        /// Name of the device.
-        name: String,
-        /// The error of the device.
-        error: ModeError,
     },
     /// The device does not tick.
     #[error("clock device '{name}': {error}")]

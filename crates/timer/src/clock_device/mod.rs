@@ -2,7 +2,7 @@
 //!
 //! *Real-Time Mach Timers* (Savage and Tokuda, 1993), section 2: "a clock device contains an
 //! interrupt handler, a representation of the current time and a timer queue". Here the interrupt is
-//! a tick of a clock event device ([`crate::event::TickDevice`]), the representation a word that any
+//! a tick of a clock event device ([`crate::event::EventDevice`]), the representation a word that any
 //! thread reads with one load ([`ClockReader`]), the queue a [`crate::queue::Queue`].
 //!
 //! Owns: devices by name ([`ClockDevices`]), the two ways to read them, their resolution, their
@@ -11,8 +11,7 @@
 //! may); be more precise than its tick.
 //!
 //! That last point is what tells it from its neighbours. A clock device is *tick-bound*: it costs as
-//! many wake-ups as it ticks, whether anything is due or not, and its users share one hardware clock
-//! by multiplexing. What is to be exact and to leave an idle CPU asleep is an engine's business: it
+//! many wake-ups as it ticks, whether anything is due or not. What is to be exact and to leave an idle CPU asleep is an engine's business: it
 //! sets the same queue's next expiry as a one-shot event ([`crate::engine::Engine`]).
 
 mod device;

@@ -12,7 +12,6 @@ use hourglass_clock::timekeeping::{Bounds, Timebase};
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub(super) struct MappedClock {
-    /// The time at the last tick, ns.
     tick_ns: AtomicU64,
     /// The distance of ticks, ns rounded up; 0 without ticks.
     resolution_ns: AtomicU64,

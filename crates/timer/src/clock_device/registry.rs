@@ -7,6 +7,7 @@ use hourglass_clock::Clock;
 use hourglass_clock::source::SimSource;
 use hourglass_time::Span;
 
+use crate::event::native::{PosixTimerEvent, RtcEvent, SleepEvent, TimerFdEvent};
 use crate::event::{ClockEvent, DeviceError, EventDevice, SimEvent, SimEventConfig};
 
 use super::device::ClockDevice;
@@ -52,28 +53,23 @@ impl ClockDevices {
     /// whether or not they can be had; that is seen when one is opened.
     #[must_use]
     pub fn native() -> ClockDevices {
-        #[cfg_attr(not(target_os = "linux"), expect(unused_mut, reason = "none can be added"))]
         let mut devices = ClockDevices::on(hourglass_clock::process::clock());
-        #[cfg(target_os = "linux")]
-        {
-            use crate::event::native::{PosixTimerEvent, RtcEvent, SleepEvent, TimerFdEvent};
-            let finest = Some(FINEST_NATIVE);
-            devices.put(
-                ClockDevices::BASELINE,
-                "the thread's own sleep, ticks emulated",
-                finest,
-                || Ok(Box::new(SleepEvent::new())),
-            );
-            devices.put("timerfd", "a periodic timer behind a file", finest, || {
-                Ok(Box::new(TimerFdEvent::new()?))
-            });
-            devices.put("posix", "a periodic timer that signals the thread", finest, || {
-                Ok(Box::new(PosixTimerEvent::new()?))
-            });
-            devices.put("rtc", "the real-time clock's interrupt, powers of two", None, || {
-                Ok(Box::new(RtcEvent::find()?))
-            });
-        }
+        let finest = Some(FINEST_NATIVE);
+        devices.put(
+            ClockDevices::BASELINE,
+            "the thread's own sleep, ticks emulated",
+            finest,
+            || Ok(Box::new(SleepEvent::new())),
+        );
+        devices.put("timerfd", "a periodic timer behind a file", finest, || {
+            Ok(Box::new(TimerFdEvent::new()?))
+        });
+        devices.put("posix", "a periodic timer that signals the thread", finest, || {
+            Ok(Box::new(PosixTimerEvent::new()?))
+        });
+        devices.put("rtc", "the real-time clock's interrupt, powers of two", None, || {
+            Ok(Box::new(RtcEvent::find()?))
+        });
         devices
     }
 }
@@ -143,10 +139,8 @@ impl<C: Clone> ClockDevices<C> {
             let known: Vec<&str> = self.list().map(|known| known.name).collect();
             return Err(OpenError::Unknown { name: named(), known: known.join(", ") });
         };
-        let made = (entry.make)();
-        let hardware = made.map_err(|error| OpenError::Device { name: named(), error })?;
-        let device = EventDevice::from_box(hardware);
-        let device = device.map_err(|error| OpenError::Facts { name: named(), error })?;
+        let device = (entry.make)().and_then(EventDevice::from_box);
+        let device = device.map_err(|error| OpenError::Device { name: named(), error })?;
         ClockDevice::new(name, self.clock.clone(), device, entry.finest)
     }
 }

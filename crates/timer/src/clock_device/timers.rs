@@ -38,7 +38,6 @@ struct Timer<T> {
     period: Option<Span>,
 }
 
-/// The timers, in order of expiry.
 #[derive(Debug)]
 pub(super) struct DeviceTimers<T> {
     queue: Queue<Monotonic, Timer<T>>,
@@ -47,10 +46,6 @@ pub(super) struct DeviceTimers<T> {
 impl<T> DeviceTimers<T> {
     pub(super) fn new() -> DeviceTimers<T> {
         DeviceTimers { queue: Queue::new() }
-    }
-
-    pub(super) fn reserve(&mut self, timers: usize) -> Result<(), QueueError> {
-        self.queue.reserve(timers)
     }
 
     pub(super) fn create(&mut self, payload: T) -> Result<Handle, QueueError> {

@@ -10,14 +10,13 @@ use std::thread::JoinHandle;
 
 use hourglass_sys::eventfd::{ClockSetWatch, EventFd, either_readable};
 
-use super::os_times::read_all;
+use super::times::read_all;
 use super::{ClockBase, ClockReadings};
 use crate::event::{DeviceError, Kick};
 use crate::start_thread::start_thread;
 
 const NAME: &str = "clock watcher";
 
-/// The thread. Dropping it ends and joins it.
 #[derive(Debug)]
 pub(super) struct Watcher {
     stop: Arc<EventFd>,

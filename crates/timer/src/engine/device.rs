@@ -4,8 +4,8 @@
 //! Must not: know timers.
 
 use crate::event::{
-    DeviceError, DeviceWaitEnd, EventDevice, InvalidDevice, Mode, ModeError, Period, PeriodGrid,
-    ProgramError, Resolution, ValidationReport, validate_device,
+    DeviceError, DeviceWaitEnd, EventDevice, InvalidDevice, Mode, Period, PeriodGrid, ProgramError,
+    Resolution, ValidationReport, validate_device,
 };
 
 /// A device that comes back for one event after another.
@@ -25,20 +25,15 @@ pub(super) struct EngineDevice {
     resolution: Resolution,
     /// The ticks of a device that is programmed for them.
     ticks: PeriodGrid,
-    /// Ticks at which it was not woken.
     ticks_skipped: u64,
     /// When the device last ticked, if it does so by itself, or was begun with.
     ticked_ns: u64,
-    /// Whether the device must be programmed again.
     stale: bool,
 }
 
 impl EngineDevice {
     /// Attached to the calling thread and bound to a tick every `tick`, without an event.
-    ///
-    /// # Errors
-    /// [`ModeError`] if the device cannot tick so, or refuses.
-    pub(super) fn new(device: EventDevice, tick: Period) -> Result<EngineDevice, ModeError> {
+    pub(super) fn new(device: EventDevice, tick: Period) -> Result<EngineDevice, DeviceError> {
         let now_ns = device.now_ns();
         let tick = device.facts().grantable().at_most(tick).unwrap_or(tick);
         let mut this = EngineDevice {
@@ -57,10 +52,7 @@ impl EngineDevice {
     }
 
     /// The calling thread will wait from now on; its ticks begin now.
-    ///
-    /// # Errors
-    /// [`ModeError`] if the device cannot tick so, or refuses.
-    pub(super) fn attach(&mut self) -> Result<(), ModeError> {
+    pub(super) fn attach(&mut self) -> Result<(), DeviceError> {
         if self.is_attached {
             return Ok(());
         }
@@ -76,13 +68,12 @@ impl EngineDevice {
         Ok(())
     }
 
-    fn begin(&mut self) -> Result<(), ModeError> {
+    fn begin(&mut self) -> Result<(), DeviceError> {
         self.stale = true;
         let one_shot = self.device.facts().one_shot;
         self.device.set_mode(if one_shot { Mode::OneShot } else { Mode::Shutdown })
     }
 
-    /// The calling thread will no longer wait.
     pub(super) fn detach(&mut self) {
         self.device.detach();
         self.is_attached = false;
@@ -93,15 +84,10 @@ impl EngineDevice {
     }
 
     /// Tries the device out ([`validate_device`]); it serves on afterwards.
-    ///
-    /// # Errors
-    /// [`InvalidDevice`]: why it is not fit for high resolution.
     pub(super) fn validate(&mut self) -> Result<ValidationReport, InvalidDevice> {
         let validated = validate_device(&mut self.device);
-        match self.begin() {
-            Err(ModeError::Device(error)) => Err(error.into()),
-            Ok(()) | Err(_) => validated,
-        }
+        self.begin()?;
+        validated
     }
 
     /// Whether it may be used for high resolution at all: global devices and those that only tick may
@@ -110,9 +96,6 @@ impl EngineDevice {
         self.device.facts().per_cpu && self.device.facts().one_shot
     }
 
-    /// Ticks at which nothing was due, so that the device was not programmed for them and the
-    /// thread slept on: what the dynamic tick saved. None are counted in high resolution, where
-    /// there is no tick, and on a device that ticks by itself.
     pub(super) fn ticks_skipped(&self) -> u64 {
         self.ticks_skipped
     }
@@ -166,9 +149,6 @@ impl EngineDevice {
 
     /// Waits until the event is due, a kick arrives, a signal is handled, or the time base reaches
     /// `limit_ns`. What is due already is returned at once, without entering the kernel.
-    ///
-    /// # Errors
-    /// [`DeviceError`] of the device.
     pub(super) fn wait(&mut self, limit_ns: Option<u64>) -> Result<DeviceWaitEnd, DeviceError> {
         loop {
             if self.stale && self.program()? {
@@ -194,7 +174,7 @@ impl EngineDevice {
             self.tick_or_rest()?;
         } else {
             match self.device.set_next_event(self.next_wake_ns()) {
-                Ok(()) | Err(ProgramError::NotOneShot(_)) => {}
+                Ok(()) => {}
                 Err(ProgramError::Past { .. }) => {
                     let now_ns = self.device.now_ns();
                     self.count_skipped(now_ns);
@@ -227,12 +207,7 @@ impl EngineDevice {
             return Ok(());
         }
         self.ticked_ns = self.device.now_ns();
-        match self.device.set_mode(mode) {
-            Ok(()) => Ok(()),
-            Err(ModeError::Device(error)) => Err(error),
-            // Its periods were looked at before.
-            Err(_) => Err(DeviceError::Unsupported(self.device.facts().name)),
-        }
+        self.device.set_mode(mode)
     }
 
     /// Whether it is programmed for ticks.

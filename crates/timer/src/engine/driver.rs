@@ -5,24 +5,19 @@
 
 use std::fmt;
 
-#[cfg(target_os = "linux")]
-use super::OsTimes;
 use super::device::EngineDevice;
 use super::{
-    ClockBase, ClockReadings, EngineError, EngineStatistics, EngineTimers, ExpiredTimer, NextWake,
-    SimTimes, Times,
+    ClockBase, ClockReadings, EngineError, EngineTimers, ExpiredTimer, OsTimes, SimTimes, Times,
 };
-#[cfg(target_os = "linux")]
-use crate::event::validate_source;
 use crate::event::{
     DeviceError, DeviceWaitEnd, EventDevice, InvalidDevice, Kick, Period, Resolution, SimEvent,
-    SimEventConfig, ValidationReport,
+    SimEventConfig, ValidationReport, validate_source,
 };
 
 /// Timers of one thread, and the device that wakes it.
 ///
 /// One thread arms, waits and expires; others hand it what they want by means of their own, and
-/// kick it ([`Engine::kick`], [`Engine::next_wake`]). No locks, and no allocation while arming
+/// kick it ([`Engine::kick`]). No locks, and no allocation while arming
 /// within the room reserved, waiting and expiring.
 ///
 /// **Device.** One, for as long as the engine lives. It is programmed when the engine waits, and only
@@ -63,8 +58,6 @@ pub struct Engine<T> {
     kick: Kick,
     device_is_valid: bool,
     source_is_valid: bool,
-    next_wake: NextWake,
-    /// Whether the clocks are watched for being set.
     watched: bool,
     /// Device time from which on that is tried again.
     watch_again_ns: u64,
@@ -72,6 +65,24 @@ pub struct Engine<T> {
     /// The tick boundary of the last poll that left nothing due behind; `None` in high resolution.
     boundary_ns: Option<u64>,
     statistics: EngineStatistics,
+}
+
+/// What an engine did so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EngineStatistics {
+    /// Waits that returned.
+    pub wakes: u64,
+    /// Polls of the timers.
+    pub polls: u64,
+    /// Ticks of a tick-bound engine at which nothing was due, so that it slept on (*Hrtimers and
+    /// Beyond*, section 9: dynamic tick). 0 in high resolution, which has no tick.
+    pub ticks_skipped: u64,
+    /// Timers that expired.
+    pub fired: u64,
+    /// Times that the clocks could not be watched for being set, for want of file descriptors or
+    /// threads: until it succeeds the engine polls them each tick, and does not know of a
+    /// setting that is over ([`ClockSetPolicy::Expire`](super::ClockSetPolicy::Expire)).
+    pub watch_failures: u64,
 }
 
 /// What the device is programmed for, as far as timers go.
@@ -94,7 +105,6 @@ pub const DEFAULT_TICK: Period = match Period::new(4_000_000, 1) {
     Err(_) => Period::NANOSECOND,
 };
 
-/// How often a device that is late is tried out.
 const TRIALS: u32 = 3;
 
 impl<T> Engine<T> {
@@ -117,7 +127,6 @@ impl<T> Engine<T> {
             kick,
             device_is_valid: false,
             source_is_valid: false,
-            next_wake: NextWake::new(),
             watched: false,
             watch_again_ns: 0,
             planned: None,
@@ -130,14 +139,13 @@ impl<T> Engine<T> {
     /// the engine and can be programmed. (Not tried out first: time stays where it is.)
     ///
     /// # Errors
-    /// As [`Engine::new`]; [`EngineError::NoDevice`] for a device whose facts make no sense.
+    /// As [`Engine::new`].
     pub fn simulated(
         tick: Period,
         device: SimEventConfig,
         times: &SimTimes,
     ) -> Result<Engine<T>, EngineError> {
-        let device = EventDevice::new(SimEvent::new(times.source(), device));
-        let device = device.map_err(|_| EngineError::NoDevice)?;
+        let device = EventDevice::new(SimEvent::new(times.source(), device))?;
         let mut engine = Engine::new(tick, device, times.clone())?;
         engine.device_is_valid = engine.device.as_ref().is_some_and(EngineDevice::is_suited);
         engine.source_valid();
@@ -150,7 +158,6 @@ impl<T> Engine<T> {
     ///
     /// # Errors
     /// As [`Engine::new`]; [`EngineError::Invalid`] for a device that is broken.
-    #[cfg(target_os = "linux")]
     pub fn native(tick: Period, device: EventDevice) -> Result<Engine<T>, EngineError> {
         let times = OsTimes::new();
         let source = validate_source(|| times.monotonic_ns());
@@ -258,12 +265,6 @@ impl<T> Engine<T> {
         self.kick.clone()
     }
 
-    /// When it wakes, for threads that decide whether they need kick it.
-    #[must_use]
-    pub fn next_wake(&self) -> NextWake {
-        self.next_wake.clone()
-    }
-
     /// Device time for which the device was last asked, ns; `u64::MAX` for none.
     #[must_use]
     pub fn next_wake_ns(&self) -> u64 {
@@ -291,26 +292,27 @@ impl<T> Engine<T> {
     /// # Errors
     /// What the device said that failed; [`EngineError::NoDevice`] after that.
     pub fn wait(&mut self, limit_ns: Option<u64>) -> Result<DeviceWaitEnd, EngineError> {
-        self.wait_with(limit_ns, |_, _| false)
+        self.wait_with(limit_ns, |_, _, _| false)
     }
 
-    /// As [`Engine::wait`], for an engine that other threads hand something to: after [`NextWake`] was
-    /// published, and before it waits, `again` takes what was handed over; it returns whether there
-    /// was something, and is then called again; but once a timer or the limit is due, this
-    /// returns all the same, however much is handed over.
+    /// As [`Engine::wait`], for an engine that other threads hand something to. Before it waits,
+    /// `again` is given the device time at which the engine will wake, ns (`u64::MAX` if it will not):
+    /// it publishes that, and takes what was handed over. It returns whether there was something,
+    /// and is then called again; but once a timer or the limit is due, this returns all the same,
+    /// however much is handed over.
     ///
     /// # Errors
     /// As [`Engine::wait`].
     pub fn wait_with(
         &mut self,
         limit_ns: Option<u64>,
-        mut again: impl FnMut(&mut EngineTimers<T>, &ClockReadings) -> bool,
+        mut again: impl FnMut(&mut EngineTimers<T>, &ClockReadings, u64) -> bool,
     ) -> Result<DeviceWaitEnd, EngineError> {
         self.device_mut()?.attach()?;
         let mut until_ns = self.watch_clocks(limit_ns);
         loop {
             let (now, wake_ns) = self.plan(until_ns)?;
-            if !again(&mut self.timers, &now) {
+            if !again(&mut self.timers, &now, wake_ns) {
                 break;
             }
             let now_ns = now.device_ns();
@@ -323,7 +325,6 @@ impl<T> Engine<T> {
             until_ns = self.watch_clocks(limit_ns);
         }
         let waited = self.device_mut()?.wait(until_ns);
-        self.next_wake.awake();
         self.statistics.wakes += 1;
         match waited {
             // Not the caller's limit.
@@ -395,8 +396,7 @@ impl<T> Engine<T> {
         Some(limit_ns.map_or(tick_ns, |limit_ns| limit_ns.min(tick_ns)))
     }
 
-    /// Tells the device what the timers want, and others when the engine wakes; the clocks, and that
-    /// time.
+    /// Tells the device what the timers want; the clocks, and when the engine wakes.
     fn plan(&mut self, limit_ns: Option<u64>) -> Result<(ClockReadings, u64), EngineError> {
         let now = self.times.now();
         let at_ns = self.timers_want(&now);
@@ -404,11 +404,9 @@ impl<T> Engine<T> {
         device.set_next_event(at_ns);
         let wake_ns = device.next_wake_ns().unwrap_or(u64::MAX);
         let wake_ns = limit_ns.map_or(wake_ns, |limit_ns| wake_ns.min(limit_ns));
-        self.next_wake.publish(wake_ns);
         Ok((now, wake_ns))
     }
 
-    /// When the first timer is to expire, device time.
     fn timers_want(&mut self, now: &ClockReadings) -> Option<u64> {
         let at_ns = if self.timers.has_notice(now) {
             self.planned = None;
@@ -437,7 +435,6 @@ impl<T> Engine<T> {
         })
     }
 
-    /// The resolution or the thread has changed.
     fn start_over(&mut self) {
         self.planned = None;
         self.boundary_ns = None;
@@ -449,7 +446,6 @@ impl<T> fmt::Debug for Engine<T> {
         f.debug_struct("Engine")
             .field("device", &self.device)
             .field("timers", &self.timers.count())
-            .field("next_wake", &self.next_wake)
             .field("statistics", &self.statistics())
             .finish_non_exhaustive()
     }

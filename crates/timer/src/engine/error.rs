@@ -1,7 +1,7 @@
 //! What timers and engines refuse.
 
 use super::ClockBase;
-use crate::event::{DeviceError, InvalidDevice, ModeError};
+use crate::event::{DeviceError, InvalidDevice};
 use crate::queue::QueueError;
 
 /// Why [`EngineTimers`](super::EngineTimers) did not do as asked. Nothing has changed when one comes back.
@@ -28,9 +28,6 @@ pub enum EngineError {
     /// The engine's device failed, or was found broken.
     #[error("no clock event device is left for this engine: make another engine")]
     NoDevice,
-    /// The device cannot tick like this.
-    #[error(transparent)]
-    Mode(ModeError),
     /// The device refused.
     #[error(transparent)]
     Device(#[from] DeviceError),
@@ -40,13 +37,4 @@ pub enum EngineError {
     /// The timers refused.
     #[error(transparent)]
     Timers(#[from] TimerError),
-}
-
-impl From<ModeError> for EngineError {
-    fn from(error: ModeError) -> EngineError {
-        match error {
-            ModeError::Device(error) => EngineError::Device(error),
-            other => EngineError::Mode(other),
-        }
-    }
 }

@@ -15,33 +15,22 @@
 //! expiries stay absolute on their own clock, so that setting the wall clock moves none. Before a wait
 //! `driver.rs` reads all clocks, maps the first of each queue to the device's time, and tells
 //! `device.rs`, which programs the device only if the first of everything changed, at the expiry
-//! itself or at the tick that covers it. It publishes when it will wake ([`NextWake`]), looks once more
-//! at what other threads handed over, and only then waits. A thread that sleeps until the wall clock is
+//! itself or at the tick that covers it. It tells its user when it will wake, who publishes that and looks
+//! once more at what other threads handed over, and only then waits. A thread that sleeps until the wall clock is
 //! set (`clock_set_watcher.rs`) is started with the first timer that needs it, never in a simulation.
 
 mod base;
-#[cfg(target_os = "linux")]
 mod clock_set_watcher;
 mod device;
 mod driver;
 mod error;
-mod expired_timer;
-mod next_wake;
-#[cfg(target_os = "linux")]
-mod os_times;
 mod sim;
-mod statistics;
 mod timers;
 mod times;
 
 pub use base::{ClockBase, ClockReadings};
-pub use driver::{DEFAULT_TICK, Engine};
+pub use driver::{DEFAULT_TICK, Engine, EngineStatistics};
 pub use error::{EngineError, TimerError};
-pub use expired_timer::{Cause, ClockSetPolicy, ExpiredTimer, TimerId};
-pub use next_wake::NextWake;
 pub use sim::SimTimes;
-pub use statistics::EngineStatistics;
-pub use timers::EngineTimers;
-#[cfg(target_os = "linux")]
-pub use times::OsTimes;
-pub use times::Times;
+pub use timers::{Cause, ClockSetPolicy, EngineTimers, ExpiredTimer, TimerId};
+pub use times::{OsTimes, Times};

@@ -22,6 +22,7 @@ pub struct SimTimes {
     clocks: Arc<Clocks>,
 }
 
+#[derive(Default)]
 struct Clocks {
     /// `CLOCK_REALTIME` minus `CLOCK_BOOTTIME`, ns.
     realtime_ns: AtomicI64,
@@ -37,14 +38,7 @@ impl SimTimes {
     /// All bases as the source's true time.
     #[must_use]
     pub fn new(source: &Arc<SimSource>) -> SimTimes {
-        let clocks = Clocks {
-            realtime_ns: AtomicI64::new(0),
-            tai_ns: AtomicI64::new(0),
-            suspended_ns: AtomicI64::new(0),
-            sets: AtomicU64::new(0),
-            kick: OnceLock::new(),
-        };
-        SimTimes { source: Arc::clone(source), clocks: Arc::new(clocks) }
+        SimTimes { source: Arc::clone(source), clocks: Arc::default() }
     }
 
     /// Where true time comes from.

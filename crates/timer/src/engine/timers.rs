@@ -3,10 +3,84 @@
 //! Owns: which timer of all bases is next, and what setting the wall clock means for them.
 //! Must not: read a clock (readings are passed in), know about devices.
 
+use std::fmt;
+
 use hourglass_time::{ClockTag, Instant, Span};
 
-use super::{Cause, ClockBase, ClockReadings, ClockSetPolicy, ExpiredTimer, TimerError, TimerId};
+use super::{ClockBase, ClockReadings, TimerError};
 use crate::queue::{Handle, Queue, QueueError};
+
+/// Names a timer of the [`EngineTimers`] that created it. Stale once that is
+/// removed, and refused from then on: generations never repeat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TimerId {
+    base: ClockBase,
+    handle: Handle,
+}
+
+impl TimerId {
+    /// The clock of its expiries.
+    #[must_use]
+    pub const fn base(self) -> ClockBase {
+        self.base
+    }
+}
+
+/// `realtime 7.1`.
+impl fmt::Display for TimerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.base.name(), self.handle)
+    }
+}
+
+/// What a timer on a clock that may be set does when it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ClockSetPolicy {
+    /// It follows the clock: it expires when the clock reaches its expiry, whenever that is.
+    #[default]
+    Follow,
+    /// It expires at once, with [`Cause::ClockSet`] (as timerfds with `TFD_TIMER_CANCEL_ON_SET`
+    /// do). On a clock that cannot be set, as [`ClockSetPolicy::Follow`].
+    Expire,
+}
+
+/// Why a timer expired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cause {
+    /// Its time came.
+    Expiry,
+    /// Its clock was set, and it was made to expire then ([`ClockSetPolicy::Expire`]).
+    ClockSet,
+}
+
+/// A timer that has expired. It is not armed any more, but lives on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExpiredTimer {
+    /// The timer that expired.
+    pub id: TimerId,
+    /// Clock of the timer.
+    pub base: ClockBase,
+    /// The expiry that it was armed with, ns on its clock.
+    pub expiry_ns: i64,
+    /// By when it was to expire, ns on its clock: expiry plus slack.
+    pub latest_ns: i64,
+    /// What its clock said when the poll began, ns. Not before the expiry, unless the clock
+    /// was set.
+    pub now_ns: i64,
+    /// Why it expired.
+    pub cause: Cause,
+}
+
+impl ExpiredTimer {
+    /// By how much the poll missed the latest time, ns.
+    #[must_use]
+    pub const fn late_ns(&self) -> u64 {
+        match self.cause {
+            Cause::Expiry if self.now_ns > self.latest_ns => self.now_ns.abs_diff(self.latest_ns),
+            Cause::Expiry | Cause::ClockSet => 0,
+        }
+    }
+}
 
 /// Timers on four clocks, each with a payload `T`.
 ///
@@ -18,6 +92,8 @@ use crate::queue::{Handle, Queue, QueueError};
 /// those of one base and latest time in the order in which they were armed; at equal device time in
 /// the order of [`ClockBase::ALL`]. As in a [`Queue`], a timer that could expire already
 /// may wait behind one of its base that may not yet.
+///
+/// **Errors.** Every call with the id of a removed timer is refused: [`QueueError::StaleHandle`].
 ///
 /// **Memory.** 56 bytes a timer with a payload of four bytes, 64 with eight, for as many as there
 /// is room; a timer with [`ClockSetPolicy::Expire`] takes twice that. Creating may allocate, not
@@ -52,7 +128,6 @@ pub struct EngineTimers<T> {
     /// Armed timers with [`ClockSetPolicy::Expire`] by the settings known when they were armed; first in,
     /// first out among equals.
     notices: Queue<ClockSetTag, TimerId>,
-    /// The settings of the wall clock known.
     sets: u64,
 }
 
@@ -84,12 +159,10 @@ pub(super) struct NextExpiry {
     pub(super) base: ClockBase,
     /// Its latest time, ns on its clock.
     pub(super) latest_ns: i64,
-    /// Until then, ns.
     until_ns: i64,
 }
 
 impl NextExpiry {
-    /// Device time of its latest time.
     pub(super) fn device_ns(&self, now: &ClockReadings) -> u64 {
         now.device_ns().saturating_add_signed(self.until_ns)
     }
@@ -171,9 +244,6 @@ impl<T> EngineTimers<T> {
     }
 
     /// Takes the timer out of its order; whether it was armed. It can be armed again.
-    ///
-    /// # Errors
-    /// [`QueueError::StaleHandle`].
     #[inline]
     pub fn cancel(&mut self, id: TimerId) -> Result<bool, TimerError> {
         let armed = self.queues[id.base as usize].cancel(id.handle)?;
@@ -184,9 +254,6 @@ impl<T> EngineTimers<T> {
     }
 
     /// Takes the timer away, armed or not; its id is stale from now on.
-    ///
-    /// # Errors
-    /// [`QueueError::StaleHandle`].
     #[inline]
     pub fn remove(&mut self, id: TimerId) -> Result<T, TimerError> {
         let timer = self.queues[id.base as usize].remove(id.handle)?;
@@ -197,26 +264,17 @@ impl<T> EngineTimers<T> {
     }
 
     /// When an armed timer may expire first, ns on its clock; `None` if it is not armed.
-    ///
-    /// # Errors
-    /// [`QueueError::StaleHandle`].
     pub fn expiry_ns(&self, id: TimerId) -> Result<Option<i64>, TimerError> {
         Ok(self.queues[id.base as usize].expiry(id.handle)?.map(Instant::nanos))
     }
 
     /// The payload.
-    ///
-    /// # Errors
-    /// [`QueueError::StaleHandle`].
     #[inline]
     pub fn payload(&self, id: TimerId) -> Result<&T, TimerError> {
         Ok(&self.queues[id.base as usize].payload(id.handle)?.payload)
     }
 
     /// The payload.
-    ///
-    /// # Errors
-    /// [`QueueError::StaleHandle`].
     #[inline]
     pub fn payload_mut(&mut self, id: TimerId) -> Result<&mut T, TimerError> {
         Ok(&mut self.queues[id.base as usize].payload_mut(id.handle)?.payload)
@@ -235,7 +293,6 @@ impl<T> EngineTimers<T> {
     }
 }
 
-/// Polling them.
 impl<T> EngineTimers<T> {
     /// Expires what is due at `now`, `budget` timers at most; how many there were. If
     /// that is the budget, more may be due. `fire` may do anything with the timers; what it arms
@@ -308,7 +365,6 @@ impl<T> EngineTimers<T> {
         firsts.min_by_key(|first| first.until_ns)
     }
 
-    /// The latest time of the first of a base.
     #[inline]
     fn latest_of(&self, base: ClockBase) -> Option<i64> {
         self.queues[base as usize].next_expiry().map(Instant::nanos)
@@ -347,7 +403,6 @@ impl<T> EngineTimers<T> {
         })
     }
 
-    /// The timer is not armed any more.
     fn cancel_notice(&mut self, base: ClockBase, handle: Handle) -> Result<(), QueueError> {
         if let Some(notice) = self.queues[base as usize].payload(handle)?.notice {
             self.notices.cancel(notice)?;

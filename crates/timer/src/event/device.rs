@@ -2,9 +2,8 @@
 
 use std::fmt;
 
-use super::clock_event::{ClockEvent, DeviceWaitEnd, Mode};
-use super::error::{DeviceError, ModeError, ProgramError};
-use super::facts::{BadFacts, DeviceFeatures};
+use super::clock_event::{ClockEvent, DeviceFeatures, DeviceWaitEnd, Mode};
+use super::error::{DeviceError, ProgramError};
 use super::kick::Kick;
 use super::period::{Period, PeriodGrid};
 
@@ -23,7 +22,6 @@ pub struct EventDevice {
     counts: DeviceCounts,
 }
 
-/// What the device is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DeviceState {
     Shutdown,
@@ -32,11 +30,9 @@ enum DeviceState {
         wanted_ns: Option<u64>,
         armed_ns: u64,
     },
-    /// The device ticks by itself.
     Ticking {
         period: Period,
     },
-    /// Its ticks are emulated.
     Emulated {
         ticks: PeriodGrid,
     },
@@ -61,8 +57,8 @@ impl EventDevice {
     /// Puts a device under management. It is shut down until a mode is set.
     ///
     /// # Errors
-    /// [`BadFacts`] of a device whose facts make no sense.
-    pub fn new(hardware: impl ClockEvent + 'static) -> Result<EventDevice, BadFacts> {
+    /// [`DeviceError`] of a device whose facts make no sense.
+    pub fn new(hardware: impl ClockEvent + 'static) -> Result<EventDevice, DeviceError> {
         EventDevice::from_box(Box::new(hardware))
     }
 
@@ -70,7 +66,7 @@ impl EventDevice {
     ///
     /// # Errors
     /// As [`EventDevice::new`].
-    pub fn from_box(hardware: Box<dyn ClockEvent>) -> Result<EventDevice, BadFacts> {
+    pub fn from_box(hardware: Box<dyn ClockEvent>) -> Result<EventDevice, DeviceError> {
         let facts = hardware.facts();
         facts.check()?;
         Ok(EventDevice {
@@ -116,19 +112,7 @@ impl EventDevice {
         }
     }
 
-    /// The event that is programmed in one-shot mode, ns.
-    #[must_use]
-    pub fn next_event_ns(&self) -> Option<u64> {
-        match self.state {
-            DeviceState::OneShot { wanted_ns, .. } => wanted_ns,
-            _ => None,
-        }
-    }
-
     /// The calling thread will wait from now on.
-    ///
-    /// # Errors
-    /// What the device needs and does not get.
     pub fn attach(&mut self) -> Result<(), DeviceError> {
         self.hardware.attach()
     }
@@ -143,8 +127,8 @@ impl EventDevice {
     /// Sets the mode. In one-shot mode nothing is programmed yet; the first period begins now.
     ///
     /// # Errors
-    /// [`ModeError`] for what the device cannot give; then it is as it was.
-    pub fn set_mode(&mut self, mode: Mode) -> Result<(), ModeError> {
+    /// [`DeviceError`] for what the device cannot give; then it is as it was.
+    pub fn set_mode(&mut self, mode: Mode) -> Result<(), DeviceError> {
         match mode {
             Mode::Shutdown => {
                 self.hardware.set_mode(Mode::Shutdown)?;
@@ -156,7 +140,7 @@ impl EventDevice {
         Ok(())
     }
 
-    fn set_periodic(&mut self, period: Period) -> Result<(), ModeError> {
+    fn set_periodic(&mut self, period: Period) -> Result<(), DeviceError> {
         let device = self.facts.name;
         if self.facts.periods.contains(period) {
             self.hardware.set_mode(Mode::Periodic(period))?;
@@ -166,10 +150,10 @@ impl EventDevice {
         if !self.facts.can_tick_at(period) {
             if self.facts.one_shot {
                 let min_delta_ns = self.facts.min_delta_ns;
-                return Err(ModeError::TooShort { device, asked: period, min_delta_ns });
+                return Err(DeviceError::TooShort { device, asked: period, min_delta_ns });
             }
             let nearest = self.facts.periods.nearest(period.span_ceil()).unwrap_or(period);
-            return Err(ModeError::Period { device, asked: period, nearest });
+            return Err(DeviceError::Period { device, asked: period, nearest });
         }
         self.hardware.set_mode(Mode::OneShot)?;
         let ticks = PeriodGrid::starting_at(self.hardware.now_ns(), period);
@@ -178,9 +162,9 @@ impl EventDevice {
         Ok(())
     }
 
-    fn set_one_shot(&mut self) -> Result<(), ModeError> {
+    fn set_one_shot(&mut self) -> Result<(), DeviceError> {
         if !self.facts.one_shot {
-            return Err(ModeError::NoOneShot(self.facts.name));
+            return Err(DeviceError::NoOneShot(self.facts.name));
         }
         self.hardware.set_mode(Mode::OneShot)?;
         self.state = DeviceState::OneShot { wanted_ns: None, armed_ns: 0 };
@@ -196,7 +180,7 @@ impl EventDevice {
     pub fn set_next_event(&mut self, at_ns: Option<u64>) -> Result<(), ProgramError> {
         let device = self.facts.name;
         let DeviceState::OneShot { wanted_ns, .. } = self.state else {
-            return Err(ProgramError::NotOneShot(device));
+            return Err(DeviceError::NotOneShot(device).into());
         };
         match at_ns {
             None if wanted_ns.is_none() => Ok(()),
@@ -245,9 +229,6 @@ impl EventDevice {
 
     /// Waits until the device fires at or after the requested time, a kick arrives, a signal is
     /// handled, or the time base reaches `limit_ns` (for ever without).
-    ///
-    /// # Errors
-    /// [`DeviceError`] of the device.
     pub fn wait(&mut self, limit_ns: Option<u64>) -> Result<DeviceWaitEnd, DeviceError> {
         loop {
             let woken = self.hardware.wait(limit_ns)?;

@@ -48,54 +48,12 @@ pub enum DeviceError {
     /// The device does not have this mode.
     #[error("{0} does not have this mode")]
     Unsupported(&'static str),
-    /// In a simulation, nothing would ever end this wait.
-    #[error("{0}: nothing is programmed and no kick is planned, so this wait would never end")]
-    NeverEnds(&'static str),
-    /// The operating system refused.
-    #[error("{device}: error {errno} of the operating system (man 3 errno)")]
-    Os {
-        /// Name of the device.
-        device: &'static str,
-        /// The number, as `errno(3)`; in a child made by `fork`, 22: make the child its own.
-        errno: i32,
-    },
-}
-
-impl DeviceError {
-    /// What an answer of the operating system means for a device.
-    #[cfg(target_os = "linux")]
-    pub(crate) fn from_os(device: &'static str, error: &std::io::Error) -> DeviceError {
-        // The numbers are Linux's on every architecture.
-        match error.raw_os_error().unwrap_or(0) {
-            23 | 24 => DeviceError::TooManyFiles,
-            errno => DeviceError::Os { device, errno },
-        }
-    }
-
-    /// What an answer of the operating system means for a device with a file.
-    #[cfg(target_os = "linux")]
-    pub(super) fn from_file(
-        device: &'static str,
-        path: &std::path::Path,
-        error: &std::io::Error,
-    ) -> DeviceError {
-        let path = path.display().to_string();
-        match error.raw_os_error().unwrap_or(0) {
-            1 | 13 => DeviceError::Denied { path },
-            2 | 6 | 19 => DeviceError::Missing { path },
-            16 => DeviceError::Busy { path },
-            _ => DeviceError::from_os(device, error),
-        }
-    }
-}
-
-/// A mode that cannot be set.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ModeError {
     /// The device only ticks.
     #[error("{0} only ticks, it cannot be programmed for one time")]
     NoOneShot(&'static str),
+    /// The device is not in one-shot mode.
+    #[error("{0} is not in one-shot mode: call `set_mode` first")]
+    NotOneShot(&'static str),
     /// The device has other periods.
     #[error("{device} cannot tick every {asked}: the nearest that it can is {nearest}")]
     Period {
@@ -118,9 +76,56 @@ pub enum ModeError {
         /// Shortest distance of an event, ns.
         min_delta_ns: u64,
     },
-    /// The device refused.
-    #[error(transparent)]
-    Device(#[from] DeviceError),
+    /// The device says that it can neither tick nor be programmed.
+    #[error("{0} can neither tick nor be programmed")]
+    Useless(&'static str),
+    /// The device's shortest distance is 0 or above the longest.
+    #[error("{name} can be programmed from {min_ns} ns to {max_ns} ns: that is not a range")]
+    Deltas {
+        /// Name of the device.
+        name: &'static str,
+        /// Shortest distance of an event, ns.
+        min_ns: u64,
+        /// Longest distance of an event, ns.
+        max_ns: u64,
+    },
+    /// In a simulation, nothing would ever end this wait.
+    #[error("{0}: nothing is programmed and no kick is planned, so this wait would never end")]
+    NeverEnds(&'static str),
+    /// The operating system refused.
+    #[error("{device}: error {errno} of the operating system (man 3 errno)")]
+    Os {
+        /// Name of the device.
+        device: &'static str,
+        /// The number, as `errno(3)`; in a child made by `fork`, 22: make the child its own.
+        errno: i32,
+    },
+}
+
+impl DeviceError {
+    /// What an answer of the operating system means for a device.
+    pub(crate) fn from_os(device: &'static str, error: &std::io::Error) -> DeviceError {
+        // The numbers are Linux's on every architecture.
+        match error.raw_os_error().unwrap_or(0) {
+            23 | 24 => DeviceError::TooManyFiles,
+            errno => DeviceError::Os { device, errno },
+        }
+    }
+
+    /// What an answer of the operating system means for a device with a file.
+    pub(super) fn from_file(
+        device: &'static str,
+        path: &std::path::Path,
+        error: &std::io::Error,
+    ) -> DeviceError {
+        let path = path.display().to_string();
+        match error.raw_os_error().unwrap_or(0) {
+            1 | 13 => DeviceError::Denied { path },
+            2 | 6 | 19 => DeviceError::Missing { path },
+            16 => DeviceError::Busy { path },
+            _ => DeviceError::from_os(device, error),
+        }
+    }
 }
 
 /// An event that was not programmed.
@@ -134,9 +139,6 @@ pub enum ProgramError {
         /// How long ago it was, ns.
         late_ns: u64,
     },
-    /// The device is not in one-shot mode.
-    #[error("{0} is not in one-shot mode: call `set_mode` first")]
-    NotOneShot(&'static str),
     /// The device refused.
     #[error(transparent)]
     Device(#[from] DeviceError),

@@ -44,20 +44,16 @@ impl fmt::Debug for Kick {
     }
 }
 
-/// No waiting engine, no pending kick.
 const IDLE: u32 = 0;
-/// A kick is pending.
 const KICKED: u32 = 1;
 /// The engine waits, or is about to.
 const WAITING: u32 = 2;
 
 /// One bit for a pending kick, and whether the engine must be woken to see it. One thread waits,
 /// many kick.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Latch(AtomicU32);
 
-// Only devices of an operating system sleep.
-#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 impl Latch {
     pub(super) const fn new() -> Latch {
         Latch(AtomicU32::new(IDLE))
@@ -98,13 +94,10 @@ impl Latch {
     }
 
     /// The futex word: it is [`Latch::WAITING`] while no kick is pending.
-    #[cfg(target_os = "linux")]
     pub(super) fn word(&self) -> &AtomicU32 {
         &self.0
     }
 
-    /// What the word is while the engine waits.
-    #[cfg(target_os = "linux")]
     pub(super) const WAITING: u32 = WAITING;
 }
 

@@ -4,35 +4,27 @@
 //! device's wait. Which device serves what is for the caller to say: an engine has one.
 //!
 //! Owns: devices behind [`ClockEvent`], what is done with any of them ([`EventDevice`]: modes,
-//! limits, periods emulated on one-shot devices), one ticking device for several users
-//! ([`TickDevice`]), validation of devices and of clock sources.
+//! limits, periods emulated on one-shot devices), validation of devices and of clock sources.
 //! Must not: keep timers (that is the queue's), start threads, allocate or take a lock while
 //! waiting or programming.
 
 mod clock_event;
 mod device;
 mod error;
-mod facts;
 mod kick;
-#[cfg(target_os = "linux")]
 pub mod native;
 mod period;
 mod periods;
-mod resolution;
 pub mod sim;
-mod tick;
 mod validation;
 
-pub use clock_event::{ClockEvent, DeviceWaitEnd, Mode};
+pub use clock_event::{ClockEvent, DeviceFeatures, DeviceWaitEnd, Mode, Resolution};
 pub use device::{DeviceCounts, EventDevice};
-pub use error::{DeviceError, ModeError, ProgramError};
-pub use facts::{BadFacts, DeviceFeatures};
+pub use error::{DeviceError, ProgramError};
 pub use kick::{Kick, Kicker};
 pub use period::{BadPeriod, Period, PeriodGrid};
 pub use periods::{Periods, ResolutionError};
-pub use resolution::Resolution;
 pub use sim::{SimEvent, SimEventConfig};
-pub use tick::{TickDevice, TickUser};
 pub use validation::{
     InvalidDevice, InvalidSource, ValidationReport, validate_device, validate_source,
 };

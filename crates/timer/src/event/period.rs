@@ -5,7 +5,6 @@ use std::fmt;
 
 use hourglass_time::Span;
 
-/// Nanoseconds in a second.
 const SECOND: u64 = 1_000_000_000;
 
 /// A positive length of time, exact: a fraction of nanoseconds.
@@ -32,7 +31,6 @@ pub enum BadPeriod {
 }
 
 impl Period {
-    /// Nanoseconds in a second.
     pub(super) const SECOND_NS: u64 = SECOND;
 
     /// 1 ns, the step of the kernel's timers.
@@ -147,7 +145,6 @@ impl Period {
 }
 
 impl Ord for Period {
-    /// By length.
     fn cmp(&self, other: &Period) -> Ordering {
         let this = u128::from(self.ns) * u128::from(other.per);
         this.cmp(&(u128::from(other.ns) * u128::from(self.per)))

@@ -1,4 +1,4 @@
-//! The periods that a device can tick at, and which one a user is granted.
+//! The periods that a device can tick at, and which one is granted.
 
 use hourglass_time::Span;
 
@@ -56,16 +56,6 @@ pub enum ResolutionError {
         /// Nearest period of the device.
         nearest: Period,
     },
-    /// A rate is to be kept exactly that is faster than the device.
-    #[error(
-        "this device does not tick as often as every {asked}: its shortest period is {shortest}"
-    )]
-    TooShort {
-        /// The period asked for.
-        asked: Period,
-        /// Shortest period of the device.
-        shortest: Period,
-    },
     /// The device ticks more often than it may.
     #[error("no period of this device is {finest} or longer: its longest is {longest}")]
     NoneSoLong {
@@ -74,12 +64,9 @@ pub enum ResolutionError {
         /// Longest period of the device.
         longest: Period,
     },
-    /// The user is not, or no longer, one of this device's.
-    #[error("this user has left the device, or never was one of its")]
-    UnknownUser,
     /// The device refused the new rate.
     #[error("the device refused the new rate: {0}")]
-    Refused(super::error::ModeError),
+    Refused(super::error::DeviceError),
 }
 
 impl Periods {

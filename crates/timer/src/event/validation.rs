@@ -7,9 +7,8 @@ use hourglass_time::Span;
 
 use super::clock_event::{DeviceWaitEnd, Mode};
 use super::device::EventDevice;
-use super::error::{DeviceError, ModeError, ProgramError};
+use super::error::{DeviceError, ProgramError};
 
-/// Events that a trial programs.
 const EVENTS: u32 = 8;
 /// How far ahead the first one is, ns; the others are up to twice as far.
 const AHEAD_NS: u64 = 200_000;
@@ -101,6 +100,9 @@ pub fn validate_device(device: &mut EventDevice) -> Result<ValidationReport, Inv
     if !facts.per_cpu {
         return Err(InvalidDevice::Global(facts.name));
     }
+    if !facts.one_shot {
+        return Err(InvalidDevice::NoOneShot(facts.name));
+    }
     let mut kicked = false;
     let result = run_trial(device, &mut kicked);
     let shut = device.set_mode(Mode::Shutdown);
@@ -108,7 +110,7 @@ pub fn validate_device(device: &mut EventDevice) -> Result<ValidationReport, Inv
         device.kick().kick();
     }
     let validated = result?;
-    shut.map_err(|error| from_mode(facts.name, error))?;
+    shut?;
     Ok(validated)
 }
 
@@ -117,7 +119,7 @@ fn run_trial(
     kicked: &mut bool,
 ) -> Result<ValidationReport, InvalidDevice> {
     let name = device.facts().name;
-    device.set_mode(Mode::OneShot).map_err(|error| from_mode(name, error))?;
+    device.set_mode(Mode::OneShot)?;
     let mut seen =
         ValidationReport { events: 0, least_late_ns: u64::MAX, most_late_ns: 0, excused: 0 };
     for event in 0..EVENTS {
@@ -154,7 +156,6 @@ fn one_event(
             Ok(_) => break at_ns,
             // Preempted between reading the clock and programming.
             Err(ProgramError::Past { .. }) => {}
-            Err(ProgramError::NotOneShot(name)) => return Err(InvalidDevice::NoOneShot(name)),
             Err(ProgramError::Device(error)) => return Err(error.into()),
         }
     };
@@ -171,13 +172,6 @@ fn one_event(
         return Err(InvalidDevice::Early { device: name, event });
     }
     Ok(device.now_ns().saturating_sub(at_ns))
-}
-
-pub(crate) fn from_mode(name: &'static str, error: ModeError) -> InvalidDevice {
-    match error {
-        ModeError::Device(error) => InvalidDevice::Device(error),
-        _ => InvalidDevice::NoOneShot(name),
-    }
 }
 
 /// How often a source is read: 0.3 ms at most with the clocks of today.

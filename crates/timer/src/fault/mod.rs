@@ -123,7 +123,6 @@
 //! virtual time there); it knows no verdicts. `timer::fault::handler` carries those out: scheduling is changed
 //! only by the handler's thread, deadlines are armed only by the watched one.
 
-mod deadlines;
 mod error;
 mod handler;
 mod jobs;

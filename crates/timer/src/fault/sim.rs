@@ -12,9 +12,8 @@ use hourglass_sys::stop::{
 };
 use hourglass_time::Span;
 
-use super::deadlines::{Deadlines, Side};
 use super::error::{FaultError, ThreadTerminated};
-use super::jobs::{Deadline, EndedJob, Periodic};
+use super::jobs::{Deadline, Deadlines, EndedJob, Periodic, Side};
 use super::verdict::{Fault, FaultAction, FaultVerdict};
 
 /// How long things take, ns.
@@ -30,7 +29,6 @@ pub struct Delays {
     pub resume_ns: u64,
 }
 
-/// What the handler does next.
 #[derive(Clone, Copy, Debug)]
 enum HandlerStep {
     Nothing,
@@ -47,7 +45,6 @@ impl HandlerStep {
     }
 }
 
-/// Everything but the thread's own course.
 #[derive(Debug)]
 struct FaultSimState<F> {
     gate: StopGate,
@@ -101,7 +98,6 @@ impl<F: FnMut(&Fault) -> FaultVerdict> FaultSimState<F> {
         }
     }
 
-    /// When the next signal comes, and when the handler goes on.
     fn events(&self) -> (u64, u64) {
         let signal_ns = self.timer_ns.get().map(|at| at.saturating_add(self.delays.signal_ns));
         let handler_ns = self.next.get().at_ns().unwrap_or_else(|| self.overdue_ns());
@@ -274,49 +270,31 @@ impl<F: FnMut(&Fault) -> FaultVerdict> SimThread<F> {
     }
 
     /// As [`super::DeadlineWatch::arm`].
-    ///
-    /// # Errors
-    /// As there.
     pub fn arm(&mut self, deadline: Deadline) -> Result<(), FaultError> {
         self.deadlines.arm(deadline)
     }
 
     /// As [`super::DeadlineWatch::disarm`].
-    ///
-    /// # Errors
-    /// As there.
     pub fn disarm(&mut self) -> Result<bool, ThreadTerminated> {
         self.deadlines.disarm()
     }
 
     /// As [`super::DeadlineWatch::begin_job`].
-    ///
-    /// # Errors
-    /// As there.
     pub fn begin_job(&mut self, deadline: Deadline) -> Result<(), FaultError> {
         self.deadlines.begin_job(deadline)
     }
 
     /// As [`super::DeadlineWatch::begin_jobs`].
-    ///
-    /// # Errors
-    /// As there.
     pub fn begin_jobs(&mut self, series: Periodic) -> Result<(), FaultError> {
         self.deadlines.begin_jobs(series)
     }
 
     /// As [`super::DeadlineWatch::end_job`].
-    ///
-    /// # Errors
-    /// As there.
     pub fn end_job(&mut self) -> Result<Option<EndedJob>, FaultError> {
         self.deadlines.end_job()
     }
 
     /// As [`super::DeadlineWatch::safepoint`].
-    ///
-    /// # Errors
-    /// As there.
     pub fn safepoint(&self) -> Result<(), ThreadTerminated> {
         self.deadlines.safepoint()
     }

@@ -8,9 +8,8 @@ use hourglass_sys::posix_timer::realtime_signals;
 use hourglass_sys::stop::{DisarmOutcome, NEVER, SeatError, StopGate, StopHandle, WatchedThread};
 use hourglass_time::Span;
 
-use super::deadlines::{Deadlines, Side};
 use super::error::{FaultError, ThreadTerminated};
-use super::jobs::{Deadline, EndedJob, Periodic};
+use super::jobs::{Deadline, Deadlines, EndedJob, Periodic, Side};
 use super::verdict::FaultAction;
 
 /// The default signal, counted from the first real-time signal that programs may use.

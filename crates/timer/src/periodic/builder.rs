@@ -11,9 +11,8 @@ use crate::fault::{self, Fault, FaultVerdict};
 use crate::sleep::{Interrupt, Mechanism, SleepPolicy, Sleeper, SleeperSettings};
 
 use super::error::SpawnError;
-use super::fault_watch::FaultWatch;
 use super::job::{CompletedJob, JobControl, RunningJob};
-use super::job_watch::{JobWatch, MakeWatch, OnStart, WatchError};
+use super::job_watch::{FaultWatch, JobWatch, MakeWatch, OnStart, WatchError};
 use super::parameters::{OverrunPolicy, Parameters};
 use super::periodic_loop::JobErrorHandler;
 use super::scheduling::Scheduling;

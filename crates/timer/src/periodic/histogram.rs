@@ -8,10 +8,8 @@ const SUB: u64 = 1 << SUB_BITS;
 /// Values from 2^this ns on (73 minutes) share the last bucket.
 const TOP_BITS: u32 = 42;
 
-/// How many buckets there are.
 pub(super) const BUCKETS: usize = ((TOP_BITS - SUB_BITS + 1) * SUB as u32) as usize + 1;
 
-/// The bucket of a value.
 pub(super) fn bucket_of(value_ns: u64) -> usize {
     if value_ns < SUB {
         return value_ns as usize;
@@ -25,7 +23,6 @@ pub(super) fn bucket_of(value_ns: u64) -> usize {
     (u64::from(shift + 1) * SUB + sub) as usize
 }
 
-/// The greatest value of a bucket.
 pub(super) fn highest_in(bucket: usize) -> u64 {
     let bucket = bucket as u64;
     if bucket < SUB {
@@ -49,8 +46,8 @@ pub(super) struct Times {
     buckets: Box<[AtomicU64]>,
 }
 
-impl Times {
-    pub(super) fn new() -> Times {
+impl Default for Times {
+    fn default() -> Times {
         Times {
             count: AtomicU64::new(0),
             min_ns: AtomicU64::new(u64::MAX),
@@ -59,7 +56,9 @@ impl Times {
             buckets: (0..BUCKETS).map(|_| AtomicU64::new(0)).collect(),
         }
     }
+}
 
+impl Times {
     /// Counts one; by the writer only.
     pub(super) fn add(&self, value_ns: u64) {
         raise(&self.count, 1);
@@ -102,8 +101,8 @@ pub struct Distribution {
     buckets: Box<[u64]>,
 }
 
-impl Distribution {
-    pub(super) fn new() -> Distribution {
+impl Default for Distribution {
+    fn default() -> Distribution {
         Distribution {
             count: 0,
             min_ns: u64::MAX,
@@ -112,7 +111,9 @@ impl Distribution {
             buckets: vec![0; BUCKETS].into(),
         }
     }
+}
 
+impl Distribution {
     /// How many times there are.
     #[must_use]
     pub const fn count(&self) -> u64 {
@@ -185,16 +186,15 @@ mod tests {
         assert_eq!((bucket_of(lowest), bucket_of(u64::MAX)), (BUCKETS - 1, BUCKETS - 1));
     }
 
-    /// Against sorting.
     #[test]
     fn quantiles_are_never_too_low() {
-        let times = Times::new();
+        let times = Times::default();
         let mut sorted: Vec<u64> = (0..1_000u64).map(|i| (i * i * i) % 700_001 + 3).collect();
         for value in &sorted {
             times.add(*value);
         }
         sorted.sort_unstable();
-        let mut distribution = Distribution::new();
+        let mut distribution = Distribution::default();
         times.copy_to(&mut distribution);
         for ppm in [0, 1, 1_000, 250_000, 500_000, 990_000, 999_999, 1_000_000, u32::MAX] {
             let rank = (1_000 * u128::from(ppm)).div_ceil(1_000_000).clamp(1, 1_000);
@@ -211,10 +211,10 @@ mod tests {
 
     #[test]
     fn nothing_has_no_quantile() {
-        let none = Distribution::new();
+        let none = Distribution::default();
         assert_eq!((none.quantile_ns(500_000), none.min_ns(), none.mean_ns()), (None, None, None));
         assert_eq!((none.jitter_ns(), none.count()), (0, 0));
-        let times = Times::new();
+        let times = Times::default();
         times.add(u64::MAX);
         let mut distribution = none;
         times.copy_to(&mut distribution);

@@ -42,7 +42,6 @@ pub struct RunningJob<'a, C = &'static Clock, M = KernelSleep> {
     pub(super) previous: Option<CompletedJob>,
 }
 
-/// What is known of a job when it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct JobStart {
     pub(super) number: u64,
@@ -259,7 +258,6 @@ impl CompletedJob {
     }
 }
 
-/// What a job took of the CPU, and what it was to take.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct JobCpuTime {
     pub(super) took_ns: u64,

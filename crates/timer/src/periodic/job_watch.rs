@@ -1,7 +1,14 @@
-//! Where something that enforces deadlines attaches to a periodic task.
+//! Where something that enforces deadlines attaches to a periodic task, as timing faults do.
 
 use std::error::Error;
 use std::ops::ControlFlow;
+
+use hourglass_time::Span;
+
+use crate::fault::{
+    self, Attributes, Deadline, DeadlineHandler, Fault, FaultError, FaultVerdict, WatchSettings,
+    deadline_handler,
+};
 
 /// A job that was released, as a [`JobWatch`] receives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,13 +39,10 @@ pub trait JobWatch {
     fn completed(&mut self) -> ControlFlow<()>;
 }
 
-/// What is wrong with a watch that was not made.
 pub(super) type WatchError = Box<dyn Error + Send + Sync>;
 
-/// Makes a watch, in the thread that it is for.
 pub(super) type MakeWatch = Box<dyn FnOnce() -> Result<Box<dyn JobWatch>, WatchError> + Send>;
 
-/// What a thread does before its first release.
 pub(super) type OnStart = Box<dyn FnOnce() -> Result<(), WatchError> + Send>;
 
 /// Calls [`JobWatch::completed`] once, however the job ends.
@@ -67,6 +71,49 @@ impl Drop for WatchGuard<'_> {
         if let Some(watch) = &mut self.0 {
             // The body panicked: the task ends in any case.
             let _ = watch.completed();
+        }
+    }
+}
+
+/// The thread's watch, with a handler installed. Of the two the handler goes first.
+#[derive(Debug)]
+pub(super) struct FaultWatch {
+    _handler: DeadlineHandler,
+    watch: fault::DeadlineWatch,
+    /// Whether overruns of the budget are faults too.
+    budget: bool,
+}
+
+impl FaultWatch {
+    pub(super) fn install<A: Send + 'static>(
+        settings: WatchSettings,
+        attributes: Attributes,
+        entry: impl FnMut(&Fault, &mut A) -> FaultVerdict + Send + 'static,
+        argument: A,
+        budget: bool,
+    ) -> Result<FaultWatch, FaultError> {
+        let watch = fault::DeadlineWatch::new(settings)?;
+        let handler = deadline_handler(&watch.thread(), attributes, entry, argument)?;
+        Ok(FaultWatch { _handler: handler, watch, budget })
+    }
+}
+
+impl JobWatch for FaultWatch {
+    fn released(&mut self, job: ReleasedJob) {
+        // A deadline beyond the end of time is never passed; a verdict to end is asked for again when
+        // the job is complete.
+        let _ = self.watch.begin_job(Deadline::At(job.deadline_ns));
+        if let Some(budget_ns) = job.budget_ns.filter(|_| self.budget) {
+            // Fails if no signal is left for the timer of the budget: then the overrun is reported after the job.
+            let _ = self.watch.arm_budget(Span::from_nanos(budget_ns.cast_signed()));
+        }
+    }
+
+    fn completed(&mut self) -> ControlFlow<()> {
+        self.watch.disarm_budget();
+        match self.watch.end_job() {
+            Err(FaultError::Ended(_)) => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
         }
     }
 }

@@ -25,7 +25,6 @@
 
 mod builder;
 mod error;
-mod fault_watch;
 mod histogram;
 mod job;
 mod job_watch;

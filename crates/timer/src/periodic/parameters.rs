@@ -70,7 +70,6 @@ pub enum ParameterError {
     },
 }
 
-/// A period as it was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PeriodSpec {
     Every(Span),

@@ -230,7 +230,7 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> PeriodicLoop<C, M> 
     #[must_use]
     pub fn new(sleeper: Sleeper<C, M>, parameters: &ValidParameters) -> PeriodicLoop<C, M> {
         let stop = Stop::new(sleeper.interrupter());
-        PeriodicLoop::with(sleeper, parameters, stop, Arc::new(Recorder::new()))
+        PeriodicLoop::with(sleeper, parameters, stop, Arc::new(Recorder::default()))
     }
 
     pub(super) fn with(
@@ -280,7 +280,6 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> PeriodicLoop<C, M> 
         LoopStep::Ran { job: self.account(facts, completed_ns, took_ns), ended }
     }
 
-    /// What is known of the next job.
     fn facts(&self, release_ns: u64, started_ns: u64) -> JobStart {
         JobStart {
             number: self.jobs,
@@ -291,7 +290,6 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> PeriodicLoop<C, M> 
         }
     }
 
-    /// A job is complete: what passed meanwhile, the counts, the handlers.
     fn account(&mut self, facts: JobStart, completed_ns: u64, took_ns: u64) -> CompletedJob {
         let passed = self.releases.completed(completed_ns);
         let cost = JobCpuTime { took_ns, budget_ns: self.budget_ns };

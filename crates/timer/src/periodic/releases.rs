@@ -15,12 +15,9 @@ pub(super) struct Releases {
     policy: OverrunPolicy,
 }
 
-/// What passed while a job was running.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct MissedReleases {
-    /// Whether the next release did.
     pub(super) overrun: bool,
-    /// Releases that there will not be.
     pub(super) lost: u64,
     /// By how much the grid moved, ns.
     pub(super) moved_ns: u64,
@@ -40,7 +37,6 @@ impl Releases {
         releases
     }
 
-    /// The next release, ns; held at the clock's end.
     pub(super) fn next_ns(&self) -> u64 {
         let at_ns = self.base_ns + i128::from(self.period.nth_ns(self.index));
         u64::try_from(at_ns.max(0)).unwrap_or(u64::MAX)

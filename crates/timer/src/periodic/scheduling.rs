@@ -117,7 +117,6 @@ impl Scheduling {
         })
     }
 
-    /// Gives it to the calling thread.
     pub(super) fn take(self, parameters: &ValidParameters) -> Result<(), Refusal> {
         let Some(attributes) = self.attributes(parameters) else { return Ok(()) };
         sched::set(attributes).map_err(|error| self.refused(&error))
@@ -134,7 +133,6 @@ impl Scheduling {
         })
     }
 
-    /// The report of a refusal.
     pub(crate) fn refused(self, error: &io::Error) -> Refusal {
         let errno = error.raw_os_error().unwrap_or(0);
         let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();

@@ -11,7 +11,7 @@ use super::releases::MissedReleases;
 ///
 /// One thread writes and never waits: it makes the version odd, stores, makes it even. Readers copy
 /// and look whether the version is even and as before.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Recorder {
     version: AtomicU64,
     releases: AtomicU64,
@@ -27,7 +27,6 @@ pub(super) struct Recorder {
     response: Times,
 }
 
-/// A job that is complete.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct JobRecord {
     pub(super) late: bool,
@@ -40,23 +39,6 @@ pub(super) struct JobRecord {
 }
 
 impl Recorder {
-    pub(super) fn new() -> Recorder {
-        Recorder {
-            version: AtomicU64::new(0),
-            releases: AtomicU64::new(0),
-            jobs: AtomicU64::new(0),
-            misses: AtomicU64::new(0),
-            overruns: AtomicU64::new(0),
-            late: AtomicU64::new(0),
-            lost: AtomicU64::new(0),
-            drift_ns: AtomicU64::new(0),
-            cost_overruns: AtomicU64::new(0),
-            cpu_ns: AtomicU64::new(0),
-            latency: Times::new(),
-            response: Times::new(),
-        }
-    }
-
     /// A job begins: one store, since its body waits for it. Outside of the sequence lock: a reader
     /// of the counts of a complete job has seen it begin.
     pub(super) fn begin(&self) {
@@ -78,7 +60,6 @@ impl Recorder {
         });
     }
 
-    /// By the one writer.
     fn write(&self, store: impl FnOnce(&Recorder)) {
         let version = self.version.load(Ordering::Relaxed);
         self.version.store(version.wrapping_add(1), Ordering::Relaxed);
@@ -155,7 +136,7 @@ impl TaskStatistics {
 ///
 /// Releases that were due are `releases + lost`; a job is running while `releases` is one above
 /// `jobs` (or its body panicked).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Snapshot {
     /// Jobs that were released and begun.
@@ -188,25 +169,7 @@ impl Snapshot {
     /// A copy without any job.
     #[must_use]
     pub fn new() -> Snapshot {
-        Snapshot {
-            releases: 0,
-            jobs: 0,
-            misses: 0,
-            overruns: 0,
-            late: 0,
-            lost: 0,
-            drift_ns: 0,
-            cost_overruns: 0,
-            cpu_ns: 0,
-            latency: Distribution::new(),
-            response: Distribution::new(),
-        }
-    }
-}
-
-impl Default for Snapshot {
-    fn default() -> Snapshot {
-        Snapshot::new()
+        Snapshot::default()
     }
 }
 

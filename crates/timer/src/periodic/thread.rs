@@ -183,7 +183,6 @@ fn message(panic: &(dyn Any + Send)) -> String {
     text.unwrap_or_else(|| "a panic without a text".to_owned())
 }
 
-/// A thread whose parameters are in order.
 pub(super) struct ThreadPlan {
     builder: Builder,
     parameters: ValidParameters,
@@ -221,7 +220,7 @@ impl ThreadPlan {
             None => sleeper,
         };
         let stop = Stop::new(sleeper.interrupter());
-        let recorder = Arc::new(Recorder::new());
+        let recorder = Arc::new(Recorder::default());
         let statistics = TaskStatistics::of(Arc::clone(&recorder));
         let (sender, receiver) = sync_channel(1);
         let own = stop.clone();
@@ -285,7 +284,6 @@ impl ThreadPlan {
         catch_unwind(AssertUnwindSafe(|| task.run(body)))
     }
 
-    /// Gives the calling thread what it is to have.
     fn set_up(&mut self) -> Result<Option<Box<dyn JobWatch>>, SpawnError> {
         if let Some(cpus) = &self.builder.cpus {
             os::set_affinity(cpus.iter().copied()).map_err(|error| SpawnError::Affinity {

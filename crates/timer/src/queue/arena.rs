@@ -50,13 +50,11 @@ impl fmt::Display for Handle {
     }
 }
 
-/// No slot.
 pub(super) const NONE: u32 = u32::MAX;
 
 /// As many slots as 32 bits can number, less a few numbers that the orders need for themselves.
 pub(super) const SLOTS_MAX: usize = u32::MAX as usize - 64;
 
-/// Room after the first growth.
 const ROOM_AT_FIRST: usize = 64;
 
 /// The timers of a queue, each with what the queue keeps about it (`X`) and its payload.
@@ -65,7 +63,6 @@ pub(super) struct Arena<X, T> {
     slots: Vec<ArenaSlot<X, T>>,
     /// Slots that may be used without growing.
     room: usize,
-    /// The first free slot of those used before.
     free: u32,
     live: usize,
 }
@@ -73,7 +70,6 @@ pub(super) struct Arena<X, T> {
 #[derive(Debug)]
 pub(super) struct ArenaSlot<X, T> {
     generation: NonZeroU32,
-    /// The free slot after this one, if this is free.
     next_free: u32,
     /// Some if and only if a timer lives here.
     payload: Option<T>,
@@ -85,20 +81,15 @@ impl<X: Default, T> Arena<X, T> {
         Arena { slots: Vec::new(), room: 0, free: NONE, live: 0 }
     }
 
-    /// Timers alive.
     pub(super) fn live(&self) -> usize {
         self.live
     }
 
-    /// Timers that there is room for.
     pub(super) fn room(&self) -> usize {
         self.room
     }
 
     /// For how many timers to make room before the next one: `None` if there is room.
-    ///
-    /// # Errors
-    /// [`QueueError::Full`].
     #[inline]
     pub(super) fn growth_needed(&self) -> Result<Option<usize>, QueueError> {
         if self.free != NONE || self.slots.len() < self.room {
@@ -111,9 +102,6 @@ impl<X: Default, T> Arena<X, T> {
     }
 
     /// Makes room for this many timers, exactly; less than before changes nothing.
-    ///
-    /// # Errors
-    /// [`QueueError::Full`], [`QueueError::OutOfMemory`].
     pub(super) fn reserve(&mut self, timers: usize) -> Result<(), QueueError> {
         if timers > SLOTS_MAX {
             return Err(QueueError::Full { timers: self.live });
@@ -149,9 +137,6 @@ impl<X: Default, T> Arena<X, T> {
     }
 
     /// Takes the timer away; the handle is stale from now on.
-    ///
-    /// # Errors
-    /// [`QueueError::StaleHandle`].
     #[inline]
     pub(super) fn remove(&mut self, handle: Handle) -> Result<T, QueueError> {
         let free = self.free;
@@ -169,9 +154,6 @@ impl<X: Default, T> Arena<X, T> {
     }
 
     /// The slot of a timer.
-    ///
-    /// # Errors
-    /// [`QueueError::StaleHandle`].
     #[inline]
     pub(super) fn find(&self, handle: Handle) -> Result<&ArenaSlot<X, T>, QueueError> {
         match self.slots.get(handle.slot as usize) {
@@ -181,9 +163,6 @@ impl<X: Default, T> Arena<X, T> {
     }
 
     /// The slot of a timer.
-    ///
-    /// # Errors
-    /// [`QueueError::StaleHandle`].
     #[inline]
     pub(super) fn find_mut(&mut self, handle: Handle) -> Result<&mut ArenaSlot<X, T>, QueueError> {
         match self.slots.get_mut(handle.slot as usize) {
@@ -193,17 +172,11 @@ impl<X: Default, T> Arena<X, T> {
     }
 
     /// The payload of a timer.
-    ///
-    /// # Errors
-    /// [`QueueError::StaleHandle`].
     pub(super) fn payload(&self, handle: Handle) -> Result<&T, QueueError> {
         self.find(handle)?.payload.as_ref().ok_or(QueueError::StaleHandle { handle })
     }
 
     /// The payload of a timer.
-    ///
-    /// # Errors
-    /// [`QueueError::StaleHandle`].
     pub(super) fn payload_mut(&mut self, handle: Handle) -> Result<&mut T, QueueError> {
         self.find_mut(handle)?.payload.as_mut().ok_or(QueueError::StaleHandle { handle })
     }
@@ -229,7 +202,6 @@ impl<X: Default, T> Arena<X, T> {
 }
 
 impl<X, T> ArenaSlot<X, T> {
-    /// Whether the timer of this handle lives here.
     #[inline]
     fn is(&self, handle: Handle) -> bool {
         self.generation == handle.generation && self.payload.is_some()

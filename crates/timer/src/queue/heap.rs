@@ -38,17 +38,14 @@ const MANY: usize = 32_768;
 /// Marks the key of an entry that is not in use, and may be that of one which is.
 const LAST: i64 = i64::MAX;
 
-/// The keys of a node's children.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Keys([i64; WIDTH]);
 
-/// Their slots.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 struct Slots([u32; WIDTH]);
 
-/// An entry that is not in its place yet.
 #[derive(Clone, Copy, Debug)]
 struct HeapEntry {
     expiry: i64,
@@ -108,7 +105,6 @@ impl Heap {
         entry.expiry < key || (entry.expiry == key && self.armed_before(entry.slot, self.slot(at)))
     }
 
-    /// The first of the children in a line.
     #[inline]
     fn first_of(&self, line: usize) -> usize {
         let keys = &self.keys[line].0;

@@ -8,7 +8,6 @@ use hourglass_time::{ClockTag, Instant};
 use super::Handle;
 use super::arena::{Arena, NONE};
 
-/// What a wheel keeps about a timer.
 #[derive(Debug)]
 pub(super) struct ListNode<C: ClockTag> {
     /// When it may fire, if it is armed.
@@ -25,7 +24,6 @@ impl<C: ClockTag> Default for ListNode<C> {
     }
 }
 
-/// The timers of a wheel.
 pub(super) type TimerArena<C, T> = Arena<ListNode<C>, T>;
 
 #[derive(Clone, Copy, Debug)]
@@ -43,12 +41,10 @@ impl ListEnds {
 pub(super) struct Lists(Box<[ListEnds]>);
 
 impl Lists {
-    /// This many empty lists.
     pub(super) fn new(lists: usize) -> Lists {
         Lists(vec![ListEnds::EMPTY; lists].into())
     }
 
-    /// The first slot of a list.
     #[inline]
     pub(super) fn first(&self, list: u32) -> Option<u32> {
         let first = self.0.get(list as usize)?.first;

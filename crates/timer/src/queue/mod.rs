@@ -13,7 +13,6 @@
 
 mod arena;
 mod error;
-mod expired;
 mod heap;
 mod lists;
 mod order;
@@ -24,9 +23,8 @@ mod wheel;
 
 pub use arena::Handle;
 pub use error::QueueError;
-pub use expired::ExpiredEntry;
 pub use heap::Heap;
 pub use order::{Key, MinEntry, PriorityStructure};
 pub use red_black::RedBlackTree;
-pub use timers::Queue;
+pub use timers::{ExpiredEntry, Queue};
 pub use wheel::TimeoutWheel;

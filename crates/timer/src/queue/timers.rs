@@ -4,12 +4,13 @@
 //! Must not: read a clock (time is passed in), run foreign code but the closure of
 //! [`Queue::expire`], wake a thread.
 
+use std::fmt;
 use std::marker::PhantomData;
 
 use hourglass_time::{ClockTag, Instant, Span};
 
 use super::arena::{Arena, SLOTS_MAX};
-use super::{ExpiredEntry, Handle, Heap, Key, PriorityStructure, QueueError};
+use super::{Handle, Heap, Key, PriorityStructure, QueueError};
 
 /// Timers of one clock, each with a payload `T`, ordered by absolute expiry to the nanosecond.
 ///
@@ -29,6 +30,8 @@ use super::{ExpiredEntry, Handle, Heap, Key, PriorityStructure, QueueError};
 /// **Clocks.** One queue serves one clock, as `hrtimers` keep a queue a time base (2006, section
 /// 4.2). Expiries are absolute, so that setting the wall clock recalculates nothing: the same
 /// queue is looked at with the new time.
+///
+/// **Errors.** Every call with the handle of a removed timer is refused: [`QueueError::StaleHandle`].
 ///
 /// **Memory.** With the default order 40 bytes a timer and the payload as an `Option` (so 56 with a
 /// payload of eight bytes), for as many as there is room; in huge pages where the kernel grants them.
@@ -124,9 +127,6 @@ impl<C: ClockTag, T, B: PriorityStructure> Queue<C, T, B> {
     }
 
     /// Takes the timer away, armed or not; its handle is stale from now on.
-    ///
-    /// # Errors
-    /// [`QueueError::StaleHandle`].
     #[inline]
     pub fn remove(&mut self, handle: Handle) -> Result<T, QueueError> {
         let payload = self.timers.remove(handle)?;
@@ -159,9 +159,6 @@ impl<C: ClockTag, T, B: PriorityStructure> Queue<C, T, B> {
     }
 
     /// Takes the timer out of the order; whether it was armed. It can be armed again.
-    ///
-    /// # Errors
-    /// [`QueueError::StaleHandle`].
     #[inline]
     pub fn cancel(&mut self, handle: Handle) -> Result<bool, QueueError> {
         self.timers.find(handle)?;
@@ -212,35 +209,23 @@ impl<C: ClockTag, T, B: PriorityStructure> Queue<C, T, B> {
     }
 
     /// When an armed timer may fire first; `None` if it is not armed.
-    ///
-    /// # Errors
-    /// [`QueueError::StaleHandle`].
     pub fn expiry(&self, handle: Handle) -> Result<Option<Instant<C>>, QueueError> {
         let SoftExpiry(expiry) = self.timers.find(handle)?.kept;
         Ok(self.order.expiry(handle.slot()).map(|_| expiry))
     }
 
     /// By when an armed timer is to fire, expiry plus slack; `None` if it is not armed.
-    ///
-    /// # Errors
-    /// [`QueueError::StaleHandle`].
     pub fn latest(&self, handle: Handle) -> Result<Option<Instant<C>>, QueueError> {
         self.timers.find(handle)?;
         Ok(self.order.expiry(handle.slot()).map(Instant::from_nanos))
     }
 
     /// The timer's payload.
-    ///
-    /// # Errors
-    /// [`QueueError::StaleHandle`].
     pub fn payload(&self, handle: Handle) -> Result<&T, QueueError> {
         self.timers.payload(handle)
     }
 
     /// The timer's payload.
-    ///
-    /// # Errors
-    /// [`QueueError::StaleHandle`].
     pub fn payload_mut(&mut self, handle: Handle) -> Result<&mut T, QueueError> {
         self.timers.payload_mut(handle)
     }
@@ -261,5 +246,44 @@ impl<C: ClockTag, T, B: PriorityStructure> Queue<C, T, B> {
 impl<C: ClockTag, T, B: PriorityStructure> Default for Queue<C, T, B> {
     fn default() -> Queue<C, T, B> {
         Queue::new()
+    }
+}
+
+/// A timer or timeout that has fired. It is not armed any more, but lives on.
+pub struct ExpiredEntry<C: ClockTag> {
+    /// The timer that expired.
+    pub handle: Handle,
+    /// The expiry that it was armed with; never later than the time at which it fired.
+    pub expiry: Instant<C>,
+    /// By when it was to fire: expiry plus slack, or the time of its bucket. If it fired later than
+    /// that, the queue was not polled in between.
+    pub latest: Instant<C>,
+}
+
+// Written out, because derived ones would ask the same of the tag.
+
+impl<C: ClockTag> Clone for ExpiredEntry<C> {
+    fn clone(&self) -> ExpiredEntry<C> {
+        *self
+    }
+}
+
+impl<C: ClockTag> Copy for ExpiredEntry<C> {}
+
+impl<C: ClockTag> PartialEq for ExpiredEntry<C> {
+    fn eq(&self, other: &ExpiredEntry<C>) -> bool {
+        (self.handle, self.expiry, self.latest) == (other.handle, other.expiry, other.latest)
+    }
+}
+
+impl<C: ClockTag> Eq for ExpiredEntry<C> {}
+
+impl<C: ClockTag> fmt::Debug for ExpiredEntry<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Expired")
+            .field("handle", &self.handle)
+            .field("expiry", &self.expiry)
+            .field("latest", &self.latest)
+            .finish()
     }
 }

@@ -4,31 +4,57 @@ use std::fmt;
 use std::thread::Thread;
 
 use super::class::ActionClass;
-use super::expiration::Expiration;
 use super::port::{Message, Port};
-use crate::engine::ClockBase;
+use crate::engine::{Cause, ClockBase};
 use crate::fault::WatchedHandle;
 
-/// Suspends, demotes or tells a thread that missed its deadline (RT-Mach, section 4): what
-/// [`Action::fault`] calls. A watched thread is one ([`WatchedHandle`], by [`WatchedHandle::fault`]).
+/// An expiry, as its action sees it.
 ///
-/// An implementation MUST neither block nor allocate: it runs in the expiry path.
-pub trait FaultThread: Send {
-    /// Acts on a deadline that has passed.
-    fn fault(&mut self, expiration: &Expiration);
+/// It may stand for several: those of a periodic timer that came while the engine could not poll
+/// it, or while the action before still waited or ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expiration {
+    /// Clock of the timer.
+    pub base: ClockBase,
+    /// The last expiry that the engine had found when it ran or queued the action, ns on the timer's
+    /// clock: as scheduled, not as late as it was.
+    pub expiry_ns: i64,
+    /// What the clock said when the engine looked at it, ns. Not before the expiry, unless the
+    /// clock was set.
+    pub now_ns: i64,
+    /// Expiries that had no action of their own: before it, and after it those that came while the
+    /// action waited for its worker.
+    pub overruns: u64,
+    /// Whether its time came or its clock was set.
+    pub cause: Cause,
 }
 
-/// What is done is what the thread's [`crate::fault::WatchSettings`] say, and its deadline handler gets
-/// a deadline on `CLOCK_MONOTONIC`.
-impl FaultThread for WatchedHandle {
-    fn fault(&mut self, expiration: &Expiration) {
-        let deadline_ns = match expiration.base {
-            ClockBase::Monotonic => u64::try_from(expiration.expiry_ns).unwrap_or(0),
-            // As far back as on the timer's own clock.
-            _ => self.now_ns().saturating_sub(expiration.late_ns()),
-        };
-        // One that is watched no more has nothing to be stopped in.
-        WatchedHandle::fault(self, deadline_ns);
+impl Expiration {
+    /// How late the engine was, ns; 0 if the clock was set.
+    #[must_use]
+    pub fn late_ns(&self) -> u64 {
+        match self.cause {
+            Cause::ClockSet => 0,
+            _ if self.now_ns > self.expiry_ns => self.now_ns.abs_diff(self.expiry_ns),
+            _ => 0,
+        }
+    }
+
+    pub(super) fn words(&self) -> [u64; 4] {
+        let cause = if self.cause == Cause::ClockSet { 1 } else { 0 };
+        let base = ClockBase::ALL.iter().position(|base| *base == self.base).unwrap_or(0) as u64;
+        [self.expiry_ns as u64, self.now_ns as u64, self.overruns, base << 1 | cause]
+    }
+
+    pub(super) fn from_words(words: [u64; 4]) -> Expiration {
+        let [expiry, now, overruns, kind] = words;
+        Expiration {
+            base: ClockBase::ALL[(kind >> 1) as usize % ClockBase::ALL.len()],
+            expiry_ns: expiry as i64,
+            now_ns: now as i64,
+            overruns,
+            cause: if kind & 1 == 1 { Cause::ClockSet } else { Cause::Expiry },
+        }
     }
 }
 
@@ -47,7 +73,6 @@ impl FaultThread for WatchedHandle {
 /// expiry, and all other timers go on.
 pub struct Action(pub(super) ActionKind);
 
-/// What a user's function is to the service.
 pub(super) type Function = Box<dyn FnMut(&Expiration) + Send>;
 
 pub(super) enum ActionKind {
@@ -56,7 +81,7 @@ pub(super) enum ActionKind {
     Send(Port, u64),
     Immediate(Function),
     Deferred(ActionClass, Function),
-    Fault(Box<dyn FaultThread>),
+    Fault(WatchedHandle),
 }
 
 impl Action {
@@ -92,13 +117,13 @@ impl Action {
         Action(ActionKind::Deferred(class.clone(), Box::new(call)))
     }
 
-    /// Faults a thread: what RT-Mach does for an armed timer with the flag for it (section 4). For
+    /// Faults a thread ([`WatchedHandle::fault`]): what RT-Mach does for an armed timer with the flag for it (section 4). For
     /// the thread that arms the timer, `Action::fault(watch.thread())`, where `watch` is its own
     /// [`crate::fault::DeadlineWatch`]; on time to microseconds are deadlines that a thread arms with that
     /// watch itself, since their interrupt comes on its own CPU.
     #[must_use]
-    pub fn fault(thread: impl FaultThread + 'static) -> Action {
-        Action(ActionKind::Fault(Box::new(thread)))
+    pub fn fault(thread: WatchedHandle) -> Action {
+        Action(ActionKind::Fault(thread))
     }
 
     pub(super) fn class(&self) -> Option<&ActionClass> {
@@ -117,7 +142,15 @@ impl Action {
                 port.send(&Message { tag: *tag, expiration: *expiration });
             }
             ActionKind::Immediate(call) | ActionKind::Deferred(_, call) => call(expiration),
-            ActionKind::Fault(thread) => thread.fault(expiration),
+            ActionKind::Fault(thread) => {
+                let deadline_ns = match expiration.base {
+                    ClockBase::Monotonic => u64::try_from(expiration.expiry_ns).unwrap_or(0),
+                    // As far back as on the timer's own clock.
+                    _ => thread.now_ns().saturating_sub(expiration.late_ns()),
+                };
+                // One that is watched no more has nothing to be stopped in.
+                thread.fault(deadline_ns);
+            }
         }
     }
 }

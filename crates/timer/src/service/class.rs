@@ -12,7 +12,7 @@ use std::thread::Thread;
 
 use hourglass_sys::sched::{self, Attributes};
 
-use super::expiration::Expiration;
+use super::action::Expiration;
 use super::remote::Ring;
 use super::run::{finish, run};
 use super::table::{TimerTable, of_kind};
@@ -64,11 +64,9 @@ pub struct ClassStatistics {
 #[derive(Clone)]
 pub struct ActionClass(pub(super) Arc<ClassShared>);
 
-/// What engines and the worker share.
 pub(super) struct ClassShared {
     pub(super) name: String,
     pub(super) settings: ClassSettings,
-    /// Which class of its service.
     pub(super) number: u32,
     /// Timer and engine, and priority.
     ring: Ring<2>,
@@ -81,7 +79,6 @@ pub(super) struct ClassShared {
     pub(super) tid: AtomicU32,
     pub(super) thread: OnceLock<Thread>,
     pub(super) stop: AtomicBool,
-    /// The operating system refused to raise.
     refuses: AtomicBool,
     ran: AtomicU64,
     longest_ns: AtomicU64,
@@ -90,7 +87,6 @@ pub(super) struct ClassShared {
     raise_refused: AtomicU64,
 }
 
-/// The priority of a policy.
 fn level_of(attributes: Option<Attributes>) -> u32 {
     match attributes {
         Some(Attributes::Fifo(priority) | Attributes::RoundRobin(priority)) => priority.into(),
@@ -184,7 +180,6 @@ impl ClassShared {
         }
     }
 
-    /// Gives the worker a priority, or its own policy back.
     fn set_priority(&self, level: u32) {
         let Some(tid) = Some(self.tid.load(Ordering::Acquire)).filter(|tid| *tid != 0) else {
             return;
@@ -217,12 +212,10 @@ struct QueuedExpiry {
     job: u64,
 }
 
-/// The worker of a class.
 pub(super) struct Worker {
     class: Arc<ClassShared>,
     tables: Arc<[Arc<TimerTable>]>,
     jobs: BinaryHeap<QueuedExpiry>,
-    /// Jobs so far.
     numbers: u64,
     /// The priority that it gave itself last.
     level: u32,

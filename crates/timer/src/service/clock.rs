@@ -4,7 +4,6 @@ use hourglass_sys::clock::{ClockId, now_ns};
 
 use crate::engine::{ClockBase, SimTimes, Times};
 
-/// The clocks that the engine reads.
 #[derive(Clone, Debug)]
 pub(super) enum ServiceClock {
     Os,
@@ -16,7 +15,6 @@ impl ServiceClock {
         matches!(self, ServiceClock::Sim(_))
     }
 
-    /// What a base says now, ns.
     #[inline]
     pub(super) fn now_ns(&self, base: ClockBase) -> i64 {
         match self {

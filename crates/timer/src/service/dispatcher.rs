@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::expiration::Expiration;
+use super::action::Expiration;
 use super::remote::{ArmRequest, Context, ExpiryAction as Outcome, ExpiryEvent, SleeperState};
 use super::run::{account, finish, run};
 use super::service::Classes;
@@ -14,11 +14,9 @@ use super::statistics::{LEAST_DISTANCE_NS, count};
 use super::table::{BLOCK, CHUNK, TimerEntry, TimerTable, of_kind};
 use crate::engine::{Cause, EngineTimers, ExpiredTimer, TimerId};
 
-/// A timer as the engine has it.
 #[derive(Clone, Copy)]
 struct DispatchedTimer {
     id: Option<TimerId>,
-    /// Which arming is in the queue.
     sequence: u64,
     arming: ArmRequest,
     /// Expiries before the one in the queue that are not looked at by themselves.
@@ -32,7 +30,6 @@ const UNSEEN: DispatchedTimer = DispatchedTimer {
     passed_over: 0,
 };
 
-/// One engine's part of the service.
 pub(super) struct Dispatcher {
     table: Arc<TimerTable>,
     classes: Arc<Classes>,
@@ -112,7 +109,6 @@ impl Dispatcher {
         true
     }
 
-    /// A timer came off the queue.
     pub(super) fn expired(&mut self, timers: &mut EngineTimers<u32>, fired: &ExpiredTimer) {
         let Ok(&index) = timers.payload(fired.id) else { return };
         let table = Arc::clone(&self.table);
@@ -193,7 +189,6 @@ impl Dispatcher {
         }
     }
 
-    /// Does what the expiry came to.
     fn act(
         &self,
         entry: &TimerEntry,
@@ -277,7 +272,6 @@ fn create(timers: &mut EngineTimers<u32>, entry: &TimerEntry, index: u32) -> Opt
     timers.create_with(base, on_set, index).ok()
 }
 
-/// Arms it in the queue.
 fn put(
     timers: &mut EngineTimers<u32>,
     entry: &TimerEntry,

@@ -141,20 +141,17 @@ impl From<ArmRefused> for ServiceError {
 }
 
 impl ServiceError {
-    /// A thread that does not start.
     pub(super) fn start(thread: &str, error: &io::Error) -> ServiceError {
         let remedy = "end some threads, or raise their limit (ulimit -u)";
         ServiceError::thread(thread, format!("it cannot be started ({error}): {remedy}"), error)
     }
 
-    /// CPUs that are not there, or not allowed.
     pub(super) fn cpus(thread: &str, cpus: &[u32], error: &io::Error) -> ServiceError {
         let remedy = "give some that are online and allowed (nproc, taskset -p $$)";
         let what = format!("CPUs {cpus:?} cannot be used ({error}): {remedy}");
         ServiceError::thread(thread, what, error)
     }
 
-    /// A policy that is refused.
     pub(super) fn policy(thread: &str, asked: Attributes, error: &io::Error) -> ServiceError {
         let what = match Scheduling::of(asked) {
             Some(scheduling) => scheduling.refused(error).to_string(),

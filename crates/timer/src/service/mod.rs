@@ -36,10 +36,8 @@ mod class;
 mod clock;
 mod dispatcher;
 mod error;
-mod expiration;
 mod owner;
 mod port;
-mod priority;
 mod remote;
 #[cfg(test)]
 mod ring_tests;
@@ -89,14 +87,12 @@ mod atomic {
     }
 }
 
-pub use action::{Action, FaultThread};
-pub use arm::{Expiry, TimerSpec};
+pub use action::{Action, Expiration};
+pub use arm::{Expiry, TimerSpec, refresh_priority};
 pub use class::{ActionClass, ClassSettings, ClassStatistics};
 pub use error::ServiceError;
-pub use expiration::Expiration;
 pub use owner::{Owner, TimerSettings};
 pub use port::{Message, Port};
-pub use priority::refresh_priority;
 pub use remote::{CancelScope, MOST_ROOM};
 pub use service::{MOST_ENGINES, ServiceSettings, TimerService};
 pub use sim::SimService;

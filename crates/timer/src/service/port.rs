@@ -14,7 +14,7 @@ use hourglass_sys::eventfd::{EventFd, either_readable};
 use hourglass_sys::memory::has_room;
 use hourglass_time::Span;
 
-use super::expiration::Expiration;
+use super::action::Expiration;
 use super::remote::Ring;
 
 /// ENOMEM on Linux.

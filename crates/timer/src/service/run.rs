@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
-use super::expiration::Expiration;
+use super::action::Expiration;
 use super::remote::ActionEnd;
 use super::statistics::{LONG_NS, count};
 use super::table::{TimerEntry, TimerTable};
@@ -23,12 +23,10 @@ fn address(entry: &TimerEntry) -> usize {
     std::ptr::from_ref(entry).addr()
 }
 
-/// Whether the calling thread is in this timer's own action.
 pub(super) fn is_own(entry: &TimerEntry) -> bool {
     OWN.get() == address(entry)
 }
 
-/// Whether the calling thread is in any timer's action.
 pub(super) fn is_in_action() -> bool {
     OWN.get() != 0
 }

@@ -22,7 +22,6 @@ use super::thread::{self as engine_thread, EngineSettings};
 use crate::event::Resolution;
 use crate::start_thread::start_thread;
 
-/// Classes that a service can have.
 const CLASSES: usize = 64;
 
 /// Engines that a service can have: each is a thread, and as many as Linux numbers CPUs are enough.
@@ -60,7 +59,6 @@ pub(super) struct ClassSlot<'a> {
 }
 
 impl ClassSlot<'_> {
-    /// Which class of its service it will be.
     pub(super) fn number(&self) -> u32 {
         self.number as u32
     }
@@ -100,13 +98,11 @@ impl Classes {
         NoStopGuard::new(|| self.taken.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether it is one of these.
     pub(super) fn has(&self, class: &ActionClass) -> bool {
         let own = self.classes.get(class.0.number as usize).and_then(OnceLock::get);
         own.is_some_and(|own| Arc::ptr_eq(&own.0, &class.0))
     }
 
-    /// Gives an expiry to the class with this number, counted from 1.
     pub(super) fn push(&self, route: u32, engine: u32, index: u32, priority: u32) -> bool {
         let class = self.classes.get((route as usize).wrapping_sub(1)).and_then(OnceLock::get);
         class.is_some_and(|class| class.0.push(engine, index, priority))
@@ -339,7 +335,6 @@ fn own_policy() -> Option<Attributes> {
     own.filter(|attributes| !matches!(attributes, Attributes::Deadline { .. }))
 }
 
-/// Starts a class's thread, which has its policy when this returns.
 fn start_worker(
     class: Arc<class::ClassShared>,
     mut worker: Worker,

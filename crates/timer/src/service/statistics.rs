@@ -46,7 +46,6 @@ pub const LEAST_DISTANCE_NS: u64 = 100_000;
 
 macro_rules! counters {
     ($($name:ident),*) => {
-        /// The counters of these statistics.
         #[derive(Debug, Default)]
         pub(super) struct Counters { $(pub(super) $name: AtomicU64),* }
 

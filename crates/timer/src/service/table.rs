@@ -54,7 +54,7 @@ pub(super) struct TimerEntry {
     pub(super) action: Mutex<Option<Action>>,
 }
 
-/// The next expiry for a worker.
+#[derive(Default)]
 pub(super) struct PublishedExpiry {
     pub(super) expiry_ns: AtomicI64,
     pub(super) now_ns: AtomicI64,
@@ -78,12 +78,6 @@ impl PublishedExpiry {
 
 impl TimerEntry {
     fn new() -> TimerEntry {
-        let published = PublishedExpiry {
-            expiry_ns: AtomicI64::new(0),
-            now_ns: AtomicI64::new(0),
-            overruns: AtomicU64::new(0),
-            kind: AtomicU32::new(0),
-        };
         TimerEntry {
             slot: TimerSlot::new(),
             gate: AtomicU32::new(0),
@@ -91,7 +85,7 @@ impl TimerEntry {
             watched: AtomicBool::new(false),
             kind: AtomicU32::new(0),
             route: AtomicU32::new(0),
-            published,
+            published: PublishedExpiry::default(),
             scheduled_ns: AtomicI64::new(0),
             scheduled_for: AtomicU64::new(0),
             fired: AtomicU64::new(0),
@@ -127,7 +121,6 @@ impl TimerEntry {
         before.wrapping_add(1)
     }
 
-    /// Which timer lives here, or lived here last.
     pub(super) fn generation(&self) -> u32 {
         self.generation.load(Ordering::Relaxed)
     }
@@ -177,14 +170,12 @@ impl TimerEntry {
     }
 }
 
-/// As many timers as share a word.
 pub(super) type Block = [TimerEntry; BLOCK];
 
 const _: () = assert!(
     std::mem::offset_of!(TimerEntry, slot) == 0 && std::mem::size_of::<TimerEntry>() <= 256
 );
 
-/// Timers and which of them changed.
 pub(super) struct Chunk {
     pub(super) changed: DirtySet<BLOCK>,
     blocks: [OnceLock<Arc<Block>>; BLOCK],
@@ -202,24 +193,18 @@ impl<T> std::ops::Deref for CacheAligned<T> {
     }
 }
 
-/// The timers of one engine.
 pub(super) struct TimerTable {
-    /// Which engine of the service, from 0.
     pub(super) engine: u32,
     chunks: Box<[OnceLock<Arc<Chunk>>]>,
-    /// Chunks that there are.
     used: AtomicUsize,
     free: Mutex<Free>,
     pub(super) wake: Wake,
     pub(super) kick: OnceLock<Kick>,
     pub(super) counters: CacheAligned<Counters>,
-    /// Timers that were terminated.
     pub(super) ended: AtomicU64,
     pub(super) clock: ServiceClock,
     pub(super) stop: AtomicBool,
-    /// Whether the engine is not bound to its tick.
     pub(super) is_precise: AtomicBool,
-    /// Why the engine's thread ended by itself.
     failed: OnceLock<ServiceError>,
     is_failed: AtomicBool,
     /// Forks of the process that the engine's thread is in.
@@ -242,7 +227,6 @@ pub(super) fn of_kind(kind: usize) -> (ClockBase, ClockSetPolicy) {
 struct Free {
     /// Places that a timer of the kind has lived in, which its queue remembers.
     places: [Vec<u32>; KINDS],
-    /// Places that were ever used.
     used: usize,
 }
 
@@ -253,7 +237,6 @@ impl Free {
     }
 }
 
-/// A place for a timer.
 #[derive(Clone)]
 pub(super) struct TableSlot {
     pub(super) index: u32,
@@ -288,24 +271,17 @@ impl TimerTable {
         }
     }
 
-    /// Whether this is a child of the service's process.
     #[inline]
     pub(super) fn is_forked(&self) -> bool {
         fork::generation() != self.forks
     }
 
-    /// # Errors
-    /// [`ServiceError::Forked`] in a child of the service's process.
     #[inline]
     pub(super) fn check_not_forked(&self) -> Result<(), ServiceError> {
         if self.is_forked() { Err(ServiceError::Forked) } else { Ok(()) }
     }
 
     /// Whether the engine serves its timers.
-    ///
-    /// # Errors
-    /// [`ServiceError::Forked`]; [`ServiceError::Engine`] if it lost its last device,
-    /// [`ServiceError::Panicked`].
     #[inline]
     pub(super) fn serves(&self) -> Result<(), ServiceError> {
         self.check_not_forked()?;
@@ -378,14 +354,12 @@ impl TimerTable {
         NoStopGuard::new(|| self.free.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Timers that live.
     pub(super) fn timers(&self) -> usize {
         let ended = self.ended.load(Ordering::Acquire);
         let created = self.counters.created.load(Ordering::Acquire);
         usize::try_from(created.saturating_sub(ended)).unwrap_or(usize::MAX)
     }
 
-    /// Whether a timer changed since it was looked at.
     pub(super) fn any_changed(&self) -> bool {
         self.changed().any(|(_, chunk)| chunk.changed.has_changes())
     }
@@ -396,7 +370,6 @@ impl TimerTable {
         chunks.filter_map(|(number, chunk)| Some((number, chunk.get()?)))
     }
 
-    /// Makes the engine look, wherever it is.
     pub(super) fn kick(&self) {
         if let Some(kick) = self.kick.get() {
             kick.kick();

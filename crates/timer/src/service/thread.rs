@@ -128,7 +128,6 @@ impl Drop for PanicNotifier<'_> {
     }
 }
 
-/// Takes up changes, expires what is due, and waits.
 fn turn(
     engine: &mut Engine<u32>,
     table: &TimerTable,
@@ -138,11 +137,10 @@ fn turn(
     if engine.expire(BUDGET, |timers, fired| dispatcher.expired(timers, &fired)) >= BUDGET {
         return Ok(());
     }
-    let next_wake = engine.next_wake();
     table.is_precise.store(engine.resolution() == Resolution::High, Ordering::Relaxed);
     let mut retiring = SleepTransition::default();
-    engine.wait_with(None, |timers, _| {
-        if retiring.may_sleep(&table.wake, next_wake.ns(), || table.any_changed()) {
+    engine.wait_with(None, |timers, _, wake_ns| {
+        if retiring.may_sleep(&table.wake, wake_ns, || table.any_changed()) {
             return false;
         }
         // What was published stands: threads that arm meanwhile decide by it.
@@ -175,7 +173,7 @@ fn open(settings: &EngineSettings) -> Result<Engine<u32>, EngineError> {
         Device::BusyPoll => Box::new(BusyEvent::new()),
         Device::Rtc => Box::new(RtcEvent::find()?),
     };
-    let device = EventDevice::from_box(device).map_err(|_| EngineError::NoDevice)?;
+    let device = EventDevice::from_box(device)?;
     let mut engine = Engine::native(settings.tick.unwrap_or(DEFAULT_TICK), device)?;
     if settings.tick.is_some() {
         engine.source_lost();
@@ -217,7 +215,6 @@ mod tests {
         sleeps.join().unwrap().unwrap();
     }
 
-    /// An engine that ends as it should has not failed.
     #[test]
     fn an_end_without_a_panic_is_none() {
         let table = table(0);

@@ -34,7 +34,6 @@ pub struct Timer(pub(super) Arc<TimerInner>);
 pub(super) struct TimerInner {
     pub(super) table: Arc<TimerTable>,
     pub(super) place: TableSlot,
-    /// Which of the timers that lived there.
     pub(super) generation: u32,
     pub(super) base: ClockBase,
     pub(super) on_set: ClockSetPolicy,
@@ -180,7 +179,6 @@ impl Timer {
         self.publish(TimerSpec::once(expiry), true)
     }
 
-    /// How the sleep ended, if it did.
     pub(super) fn end_sleep(&self) -> Option<Result<(), ServiceError>> {
         match self.0.place.entry().slot.slept() {
             (SleeperState::Sleeps, false) => None,
@@ -279,7 +277,6 @@ impl fmt::Debug for Timer {
     }
 }
 
-/// A timer in a vacant place.
 pub(super) fn open(
     table: &Arc<TimerTable>,
     kind: (ClockBase, ClockSetPolicy),

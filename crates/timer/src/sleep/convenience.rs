@@ -111,29 +111,3 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
         u64::try_from(elapsed.ns).ok()
     }
 }
-
-/// Times that can be slept to: the thesis' `SleepUntilExt`.
-///
-/// ```
-/// use std::time::Duration;
-/// use hourglass_clock::Instant;
-/// use hourglass_timer::Sleeper;
-/// use hourglass_timer::sleep::SleepUntilExt;
-///
-/// let mut sleeper = Sleeper::new();
-/// let release = Instant::now() + Duration::from_micros(300);
-/// assert!(release.sleep_to_this(&mut sleeper).reached());
-/// assert!(Instant::now() >= release);
-/// ```
-pub trait SleepUntilExt: Into<Instant<Monotonic>> {
-    /// Sleeps until this time.
-    #[inline(always)]
-    fn sleep_to_this<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism>(
-        self,
-        sleeper: &mut Sleeper<C, M>,
-    ) -> SleepOutcome {
-        sleeper.sleep_until(self)
-    }
-}
-
-impl<T: Into<Instant<Monotonic>>> SleepUntilExt for T {}

@@ -1,20 +1,21 @@
-//! The thread that wakes futures.
+//! Sleeping without a thread of one's own: futures for any executor, and the thread that wakes them.
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::Waker;
+use std::task::{Context, Poll, Waker};
 
 use hourglass_clock::timekeeping::Timebase;
 use hourglass_clock::{Clock, process};
 use hourglass_sys::no_stop::NoStopGuard;
 use hourglass_time::{Instant, Monotonic, Span};
 
-use super::future::{Interval, SleepUntil};
-use super::grid::{Grid, MissedTicks, PeriodError};
+use super::grid::{Grid, MissedTicks, PeriodError, Tick};
 use super::interrupt::Interrupter;
 use super::kernel::KernelSleep;
 use super::settings::{SleepPolicy, SleeperSettings};
@@ -52,25 +53,19 @@ struct DriverShared {
 struct Timetable {
     /// By time, and among equals in the order in which they came.
     wakers: BTreeMap<DriverEntry, Waker>,
-    /// Entries so far.
     entries: u64,
-    /// When the thread looks again, ns.
     looks_at_ns: u64,
     stop: bool,
 }
 
-/// A place in the timetable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct DriverEntry {
+struct DriverEntry {
     deadline_ns: u64,
     number: u64,
 }
 
 impl Driver {
     /// On the clock of the process, waiting in the kernel only.
-    ///
-    /// # Errors
-    /// No thread can be started.
     pub fn start() -> io::Result<Driver> {
         Driver::with(process::clock(), SleeperSettings::with_policy(SleepPolicy::KernelOnly))
     }
@@ -82,9 +77,6 @@ where
     C: Deref<Target = Clock<B>> + Clone + Send + 'static,
 {
     /// On any clock on this machine's `CLOCK_MONOTONIC`; its thread sleeps as `settings` say.
-    ///
-    /// # Errors
-    /// No thread can be started.
     pub fn with(clock: C, settings: SleeperSettings) -> io::Result<Driver<C>> {
         let mut sleeper = Sleeper::on(clock.clone(), KernelSleep::new(), settings);
         let shared = Arc::new(DriverShared {
@@ -120,14 +112,13 @@ where
 }
 
 impl<B: Timebase, C: Deref<Target = Clock<B>>> Driver<C> {
-    pub(super) fn now_ns(&self) -> u64 {
+    fn now_ns(&self) -> u64 {
         self.0.clock.now_ordered()
     }
 }
 
 impl<C> Driver<C> {
-    /// Has a waker woken at that time.
-    pub(super) fn add(&self, deadline_ns: u64, waker: Waker) -> DriverEntry {
+    fn add(&self, deadline_ns: u64, waker: Waker) -> DriverEntry {
         let shared = &self.0.shared;
         let mut table = shared.table();
         let entry = table.add(deadline_ns, waker);
@@ -144,7 +135,7 @@ impl<C> Driver<C> {
     }
 
     /// Has another waker woken in its place; `false` if it was woken already.
-    pub(super) fn replace(&self, entry: DriverEntry, waker: &Waker) -> bool {
+    fn replace(&self, entry: DriverEntry, waker: &Waker) -> bool {
         let mut table = self.0.shared.table();
         let Some(own) = table.wakers.get_mut(&entry) else { return false };
         if own.will_wake(waker) {
@@ -161,8 +152,7 @@ impl<C> Driver<C> {
         still_there
     }
 
-    /// Has it woken no more.
-    pub(super) fn remove(&self, entry: DriverEntry) {
+    fn remove(&self, entry: DriverEntry) {
         let waker = self.0.shared.table().wakers.remove(&entry);
         // Dropped here, with nothing locked: it may be the last of its task.
         drop(waker);
@@ -222,7 +212,6 @@ impl Timetable {
         entry
     }
 
-    /// The first one whose time has come.
     fn take_due(&mut self, now_ns: u64) -> Option<Waker> {
         let first = self.wakers.first_entry()?;
         (first.key().deadline_ns <= now_ns).then(|| first.remove())
@@ -234,6 +223,104 @@ impl Timetable {
     }
 }
 
+/// A future that is ready when the clock is at its deadline, and gives by how much it was late when
+/// it was polled, ns. See [`Driver`] for how precise that is.
+///
+/// Dropping it cancels it. It may move between tasks; the last one to poll it is woken.
+#[must_use = "futures do nothing unless polled"]
+pub struct SleepUntil<C> {
+    driver: Driver<C>,
+    deadline_ns: u64,
+    entry: Option<DriverEntry>,
+}
+
+impl<C> SleepUntil<C> {
+    fn new(driver: Driver<C>, deadline_ns: u64) -> SleepUntil<C> {
+        SleepUntil { driver, deadline_ns, entry: None }
+    }
+
+    /// When it is ready, ns on `CLOCK_MONOTONIC`'s scale.
+    #[must_use]
+    pub fn deadline_ns(&self) -> u64 {
+        self.deadline_ns
+    }
+
+    fn cancel(&mut self) {
+        if let Some(entry) = self.entry.take() {
+            self.driver.remove(entry);
+        }
+    }
+}
+
+impl<C> Unpin for SleepUntil<C> {}
+
+impl<B: Timebase, C: Deref<Target = Clock<B>>> Future for SleepUntil<C> {
+    type Output = u64;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<u64> {
+        let this = &mut *self;
+        if let Some(late_ns) = this.driver.now_ns().checked_sub(this.deadline_ns) {
+            this.cancel();
+            return Poll::Ready(late_ns);
+        }
+        let kept = this.entry.is_some_and(|entry| this.driver.replace(entry, context.waker()));
+        if !kept {
+            this.entry = Some(this.driver.add(this.deadline_ns, context.waker().clone()));
+        }
+        Poll::Pending
+    }
+}
+
+impl<C> Drop for SleepUntil<C> {
+    fn drop(&mut self) {
+        self.cancel();
+    }
+}
+
+impl<C> fmt::Debug for SleepUntil<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SleepUntil").field("deadline_ns", &self.deadline_ns).finish_non_exhaustive()
+    }
+}
+
+/// Ticks at equal distances, for tasks. See [`Driver`] for how precise that is.
+#[derive(Debug)]
+pub struct Interval<C> {
+    grid: Grid,
+    sleep: SleepUntil<C>,
+}
+
+impl<C: Clone> Interval<C> {
+    fn new(driver: Driver<C>, grid: Grid) -> Interval<C> {
+        Interval { grid, sleep: SleepUntil::new(driver, grid.next_ns()) }
+    }
+
+    /// Ticks that were left out so far.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.grid.lost()
+    }
+}
+
+impl<B: Timebase, C: Deref<Target = Clock<B>> + Clone> Interval<C> {
+    /// The next tick. A call that is given up loses none.
+    pub async fn tick(&mut self) -> Tick {
+        poll_fn(|context| self.poll_tick(context)).await
+    }
+
+    /// Whether the next tick is due; the task is woken when it is.
+    pub fn poll_tick(&mut self, context: &mut Context<'_>) -> Poll<Tick> {
+        match Pin::new(&mut self.sleep).poll(context) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(late_ns) => {
+                let tick = self.grid.take(self.sleep.deadline_ns.saturating_add(late_ns));
+                self.sleep.deadline_ns = self.grid.next_ns();
+                Poll::Ready(tick)
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
@@ -241,7 +328,6 @@ mod tests {
 
     use super::*;
 
-    /// Notes in which order it was woken.
     struct WakeOrderProbe {
         own: AtomicU64,
         order: Arc<AtomicU64>,

@@ -48,7 +48,6 @@ pub(super) struct Grid {
     /// The rate: this number of ticks in `nanos`.
     ticks: u64,
     nanos: u64,
-    /// The next tick, counted from the origin.
     next: u64,
     missed: MissedTicks,
     given: u64,
@@ -56,7 +55,6 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    /// A tick every `period` after `origin_ns`.
     pub(super) fn every(
         origin_ns: u64,
         period: Span,
@@ -68,7 +66,6 @@ impl Grid {
         }
     }
 
-    /// `hz` ticks a second after `origin_ns`.
     pub(super) fn hz(origin_ns: u64, hz: u64, missed: MissedTicks) -> Result<Grid, PeriodError> {
         const SECOND_NS: u64 = 1_000_000_000;
         match hz {
@@ -97,12 +94,10 @@ impl Grid {
         self.origin_ns.saturating_add(u64::try_from(after).unwrap_or(u64::MAX))
     }
 
-    /// Ticks left out so far.
     pub(super) fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Gives the next tick, now that its time has come.
     pub(super) fn take(&mut self, now_ns: u64) -> Tick {
         let scheduled_ns = self.next_ns();
         let passed = u128::from(now_ns.saturating_sub(self.origin_ns)) * u128::from(self.ticks);

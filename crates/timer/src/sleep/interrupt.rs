@@ -80,7 +80,6 @@ impl Interrupt {
         signal::latch(signal, &self.0)
     }
 
-    /// Announces a wait.
     pub(super) fn enter(&self) {
         self.0.fetch_add(WAITER, Ordering::AcqRel);
     }

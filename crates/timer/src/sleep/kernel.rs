@@ -34,7 +34,6 @@ pub struct KernelSleep {
     extends: bool,
     /// The kernel has extensions, but not for us.
     refused: bool,
-    /// Whether one is asked for.
     asked: bool,
 }
 

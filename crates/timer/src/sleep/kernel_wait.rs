@@ -20,12 +20,9 @@ pub(super) const REHEARSAL_NS: u64 = 1_500;
 /// The least timer slack, ns; 0 would mean the default.
 pub(super) const LEAST_SLACK_NS: u64 = 1;
 
-/// When a sleep is to end.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum SleepTarget {
-    /// At this time, ns.
     Time(u64),
-    /// After this time has passed, ns.
     Passed(u64),
 }
 
@@ -39,7 +36,6 @@ impl SleepTarget {
     }
 }
 
-/// What is left of a sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// Its end is to be rehearsed.
@@ -51,7 +47,6 @@ pub(super) enum Stage {
 /// A sleep of which only the spin is left, at most.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FinalWait {
-    /// What is known so far.
     pub(super) slept: SleepOutcome,
     pub(super) stage: Stage,
     pub(super) place: MarginKey,
@@ -59,16 +54,12 @@ pub(super) struct FinalWait {
     /// A reading of the clock, the last one or the one before, ns.
     pub(super) from_ns: u64,
     pub(super) waited: Option<FinishedWait>,
-    /// Preemptions before the sleep, where they were asked for.
     pub(super) preemptions: Option<u64>,
 }
 
-/// A kernel wait that is over.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FinishedWait {
-    /// The time after it, ns.
     pub(super) woke_ns: u64,
-    /// When it was to be over, ns.
     target_ns: u64,
     interrupted: bool,
     /// What it took of the CPU and what was thought before it, where that was measured.
@@ -76,7 +67,6 @@ pub(super) struct FinishedWait {
 }
 
 impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
-    /// Gets near the deadline.
     #[inline(never)]
     pub(super) fn approach(&mut self, until: SleepTarget) -> FinalWait {
         let begun = self.clock.now_ordered();
@@ -171,7 +161,6 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
         }
     }
 
-    /// Waits in the kernel.
     fn wait(&mut self, place: MarginKey, begun: u64, deadline: u64, margin: u64) -> FinishedWait {
         /// One of this many waits has its cost measured, and so has each of the first ones.
         const MEASURE_EVERY: u32 = 8;
@@ -274,7 +263,6 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
         }
     }
 
-    /// Where the thread is, for a sleep of that length.
     pub(super) fn place(&mut self, length_ns: u64) -> MarginKey {
         let class = match self.class {
             Some(class) if length_ns < WORTH_ASKING_NS => class,

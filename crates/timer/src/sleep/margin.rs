@@ -27,7 +27,6 @@ use super::mechanism::SchedClass;
 use super::overhead::{MILLION, Overheads};
 use super::settings::{Budget, SleeperSettings};
 
-/// Places remembered.
 const PLACES: usize = 12;
 /// Nothing shorter is worth a thought: it is spun.
 pub(super) const WORTH_NS: u64 = 2_000;
@@ -76,7 +75,6 @@ impl Length {
     }
 }
 
-/// How a sleep is to be spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SleepPlan {
     Spin,
@@ -88,7 +86,6 @@ pub(super) enum SleepPlan {
     },
 }
 
-/// What a kernel wait took of the CPU, measured.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WaitCost {
     pub(super) wait_ns: u64,
@@ -102,7 +99,6 @@ pub(super) struct Charge {
     pub(super) place: MarginKey,
     pub(super) length_ns: u64,
     pub(super) spin_ns: u64,
-    /// Whether it waited in the kernel.
     pub(super) waited: bool,
 }
 
@@ -117,7 +113,6 @@ struct MarginEntry {
     sample_after: u32,
 }
 
-/// All that a sleeper has learnt.
 #[derive(Clone, Debug)]
 pub(super) struct Margins {
     /// At most [`PLACES`], room for which is made at the beginning.
@@ -132,7 +127,6 @@ impl Margins {
         Margins { entries: Vec::with_capacity(PLACES), sleeps: 0, debt_ns: 0 }
     }
 
-    /// How to spend a sleep of `left_ns` here.
     pub(super) fn plan(
         &mut self,
         settings: &SleeperSettings,
@@ -193,7 +187,6 @@ impl Margins {
         self.entry(settings, place).known.record_cost(cost.wait_ns, cost.thought_ns);
     }
 
-    /// Charges a sleep to the account.
     pub(super) fn charge(&mut self, settings: &SleeperSettings, charge: Charge) {
         let Charge { place, length_ns, spin_ns, waited } = charge;
         let known = &self.entry(settings, place).known;
@@ -210,7 +203,6 @@ impl Margins {
         self.debt_ns = debt.clamp(-most, most);
     }
 
-    /// The margin that the next sleep here would have, ns.
     pub(super) fn margin_ns(
         &self,
         settings: &SleeperSettings,
@@ -259,7 +251,6 @@ impl Margins {
     }
 }
 
-/// What a sleep may spin on average.
 #[derive(Clone, Copy, Debug)]
 struct SpinBudget {
     /// For any wake-up, ns.

@@ -14,7 +14,7 @@
 //!
 //! `timer::sleep::Sleeper` gets near the deadline in the kernel and spins the rest. `kernel_wait.rs`: is
 //! the deadline past (then the kernel is not entered), is an interrupt latched, how long is the margin;
-//! then an absolute futex wait on the sleeper's own word, without timer slack. `finish.rs`: clock and
+//! then an absolute futex wait on the sleeper's own word, without timer slack. `spin.rs`: clock and
 //! word are looked at in turn until a reading of `now_ordered` is at the deadline. What is to be learnt,
 //! accounted and measured is done before that, or at the beginning of the next sleep; the way out is
 //! rehearsed, and runs in the caller's own code.
@@ -30,8 +30,6 @@
 mod convenience;
 #[cfg(target_os = "linux")]
 mod driver;
-#[cfg(target_os = "linux")]
-mod future;
 mod grid;
 mod interrupt;
 #[cfg(target_os = "linux")]
@@ -54,11 +52,8 @@ mod tick_probe;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use convenience::SleepUntilExt;
 #[cfg(target_os = "linux")]
-pub use driver::Driver;
-#[cfg(target_os = "linux")]
-pub use future::{Interval, SleepUntil};
+pub use driver::{Driver, Interval, SleepUntil};
 pub use grid::{MissedTicks, PeriodError, Tick};
 pub use interrupt::{Interrupt, Interrupter};
 #[cfg(target_os = "linux")]

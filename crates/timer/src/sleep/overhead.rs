@@ -38,7 +38,6 @@ const OUTLIER: u64 = 2;
 /// The least mean, ns.
 const LEAST_MEAN_NS: u64 = 250;
 
-/// Parts in a whole, for shares.
 pub(super) const MILLION: u32 = 1_000_000;
 
 /// Overheads of the last hundred or two kernel waits.
@@ -50,7 +49,6 @@ pub(super) struct Overheads {
     recent: u64,
     /// Of ratios to the mean before.
     weights: [u16; BUCKETS],
-    /// Sum of `weights`.
     within: u32,
     /// Weight of samples beyond the last bucket.
     beyond: u32,
@@ -67,7 +65,6 @@ pub(super) struct Overheads {
 }
 
 impl Overheads {
-    /// Nothing known but a guess.
     pub(super) fn seeded(overhead_ns: u64, cost_ns: u64) -> Overheads {
         let seed = SEED_SAMPLES * UNIT;
         let mut weights = [0; BUCKETS];
@@ -228,7 +225,6 @@ fn bucket_of(ratio: u64) -> Option<usize> {
     usize::try_from(bucket).ok().filter(|bucket| *bucket < BUCKETS)
 }
 
-/// The ratio at which a bucket ends.
 fn end(bucket: usize) -> u64 {
     let bucket = bucket as u64;
     let shift = u64::from(FIRST_OCTAVE - OCTAVE_BITS) + bucket / PER_OCTAVE;
@@ -346,7 +342,6 @@ mod tests {
         assert_eq!(of([1_000_000; 64]).margin_spinning_ns(10_000), 0);
     }
 
-    /// The ends of the range of everything that goes in.
     #[test]
     fn nothing_overflows() {
         for ns in [0, 1, u64::MAX] {

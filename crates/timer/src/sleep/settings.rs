@@ -21,7 +21,6 @@ pub enum SleepPolicy {
     SpinOnly,
 }
 
-/// Highest tick rate that [`SleepPolicy::Thesis`] takes.
 const HIGHEST_HZ: u32 = 10_000;
 
 impl SleepPolicy {

@@ -82,7 +82,6 @@ impl Load {
     }
 }
 
-/// Something that happens at a set time.
 #[derive(Clone, Debug)]
 enum Event {
     Interrupt(Interrupter),
@@ -93,30 +92,29 @@ enum Event {
 /// A simulated thread on a simulated machine.
 pub struct SimMachine {
     time: Arc<SimSource>,
-    /// Where everything random comes from.
     state: u64,
     load: Load,
     plan: Vec<(u64, Event)>,
     next_preemption_ns: u64,
-    class: SchedClass,
-    cpu: u32,
+    /// The thread's policy.
+    pub class: SchedClass,
+    /// Where the thread runs.
+    pub cpu: u32,
     slack_ns: u64,
     preemptions: u64,
     waits: u64,
-    /// Time in which the thread had no CPU.
     away_ns: u64,
-    /// What the first question for the class after a wait takes, ns.
-    cold_ns: u64,
-    /// Whether the next one is that.
+    /// What the first question for the class after a wait takes, ns: the wait drove the sleeper's own
+    /// code out of the caches.
+    pub cold_ns: u64,
     is_cold: bool,
-    /// What low-power waits are a multiple of, ns.
-    quantum_ns: Option<u64>,
-    /// Time spent in them, ns.
-    low_power_ns: u64,
-    /// How long a preemption waits for a thread that asks for that, ns.
-    extension_ns: Option<u64>,
+    /// What low-power waits (TPAUSE) are a multiple of, rounded up, ns; at least 1. `None`: there are none.
+    pub quantum_ns: Option<u64>,
+    /// Time spent in low-power waits, ns.
+    pub low_power_ns: u64,
+    /// How long a preemption waits for a thread that asks for that (rseq), ns.
+    pub extension_ns: Option<u64>,
     asked: bool,
-    /// How often that was granted.
     extensions: u64,
 }
 
@@ -158,42 +156,10 @@ impl SimMachine {
         self.plan_preemption();
     }
 
-    /// From now on the thread has this policy.
-    pub fn set_class(&mut self, class: SchedClass) {
-        self.class = class;
-    }
-
-    /// From now on the thread runs there.
-    pub fn run_on(&mut self, cpu: u32) {
-        self.cpu = cpu;
-    }
-
-    /// From now on the processor can wait at low power (TPAUSE), in multiples of this, rounded up, ns.
-    pub fn set_low_power_quantum(&mut self, quantum_ns: u64) {
-        self.quantum_ns = Some(quantum_ns.max(1));
-    }
-
-    /// Time spent in low-power waits, ns.
-    #[must_use]
-    pub fn low_power_ns(&self) -> u64 {
-        self.low_power_ns
-    }
-
-    /// From now on a preemption waits this long for a thread that asks for that (rseq), ns.
-    pub fn set_slice_extension(&mut self, extension_ns: u64) {
-        self.extension_ns = Some(extension_ns);
-    }
-
     /// How often one was granted; `None` while one is asked for.
     #[must_use]
     pub fn slice_extensions(&self) -> Option<u64> {
         (!self.asked).then_some(self.extensions)
-    }
-
-    /// From now on a wait drives the sleeper's own code out of the caches, so that the next
-    /// question for the class takes this long, ns.
-    pub fn set_cold_ns(&mut self, cold_ns: u64) {
-        self.cold_ns = cold_ns;
     }
 
     /// The clock's counter stands still from now on, while true time goes on.
@@ -320,7 +286,6 @@ impl SimMachine {
         woken
     }
 
-    /// How late the next wake-up is.
     fn lateness(&mut self) -> u64 {
         let total: u64 = self.load.wake_ups.iter().map(|kind| u64::from(kind.weight)).sum();
         let mut pick = if total == 0 { 0 } else { self.random() % total };
@@ -344,7 +309,6 @@ impl SimMachine {
         };
     }
 
-    /// Anything from the one to the other.
     fn between(&mut self, from: u64, to: u64) -> u64 {
         let width = to.saturating_sub(from).saturating_add(1);
         from.saturating_add(self.random() % width)
@@ -373,7 +337,9 @@ impl Mechanism for SimMachine {
         self.asked |= self.extension_ns.is_some() && left_ns <= LAST_NS;
         if let Some((quantum, slice)) = self.quantum_ns.zip(low_power_slice_ns(left_ns)) {
             let begun = self.now();
-            self.run_until(begun.saturating_add(slice.div_ceil(quantum).saturating_mul(quantum)));
+            self.run_until(
+                begun.saturating_add(slice.div_ceil(quantum.max(1)).saturating_mul(quantum)),
+            );
             self.low_power_ns += self.now() - begun;
             return;
         }

@@ -56,9 +56,7 @@ pub struct Sleeper<C = &'static Clock, M = KernelSleep> {
     /// Keeps CPUs out of deep idle states while it lives.
     #[cfg(target_os = "linux")]
     pub(super) idle_latency: Option<IdleLatency>,
-    /// As last asked for.
     pub(super) class: Option<SchedClass>,
-    /// Kernel waits so far.
     pub(super) waits: u32,
     /// What the last sleep cost, until it is charged.
     pub(super) charge: Option<Charge>,

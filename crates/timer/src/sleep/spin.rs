@@ -100,7 +100,6 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
         }
     }
 
-    /// Why a sleep ended late.
     #[cold]
     fn delay(&mut self, rest: &FinalWait, spun: SpinOutcome) -> Delay {
         let deadline = rest.slept.deadline_ns;
@@ -122,15 +121,11 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
 /// whose counter stands still would never be at the deadline.
 const MANY_LOOKS: u32 = 1 << 19;
 
-/// A spin that is over.
 #[derive(Clone, Copy, Debug)]
 struct SpinOutcome {
-    /// The reading that ended it, ns.
     ended_ns: u64,
     interrupted: bool,
-    /// The longest time between two readings, ns.
     longest_step_ns: u64,
-    /// The time between the last two, ns.
     last_step_ns: u64,
 }
 

@@ -110,7 +110,6 @@ mod tests {
         }
     }
 
-    /// Table 5.3.
     #[test]
     fn kernels_that_count_in_ticks_are_recognized() {
         for hz in [100, 250, 1_000] {

@@ -10,8 +10,6 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use hourglass_skip::{Requirement, skip};
-use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::posix_timer::{block, realtime_signals, send, unblock};
 use hourglass_sys::{futex, signal};
 use hourglass_time::Span;
@@ -20,32 +18,15 @@ use hourglass_timer::fault::{
     deadline_handler,
 };
 
+use crate::common::now;
+use crate::common::watching::handled;
 use crate::in_own_process;
-
-fn now() -> u64 {
-    now_ns(ClockId::Monotonic)
-}
+use crate::process::{blocked, take_signals_away, threads, timers};
 
 fn suspending() -> DeadlineWatch {
     DeadlineWatch::new(WatchSettings::with_strength(FaultAction::Suspend)).unwrap()
 }
 
-/// Timers of this process, as the kernel lists them.
-fn timers() -> Option<usize> {
-    let list = std::fs::read_to_string("/proc/self/timers").ok()?;
-    Some(list.lines().filter(|line| line.starts_with("ID:")).count())
-}
-
-fn blocked() -> String {
-    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
-    status.lines().find(|line| line.starts_with("SigBlk:")).unwrap().to_owned()
-}
-
-fn threads() -> usize {
-    std::fs::read_dir("/proc/self/task").unwrap().count()
-}
-
-/// Threads end while armed, some with an expiry at the very end; their handlers go with them.
 fn threads_that_end_leave_nothing() {
     let before = (timers(), threads(), blocked());
     for turn in 0..200u64 {
@@ -77,7 +58,6 @@ fn threads_that_end_leave_nothing() {
     assert_eq!((timers(), threads(), blocked()), before);
 }
 
-/// A watch that is leaked: its timer fires when the thread is gone, or another thread has its place.
 fn a_leaked_watch_does_no_harm() {
     for _ in 0..20 {
         thread::spawn(|| {
@@ -91,7 +71,6 @@ fn a_leaked_watch_does_no_harm() {
     thread::sleep(Duration::from_millis(2));
 }
 
-/// Signals of the same number that do not come from the timer, and errno as it was.
 fn signals_of_others_are_no_faults() {
     let mut watch = suspending();
     watch.arm(Deadline::In(Span::from_secs(3_600))).unwrap();
@@ -118,8 +97,7 @@ fn a_blocking_read_goes_on() {
             let _ = sender.send(());
             FaultVerdict::Resume
         };
-        let handler = deadline_handler(&watch.thread(), Attributes::DEFAULT, entry, sender);
-        let _handler = handler.unwrap();
+        let _handler = handled(&watch, sender, entry);
         watch.arm(Deadline::In(Span::from_millis(1))).unwrap();
         let mut byte = [0];
         let read = io::Read::read(&mut reader, &mut byte).unwrap();
@@ -131,7 +109,6 @@ fn a_blocking_read_goes_on() {
     assert_eq!(reading.join().unwrap(), (1, 1));
 }
 
-/// The thread may have the signal blocked; its mask is given back.
 fn a_blocked_signal_is_unblocked_meanwhile() {
     let signal = realtime_signals().0 + 4;
     block(signal).unwrap();
@@ -144,7 +121,6 @@ fn a_blocked_signal_is_unblocked_meanwhile() {
     unblock(signal).unwrap();
 }
 
-/// A handler of the program's is left alone.
 fn a_signal_that_is_taken_is_refused() {
     static WORD: AtomicU32 = AtomicU32::new(0);
     let taken = realtime_signals().0 + 9;
@@ -168,10 +144,8 @@ fn a_child_process_has_no_timer() {
 /// Takes the signals of this process away; last, since they do not come back.
 fn without_signals_there_is_an_error_and_what_is_watched_stays_so() {
     let mut watch = suspending();
-    let me = std::process::id().to_string();
-    let limited = Command::new("prlimit").args(["--pid", &me, "--sigpending=0:"]).status();
-    if !limited.is_ok_and(|status| status.success()) {
-        return skip(Requirement::program("prlimit"), "no prlimit here to take the signals away");
+    if !take_signals_away() {
+        return;
     }
     let mask = blocked();
     thread::spawn(move || {
@@ -185,16 +159,10 @@ fn without_signals_there_is_an_error_and_what_is_watched_stays_so() {
     .join()
     .unwrap();
     // Its expiry has a signal set aside, and so has an answer with a new deadline.
-    let handler = deadline_handler(
-        &watch.thread(),
-        Attributes::DEFAULT,
-        |fault, ()| match fault.count {
-            1 => FaultVerdict::ResumeBy(Deadline::In(Span::from_micros(200))),
-            _ => FaultVerdict::Resume,
-        },
-        (),
-    )
-    .unwrap();
+    let handler = handled(&watch, (), |fault, ()| match fault.count {
+        1 => FaultVerdict::ResumeBy(Deadline::In(Span::from_micros(200))),
+        _ => FaultVerdict::Resume,
+    });
     for strength in [FaultAction::Suspend, FaultAction::Notify] {
         watch.set(WatchSettings::with_strength(strength));
         let before = watch.faults();
@@ -208,7 +176,6 @@ fn without_signals_there_is_an_error_and_what_is_watched_stays_so() {
     assert_eq!(blocked(), mask);
 }
 
-/// A futex wait, which the kernel does not restart, ends with the stop and says so.
 fn a_wait_tells_that_it_was_interrupted() {
     let mut watch = suspending();
     let word = AtomicU32::new(0);

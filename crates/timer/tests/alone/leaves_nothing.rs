@@ -4,32 +4,13 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use hourglass_skip::{Requirement, skip};
-use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::thread::timer_slack;
 use hourglass_timer::event::native::{PosixTimerEvent, SleepEvent, TimerFdEvent};
 use hourglass_timer::event::{ClockEvent, DeviceError, DeviceWaitEnd, EventDevice, Mode};
 
+use crate::common::now;
 use crate::in_own_process;
-
-fn now() -> u64 {
-    now_ns(ClockId::Monotonic)
-}
-
-fn files() -> usize {
-    std::fs::read_dir("/proc/self/fd").unwrap().count()
-}
-
-/// Timers of this process, as the kernel lists them.
-fn timers() -> Option<usize> {
-    let list = std::fs::read_to_string("/proc/self/timers").ok()?;
-    Some(list.lines().filter(|line| line.starts_with("ID:")).count())
-}
-
-fn blocked() -> String {
-    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
-    status.lines().find(|line| line.starts_with("SigBlk:")).unwrap().to_owned()
-}
+use crate::process::{blocked, files, take_signals_away, timers};
 
 fn devices() -> [Box<dyn ClockEvent>; 3] {
     [
@@ -39,7 +20,6 @@ fn devices() -> [Box<dyn ClockEvent>; 3] {
     ]
 }
 
-/// Runs every device, armed when it goes.
 fn use_and_drop(detach: bool) {
     for hardware in devices() {
         let mut device = EventDevice::from_box(hardware).unwrap();
@@ -85,10 +65,8 @@ fn without_signals_kicks_still_wake() {
     let mut device = EventDevice::new(PosixTimerEvent::new().unwrap()).unwrap();
     device.attach().unwrap();
     device.set_mode(Mode::OneShot).unwrap();
-    let me = std::process::id().to_string();
-    let limited = Command::new("prlimit").args(["--pid", &me, "--sigpending=0:"]).status();
-    if !limited.is_ok_and(|status| status.success()) {
-        return skip(Requirement::program("prlimit"), "no prlimit here to take the signals away");
+    if !take_signals_away() {
+        return;
     }
     let mut other = EventDevice::new(PosixTimerEvent::new().unwrap()).unwrap();
     let before = blocked();

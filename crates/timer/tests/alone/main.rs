@@ -10,6 +10,7 @@ mod common;
 
 mod faults_of_the_process;
 mod leaves_nothing;
+mod process;
 mod service_alone;
 mod signals;
 mod starved;
@@ -23,7 +24,6 @@ use hourglass_sys::allocation::CountingAllocator;
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-/// Set in a process that runs one test.
 const ALONE: &str = "HOURGLASS_TEST_ALONE";
 
 /// Runs `test`, whose name is `name`, in a process of its own.
@@ -31,7 +31,6 @@ fn in_own_process(name: &str, test: impl FnOnce()) {
     in_own_process_with(name, &[], test);
 }
 
-/// The same with these variables in its environment.
 fn in_own_process_with(name: &str, variables: &[(&str, &str)], test: impl FnOnce()) {
     static ONE: Mutex<()> = Mutex::new(());
     if std::env::var_os(ALONE).is_some() {

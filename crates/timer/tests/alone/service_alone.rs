@@ -2,13 +2,11 @@
 //! left in a forked child that hangs; no thread left behind. The process is forked, and its threads are
 //! counted.
 
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use hourglass_skip::{Requirement, skip};
 use hourglass_sys::allocation::thread_counts;
 use hourglass_sys::fork::child_says;
 use hourglass_time::Span;
@@ -20,15 +18,11 @@ use hourglass_timer::service::{
 };
 
 use crate::in_own_process;
+use crate::process::{take_signals_away, threads};
 
 /// A millisecond: long enough that a timer can be cancelled before it expires.
 const SOON: Span = Span::MILLISECOND;
 
-fn threads() -> usize {
-    std::fs::read_dir("/proc/self/task").unwrap().count()
-}
-
-/// Every timer with another action, armed and cancelled and fired, by this thread and the engine's.
 fn arming_and_firing_never_allocate() {
     let service = TimerService::start().unwrap();
     let owner = service.owner("quiet");
@@ -83,7 +77,6 @@ fn arming_and_firing_never_allocate() {
     assert!(calls.load(Ordering::Relaxed) > 10, "too few fired to show anything");
 }
 
-/// What the module's documentation says of memory.
 fn a_timer_costs_what_is_said() {
     let service = TimerService::start().unwrap();
     let owner = service.owner("many");
@@ -151,7 +144,6 @@ fn a_child_has_a_service_of_its_own() {
     assert!(said.unwrap(), "the child's threads were taken for the parent's");
 }
 
-/// The parent's timers go on after a fork.
 fn the_parent_goes_on() {
     let service = TimerService::start().unwrap();
     let owner = service.owner("parent");
@@ -167,10 +159,8 @@ fn the_parent_goes_on() {
 
 /// Issue, "Bad input": "signals exhausted (RLIMIT_SIGPENDING)": a typed error, and no thread.
 fn without_signals_a_posix_timer_is_refused() {
-    let me = std::process::id().to_string();
-    let limited = Command::new("prlimit").args(["--pid", &me, "--sigpending=0:"]).status();
-    if !limited.is_ok_and(|status| status.success()) {
-        return skip(Requirement::program("prlimit"), "no prlimit here to take the signals away");
+    if !take_signals_away() {
+        return;
     }
     let posix = EngineSettings { device: Device::PosixTimer, ..EngineSettings::default() };
     let refused = TimerService::with(&ServiceSettings::engines(1, &posix));

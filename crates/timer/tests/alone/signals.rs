@@ -15,11 +15,8 @@ use crate::common::devices::{PATIENCE, on_each, program};
 use crate::common::watching::{LONG, wait_until_asleep};
 use crate::in_own_process;
 
-/// Long enough that nothing but an interrupt ends it while a test runs.
 const FOR_EVER: Span = Span::HOUR;
 
-/// One handler for both phases, delivered to the sleeping thread itself; and one that comes before
-/// the sleep.
 #[test]
 fn an_interrupt_comes_from_a_signal_handler() {
     in_own_process("signals::an_interrupt_comes_from_a_signal_handler", || {
@@ -53,7 +50,6 @@ fn an_interrupt_comes_from_a_signal_handler() {
     });
 }
 
-/// A wait ends when a signal was handled; the busy device goes on.
 #[test]
 fn signals_end_a_wait() {
     in_own_process("signals::signals_end_a_wait", || {

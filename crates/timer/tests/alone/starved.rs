@@ -61,7 +61,6 @@ fn attributes(cpu: u32) -> Attributes {
     Attributes { scheduling: Some(Scheduling::Fifo(51)), cpu: Some(cpu), ..Attributes::DEFAULT }
 }
 
-/// Never before its deadline, and at least once while the thread was kept from running.
 fn called_in_time(called: &[Fault], kept: &[(u64, u64)]) {
     assert!(called.iter().all(|fault| fault.handled_ns >= fault.deadline_ns), "{called:?}");
     let starved = |fault: &Fault| {

@@ -19,7 +19,6 @@ use hourglass_timer::fault::{
 
 use crate::in_own_process_with;
 
-/// Suspensions of each kind of work.
 const TRIALS: u64 = 40;
 /// After which another thread that has done nothing is looked at more closely.
 const LOOK: Duration = Duration::from_millis(4);
@@ -28,7 +27,6 @@ const STUCK: Duration = Duration::from_millis(16);
 /// After which it does where nothing of the kind may be: it may have had no CPU.
 const SURELY_STUCK: Duration = Duration::from_secs(2);
 
-/// What two threads do at the same time.
 trait Work: Sync {
     fn once(&self, turn: u64);
 }
@@ -67,7 +65,6 @@ impl Work for Compute {
     }
 }
 
-/// The same in a region.
 struct Deferred<W>(W);
 
 impl<W: Work> Work for Deferred<W> {
@@ -104,7 +101,6 @@ fn stuck(work: &impl Work, patience: Duration) -> u64 {
     })
 }
 
-/// The thread that is suspended, time and again.
 fn offend(work: &impl Work, progress: Arc<AtomicU64>, patience: Duration) -> u64 {
     let settings = WatchSettings {
         longest_stop: Some(Span::from_secs(5)),

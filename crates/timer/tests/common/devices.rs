@@ -5,16 +5,13 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_timer::event::native::{BusyEvent, PosixTimerEvent, SleepEvent, TimerFdEvent};
-use hourglass_timer::event::{ClockEvent, EventDevice, ProgramError};
+use hourglass_timer::event::{ClockEvent, DeviceWaitEnd, EventDevice, ProgramError};
+
+pub(crate) use super::now;
 
 /// A wait that a broken device would never end, ns.
 pub(crate) const PATIENCE: u64 = 20_000_000_000;
-
-pub(crate) fn now() -> u64 {
-    now_ns(ClockId::Monotonic)
-}
 
 pub(crate) fn managed(device: impl ClockEvent + 'static) -> EventDevice {
     let mut device = EventDevice::new(device).unwrap();
@@ -56,4 +53,15 @@ pub(crate) fn program(device: &mut EventDevice, ahead_ns: u64) -> u64 {
 pub(crate) fn the_rtc() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits for what is no signal: the test harness's own, if any, do not count.
+pub(crate) fn wait(device: &mut EventDevice) -> DeviceWaitEnd {
+    let limit_ns = now() + PATIENCE;
+    loop {
+        match device.wait(Some(limit_ns)).unwrap() {
+            DeviceWaitEnd::Signal => {}
+            woken => return woken,
+        }
+    }
 }

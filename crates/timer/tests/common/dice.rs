@@ -14,7 +14,6 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    /// A number below `n`.
     pub(crate) fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.roll()) * u128::from(n)) >> 64) as u64
     }

@@ -8,17 +8,14 @@ use hourglass_clock::source::SimSource;
 use hourglass_timer::engine::{DEFAULT_TICK, Engine, SimTimes};
 use hourglass_timer::event::{EventDevice, SimEvent, SimEventConfig};
 
-/// Clocks that begin at zero.
 pub(crate) fn clocks() -> SimTimes {
     SimTimes::new(&Arc::new(SimSource::default()))
 }
 
-/// A device in the time of these clocks.
 pub(crate) fn device(times: &SimTimes, config: SimEventConfig) -> EventDevice {
     EventDevice::new(SimEvent::new(times.source(), config)).unwrap()
 }
 
-/// An engine on such a device.
 pub(crate) fn engine<T>(config: SimEventConfig) -> (Engine<T>, SimTimes) {
     let times = clocks();
     let engine = Engine::simulated(DEFAULT_TICK, config, &times).unwrap();

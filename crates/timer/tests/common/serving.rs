@@ -4,13 +4,21 @@
 
 use std::sync::{Mutex, Once, mpsc};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use hourglass_time::Span;
 use hourglass_timer::engine::ClockBase;
-use hourglass_timer::service::{Action, ActionClass, Owner, Timer, TimerService, TimerSpec};
+use hourglass_timer::service::{
+    Action, ActionClass, Expiration, Owner, Timer, TimerService, TimerSpec,
+};
 
 /// Longer than any test takes, unless it hangs.
 pub(crate) const LONG: Span = Span::from_secs(60);
+
+/// `CLOCK_MONOTONIC`, ns, as timers take it.
+pub(crate) fn now() -> i64 {
+    super::now() as i64
+}
 
 pub(crate) fn service() -> (TimerService, Owner) {
     let service = TimerService::start().unwrap();
@@ -20,6 +28,28 @@ pub(crate) fn service() -> (TimerService, Owner) {
 
 pub(crate) fn nothing(owner: &Owner) -> Timer {
     owner.timer(ClockBase::Monotonic, Action::nothing()).unwrap()
+}
+
+/// A timer that calls on the worker of this class, or without one on the engine's thread.
+pub(crate) fn calling(
+    owner: &Owner,
+    class: Option<&ActionClass>,
+    call: impl FnMut(&Expiration) + Send + 'static,
+) -> Timer {
+    let action = match class {
+        Some(class) => Action::deferred(class, call),
+        None => Action::immediate(call),
+    };
+    owner.timer(ClockBase::Monotonic, action).unwrap()
+}
+
+/// Waits as long as `goes_on`.
+pub(crate) fn wait_while(mut goes_on: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while goes_on() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "what is waited for does not come");
+        thread::yield_now();
+    }
 }
 
 /// Panics of engines and of classes called "panics" are silent from now on; those of tests are not.
@@ -59,7 +89,6 @@ impl Gate {
         Gate { release, timer, begins }
     }
 
-    /// Waits until the worker is held.
     pub(crate) fn wait(&self) {
         self.begins.recv().unwrap();
     }

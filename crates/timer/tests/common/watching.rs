@@ -6,42 +6,49 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use hourglass_sys::clock::{ClockId, now_ns};
+use hourglass_skip::{Requirement, skip};
+use hourglass_sys::sched;
 use hourglass_time::Span;
 use hourglass_timer::fault::{
-    Attributes, DeadlineHandler, DeadlineWatch, Fault, FaultAction, FaultVerdict, WatchSettings,
-    WatchedHandle, deadline_handler,
+    Attributes, DeadlineHandler, DeadlineWatch, Fault, FaultAction, FaultVerdict, Scheduling,
+    WatchSettings, deadline_handler,
 };
+
+pub(crate) use super::now;
 
 pub(crate) const SOON: Span = Span::from_millis(2);
 pub(crate) const FAR: Span = Span::from_secs(3_600);
 /// Surely enough for a thread of a busy machine.
 pub(crate) const LONG: Duration = Duration::from_secs(20);
 
-pub(crate) fn now() -> u64 {
-    now_ns(ClockId::Monotonic)
-}
-
 pub(crate) fn watch(strength: FaultAction) -> DeadlineWatch {
     DeadlineWatch::new(WatchSettings::with_strength(strength)).unwrap()
 }
 
-/// A handler that answers with `verdict`, and sends each fault.
+pub(crate) fn handled<A: Send + 'static>(
+    watch: &DeadlineWatch,
+    argument: A,
+    entry: impl FnMut(&Fault, &mut A) -> FaultVerdict + Send + 'static,
+) -> DeadlineHandler {
+    deadline_handler(&watch.thread(), Attributes::DEFAULT, entry, argument).unwrap()
+}
+
+/// A handler that answers with `verdict`, and the faults that it was called with.
 pub(crate) fn answering(
-    watched: &WatchedHandle,
+    watch: &DeadlineWatch,
     verdict: FaultVerdict,
 ) -> (DeadlineHandler, mpsc::Receiver<Fault>) {
     let (sender, faults) = mpsc::channel();
-    let handler = deadline_handler(
-        watched,
-        Attributes::DEFAULT,
-        move |fault, sender: &mut mpsc::Sender<Fault>| {
-            sender.send(*fault).unwrap();
-            verdict
-        },
-        sender,
-    );
-    (handler.unwrap(), faults)
+    let handler = handled(watch, sender, move |fault, sender| {
+        sender.send(*fault).unwrap();
+        verdict
+    });
+    (handler, faults)
+}
+
+/// In a thread of its own, which is watched.
+pub(crate) fn watched(strength: FaultAction, test: impl FnOnce(&mut DeadlineWatch) + Send) {
+    in_a_thread(|| test(&mut watch(strength)));
 }
 
 /// Works until this many deadlines have been passed, those before included.
@@ -52,12 +59,10 @@ pub(crate) fn work_until_late(watch: &DeadlineWatch, faults: u64) {
     }
 }
 
-/// In a thread of its own, which has its own watch.
 pub(crate) fn in_a_thread<R: Send>(test: impl FnOnce() -> R + Send) -> R {
     thread::scope(|scope| scope.spawn(test).join().unwrap())
 }
 
-/// Until the kernel says that a thread of this process sleeps.
 pub(crate) fn wait_until_asleep(id: u32) {
     let path = format!("/proc/self/task/{id}/stat");
     let begun = now();
@@ -71,4 +76,21 @@ pub(crate) fn wait_until_asleep(id: u32) {
         assert!(now() - begun < 20_000_000_000, "thread {id} does not sleep: {stat}");
         thread::sleep(Duration::from_millis(1));
     }
+}
+
+/// Puts the calling thread into `SCHED_DEADLINE`; `None`, and told, where that is refused.
+pub(crate) fn enter_deadline_class() -> Option<Scheduling> {
+    let own = Scheduling::Deadline {
+        runtime_ns: 2_000_000,
+        deadline_ns: 50_000_000,
+        period_ns: 50_000_000,
+        reclaim: false,
+        overrun_signal: false,
+    };
+    if sched::set(own).is_ok() {
+        return Some(own);
+    }
+    let reason = "no SCHED_DEADLINE here (CAP_SYS_NICE, and all CPUs of a root domain)";
+    skip(Requirement::DEADLINE_CLASS, reason);
+    None
 }

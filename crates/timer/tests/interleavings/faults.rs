@@ -69,17 +69,21 @@ mod in_every_order {
     /// The kernel's lock: a futex is compared and its waiter queued in one step.
     type Kernel = Mutex<()>;
 
-    struct World(Arc<Kernel>);
+    /// At 1 us, or at a time that a test sets.
+    struct World(Arc<Kernel>, Option<Arc<AtomicU64>>);
 
     impl GatePlatform<Modelled> for World {
         fn now_ns(&self) -> u64 {
-            1_000
+            self.1.as_ref().map_or(1_000, |now_ns| now_ns.load(Ordering::SeqCst))
         }
         fn set_timer(&self, _at_ns: u64) -> bool {
             true
         }
         fn stop_timer(&self) {}
-        fn wait(&self, word: &L32, expected: u32, _until_ns: u64) {
+        fn wait(&self, word: &L32, expected: u32, until_ns: u64) {
+            if until_ns <= self.now_ns() {
+                return;
+            }
             let held = self.0.lock().unwrap();
             if word.load() == expected {
                 drop(word.1.wait(held).unwrap());
@@ -94,52 +98,39 @@ mod in_every_order {
         }
     }
 
-    /// The same at a time that a test sets.
-    struct Passing(World, Arc<AtomicU64>);
+    fn explore(model: impl Fn() + Send + Sync + 'static) {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(3);
+        builder.check(model);
+    }
 
-    impl GatePlatform<Modelled> for Passing {
-        fn now_ns(&self) -> u64 {
-            self.1.load(Ordering::SeqCst)
-        }
-        fn set_timer(&self, _at_ns: u64) -> bool {
-            true
-        }
-        fn stop_timer(&self) {}
-        fn wait(&self, word: &L32, expected: u32, until_ns: u64) {
-            if until_ns > self.now_ns() {
-                self.0.wait(word, expected, until_ns);
+    /// A thread that passes these deadlines, one after the other, and leaves.
+    fn offender(
+        gate: &Arc<StopGate<Modelled>>,
+        kernel: &Arc<Kernel>,
+        deadlines: std::ops::RangeInclusive<u64>,
+    ) -> loom::thread::JoinHandle<()> {
+        let (gate, world) = (Arc::clone(gate), World(Arc::clone(kernel), None));
+        loom::thread::spawn(move || {
+            let depth = L32::new(0);
+            let own = LateThread { gate: &*gate, depth: &depth, machine: &world };
+            for at_ns in deadlines {
+                assert!(own.arm(at_ns));
             }
-        }
-        fn wake(&self, word: &L32) {
-            self.0.wake(word);
-        }
-        fn is_child(&self) -> bool {
-            false
-        }
+            gate.leave_for_good(&world);
+        })
     }
 
     /// `faults` deadlines that are past, one after the other, against a handler that answers
     /// `answers` of them and then closes the gate.
     fn meet(strength: StopAction, faults: u64, answers: u64) {
-        let mut model = loom::model::Builder::new();
-        model.preemption_bound = Some(3);
-        model.check(move || {
+        explore(move || {
             let gate = Arc::new(StopGate::<Modelled>::new());
             gate.set_strength(strength);
             assert!(gate.open());
             let kernel = Arc::new(Kernel::new(()));
-            let offender = {
-                let (gate, world) = (Arc::clone(&gate), World(Arc::clone(&kernel)));
-                loom::thread::spawn(move || {
-                    let depth = L32::new(0);
-                    let own = LateThread { gate: &*gate, depth: &depth, machine: &world };
-                    for at_ns in 1..=faults {
-                        assert!(own.arm(at_ns));
-                    }
-                    gate.leave_for_good(&world);
-                })
-            };
-            let world = World(kernel);
+            let offender = offender(&gate, &kernel, 1..=faults);
+            let world = World(kernel, None);
             let (mut reported, mut expected) = (0, ExpectedDeadline::NOTHING);
             while reported < answers {
                 let is_last = gate.is_gone();
@@ -176,25 +167,14 @@ mod in_every_order {
         });
     }
 
-    /// A handler comes while the thread is late: it gets the fault, or the fault counts as undelivered.
     #[test]
     fn a_caller_in_between_loses_no_message() {
-        let mut model = loom::model::Builder::new();
-        model.preemption_bound = Some(3);
-        model.check(|| {
+        explore(|| {
             let gate = Arc::new(StopGate::<Modelled>::new());
             gate.set_strength(StopAction::Suspend);
             let kernel = Arc::new(Kernel::new(()));
-            let offender = {
-                let (gate, world) = (Arc::clone(&gate), World(Arc::clone(&kernel)));
-                loom::thread::spawn(move || {
-                    let depth = L32::new(0);
-                    let own = LateThread { gate: &*gate, depth: &depth, machine: &world };
-                    assert!(own.arm(1));
-                    gate.leave_for_good(&world);
-                })
-            };
-            let world = World(kernel);
+            let offender = offender(&gate, &kernel, 1..=1);
+            let world = World(kernel, None);
             assert!(gate.open());
             let (mut reported, mut expected) = (0, ExpectedDeadline::NOTHING);
             loop {
@@ -214,21 +194,18 @@ mod in_every_order {
         });
     }
 
-    /// A deadline that is overdue while its thread gives it up or its signal comes: reported once, by one of both.
     #[test]
     fn an_overdue_deadline_is_reported_once() {
         for (strength, signal) in
             [StopAction::Notify, StopAction::Hold].map(|s| [(s, true), (s, false)]).concat()
         {
-            let mut model = loom::model::Builder::new();
-            model.preemption_bound = Some(3);
-            model.check(move || {
+            explore(move || {
                 let gate = Arc::new(StopGate::<Modelled>::new());
                 gate.set_strength(strength);
                 assert!(gate.open());
                 let kernel = Arc::new(Kernel::new(()));
                 let now_ns = Arc::new(AtomicU64::new(0));
-                let world = || Passing(World(Arc::clone(&kernel)), Arc::clone(&now_ns));
+                let world = || World(Arc::clone(&kernel), Some(Arc::clone(&now_ns)));
                 let own = world();
                 let depth = L32::new(0);
                 assert!(LateThread { gate: &*gate, depth: &depth, machine: &own }.arm(1_000));
@@ -242,7 +219,7 @@ mod in_every_order {
                         } else {
                             let _ = own.disarm();
                         }
-                        gate.leave_for_good(&own.machine.0);
+                        gate.leave_for_good(own.machine);
                     })
                 };
                 let world = world();
@@ -294,7 +271,6 @@ mod at_every_step {
 
     use super::*;
 
-    /// Words that let a signal in before each operation.
     struct Stepped;
 
     impl AtomicFamily for Stepped {
@@ -331,10 +307,8 @@ mod at_every_step {
         in_signal: Cell<bool>,
         /// Of the script, by what it has called so far.
         in_region: Cell<bool>,
-        /// What each fault is answered with, from the last on.
         answers: RefCell<Vec<Option<u64>>>,
         reported: RefCell<Vec<u64>>,
-        /// The deadline that the signal found passed.
         passed: Cell<Option<u64>>,
     }
 
@@ -363,7 +337,6 @@ mod at_every_step {
             self.in_signal.set(false);
         }
 
-        /// The handler, whenever there is something.
         fn answer(&self) {
             while let Some(mail) = self.gate.take(self) {
                 self.reported.borrow_mut().push(mail.deadline_ns);
@@ -377,7 +350,6 @@ mod at_every_step {
             }
         }
 
-        /// The timer's signals that are still to come.
         fn settle(&self) {
             while self.timer_ns.get().is_some_and(|at_ns| at_ns <= self.now_ns.get()) {
                 self.timer_ns.set(None);
@@ -413,16 +385,12 @@ mod at_every_step {
         }
     }
 
-    /// What varies of a course.
     #[derive(Clone, Copy, Debug)]
     struct Course {
         strength: StopAction,
-        /// Whether the first deadline is given up in a region.
         region: bool,
-        /// Before which step the signal comes.
         at: u64,
         then_ns: u64,
-        /// The deadline that the first fault is answered with.
         answer: Option<u64>,
         /// Whether a thread that does not stand is answered only when it has taken the next deadline.
         late: bool,

@@ -51,6 +51,14 @@ fn open() -> TimerSlot {
     slot
 }
 
+/// A timer that is armed like this, and which arming that is.
+fn armed(arming: &ArmRequest) -> (Arc<TimerSlot>, u64) {
+    let slot = Arc::new(open());
+    slot.arm(arming, false).unwrap();
+    let (sequence, _) = standing(&slot).unwrap();
+    (slot, sequence)
+}
+
 fn standing(slot: &TimerSlot) -> Option<(u64, ArmRequest)> {
     slot.standing().expect("it is armed for ever")
 }
@@ -177,8 +185,6 @@ fn one_look_before_sleep_is_enough() {
     }
 }
 
-/// Two threads arm the same timer while the engine reads it: it sees one arming or the other, or
-/// none yet, and never half of one and half of another.
 #[test]
 fn two_armers_are_never_seen_torn() {
     explore(|| {
@@ -199,7 +205,6 @@ fn two_armers_are_never_seen_torn() {
     });
 }
 
-/// A cell that the engine reads is taken for another arming meanwhile, twice over.
 #[test]
 fn a_cell_that_is_taken_again_is_noticed() {
     explore(|| {
@@ -217,13 +222,10 @@ fn a_cell_that_is_taken_again_is_noticed() {
     });
 }
 
-/// Exactly one of an expiry and a cancelling wins.
 #[test]
 fn fire_or_cancel() {
     explore(|| {
-        let slot = Arc::new(open());
-        slot.arm(&arming(1), false).unwrap();
-        let (sequence, _) = standing(&slot).unwrap();
+        let (slot, sequence) = armed(&arming(1));
         let remote = Arc::clone(&slot);
         let other = thread::spawn(move || remote.cancel(CancelScope::All).unwrap().is_some());
         let fired = slot.fire(fire(sequence, Context::Immediate), |_| ());
@@ -238,9 +240,7 @@ fn fire_or_cancel() {
 #[test]
 fn fire_or_cancel_current() {
     explore(|| {
-        let slot = Arc::new(open());
-        slot.arm(&ArmRequest { period_ns: 10, ..arming(1) }, false).unwrap();
-        let (sequence, _) = standing(&slot).unwrap();
+        let (slot, sequence) = armed(&ArmRequest { period_ns: 10, ..arming(1) });
         let remote = Arc::clone(&slot);
         let other = thread::spawn(move || remote.cancel(CancelScope::Current).unwrap().is_some());
         let first = slot.fire(fire(sequence, Context::Immediate), |_| ());
@@ -258,9 +258,7 @@ fn fire_or_cancel_current() {
 #[test]
 fn arm_or_fire() {
     explore(|| {
-        let slot = Arc::new(open());
-        slot.arm(&arming(1), false).unwrap();
-        let (sequence, _) = standing(&slot).unwrap();
+        let (slot, sequence) = armed(&arming(1));
         let remote = Arc::clone(&slot);
         let other = thread::spawn(move || remote.arm(&arming(2), false).unwrap().armed());
         let fired = slot.fire(fire(sequence, Context::Immediate), |_| ());
@@ -276,9 +274,7 @@ fn arm_or_fire() {
 #[test]
 fn giving_up_an_arming_leaves_another() {
     explore(|| {
-        let slot = Arc::new(open());
-        slot.arm(&ArmRequest { period_ns: 10, ..arming(1) }, false).unwrap();
-        let (sequence, _) = standing(&slot).unwrap();
+        let (slot, sequence) = armed(&ArmRequest { period_ns: 10, ..arming(1) });
         let remote = Arc::clone(&slot);
         let other = thread::spawn(move || remote.arm(&arming(2), false).map(|_| ()));
         if slot.fire(fire(sequence, Context::Immediate), |_| ()) != ExpiryAction::Lost {
@@ -294,9 +290,7 @@ fn giving_up_an_arming_leaves_another() {
 #[test]
 fn terminate_or_fire() {
     explore(|| {
-        let slot = Arc::new(open());
-        slot.arm(&arming(1), false).unwrap();
-        let (sequence, _) = standing(&slot).unwrap();
+        let (slot, sequence) = armed(&arming(1));
         let runs = Arc::new(AtomicUsize::new(0));
         let (remote, counted) = (Arc::clone(&slot), Arc::clone(&runs));
         let engine = thread::spawn(move || {
@@ -327,9 +321,7 @@ fn terminate_or_fire() {
 #[test]
 fn terminate_or_begin() {
     explore(|| {
-        let slot = Arc::new(open());
-        slot.arm(&arming(1), false).unwrap();
-        let (sequence, _) = standing(&slot).unwrap();
+        let (slot, sequence) = armed(&arming(1));
         let queued = slot.fire(fire(sequence, Context::Deferred), |_| ());
         assert_eq!(queued, ExpiryAction::Queue { skipped: false });
         let remote = Arc::clone(&slot);
@@ -344,14 +336,10 @@ fn terminate_or_begin() {
     });
 }
 
-/// A timer expires while its action runs on a worker: the expiry is neither lost nor run at the
-/// same time.
 #[test]
 fn an_expiry_while_it_runs() {
     explore(|| {
-        let slot = Arc::new(open());
-        slot.arm(&ArmRequest { period_ns: 1, ..arming(1) }, false).unwrap();
-        let (sequence, _) = standing(&slot).unwrap();
+        let (slot, sequence) = armed(&ArmRequest { period_ns: 1, ..arming(1) });
         assert_eq!(
             slot.fire(fire(sequence, Context::Deferred), |_| ()),
             ExpiryAction::Queue { skipped: false }
@@ -372,7 +360,6 @@ fn an_expiry_while_it_runs() {
     });
 }
 
-/// A sleeper learns of exactly one end; a second sleeper is refused.
 #[test]
 fn a_sleep_ends_once() {
     explore(|| {
@@ -391,7 +378,6 @@ fn a_sleep_ends_once() {
     });
 }
 
-/// Two threads push while one pops: nothing is lost, invented, torn or out of a thread's order.
 #[test]
 fn a_queue_of_two_writers() {
     explore(|| {

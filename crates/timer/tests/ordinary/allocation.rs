@@ -19,7 +19,6 @@ fn at(ns: u64) -> Instant<Sim> {
     Instant::from_nanos(ns as i64)
 }
 
-/// Every slot used, several times; what is created fits into the room.
 fn work<B: PriorityStructure>() {
     let mut dice = Dice(1);
     let mut queue: Queue<Sim, u64, B> = Queue::with_capacity(TIMERS).unwrap();
@@ -113,7 +112,6 @@ fn a_periodic_task_never_allocates() {
     }
 }
 
-/// Timers of every kind on an engine, armed, cancelled and moved.
 fn run(engine: &mut Engine<u64>, turns: u64, mut ahead_ns: impl FnMut(&mut Dice) -> i64) {
     let mut dice = Dice(3);
     let timers = engine.timers();

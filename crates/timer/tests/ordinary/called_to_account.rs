@@ -13,15 +13,16 @@ use hourglass_timer::engine::ClockBase;
 use hourglass_timer::fault::{Deadline, FaultAction, FaultVerdict, defer};
 use hourglass_timer::service::{Action, TimerSpec};
 
-use crate::common::watching::{FAR, LONG, answering, in_a_thread, now, watch, work_until_late};
+use crate::common::watching::{
+    FAR, LONG, answering, in_a_thread, now, watch, watched, work_until_late,
+};
 
-/// The thread is stopped at the timer's expiry and not before; it keeps its own deadline.
 #[test]
 fn an_expired_timer_suspends_a_thread_and_tells_its_handler() {
     for base in [ClockBase::Monotonic, ClockBase::Boottime, ClockBase::Realtime] {
         in_a_thread(move || {
             let mut watch = watch(FaultAction::Suspend);
-            let (_handler, faults) = answering(&watch.thread(), FaultVerdict::Resume);
+            let (_handler, faults) = answering(&watch, FaultVerdict::Resume);
             watch.arm(Deadline::In(FAR)).unwrap();
             let own_ns = watch.deadline_ns();
             let service = TimerService::start().unwrap();
@@ -45,9 +46,8 @@ fn an_expired_timer_suspends_a_thread_and_tells_its_handler() {
 
 #[test]
 fn a_call_is_put_off_by_regions_and_seen_at_their_end() {
-    in_a_thread(|| {
-        let watch = watch(FaultAction::Suspend);
-        let (_handler, faults) = answering(&watch.thread(), FaultVerdict::Resume);
+    watched(FaultAction::Suspend, |watch| {
+        let (_handler, faults) = answering(watch, FaultVerdict::Resume);
         let watched = watch.thread();
         defer(|| {
             assert!(thread::spawn(move || watched.fault(now())).join().unwrap());
@@ -66,13 +66,11 @@ fn who_is_watched_no_more_cannot_be_called() {
     assert!(watched.is_gone() && !watched.fault(now()));
 }
 
-/// Calls fall into every moment of arming and disarming, which set the same timer; none is lost.
 #[test]
 fn calls_are_not_lost_among_deadlines_of_its_own() {
     const CALLS: u64 = 2_000;
-    in_a_thread(|| {
-        let mut watch = watch(FaultAction::Suspend);
-        let (_handler, faults) = answering(&watch.thread(), FaultVerdict::Resume);
+    watched(FaultAction::Suspend, |watch| {
+        let (_handler, faults) = answering(watch, FaultVerdict::Resume);
         let watched = watch.thread();
         let (called, seen, over) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
         thread::scope(|scope| {

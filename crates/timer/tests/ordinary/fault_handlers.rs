@@ -14,7 +14,10 @@ use hourglass_timer::fault::{
     Periodic, Scheduling, SchedulingUpdate, WatchSettings, deadline_handler,
 };
 
-use crate::common::watching::{FAR, LONG, answering, in_a_thread, now, watch, work_until_late};
+use crate::common::watching::{
+    FAR, LONG, answering, enter_deadline_class, handled, in_a_thread, now, watch, watched,
+    work_until_late,
+};
 
 fn as_root() -> bool {
     in_a_thread(|| sched::set(Scheduling::Fifo(2)).is_ok())
@@ -68,8 +71,6 @@ fn a_demoted_thread_is_demoted_until_its_verdict() {
     });
 }
 
-/// Its watch goes while the handler's entry still runs: the verdict finds no watch, and the thread
-/// restores its own scheduling.
 #[test]
 fn a_demoted_thread_that_is_watched_no_more_is_as_before() {
     if !as_root() {
@@ -79,15 +80,10 @@ fn a_demoted_thread_that_is_watched_no_more_is_as_before() {
         let before = sched::read(0).unwrap();
         let mut watch = watch(FaultAction::Demote);
         let (go_on, waits) = mpsc::channel::<()>();
-        let handler = deadline_handler(
-            &watch.thread(),
-            Attributes::DEFAULT,
-            |_, waits: &mut mpsc::Receiver<()>| {
-                let _ = waits.recv_timeout(LONG);
-                FaultVerdict::Resume
-            },
-            waits,
-        );
+        let handler = handled(&watch, waits, |_, waits| {
+            let _ = waits.recv_timeout(LONG);
+            FaultVerdict::Resume
+        });
         watch.arm(Deadline::In(Span::ZERO)).unwrap();
         while sched::read(0).unwrap() == before {
             thread::sleep(Duration::from_micros(200));
@@ -102,17 +98,16 @@ fn a_demoted_thread_that_is_watched_no_more_is_as_before() {
 
 #[test]
 fn a_suspended_thread_goes_on_with_other_scheduling_and_on_another_cpu() {
-    in_a_thread(|| {
-        let mut watch = watch(FaultAction::Suspend);
+    watched(FaultAction::Suspend, |watch| {
         let cpu = *hourglass_sys::thread::affinity().unwrap().last().unwrap();
         let change = SchedulingUpdate {
             scheduling: Some(Scheduling::Batch(5)),
             cpu: Some(cpu),
             deadline: Some(Deadline::In(FAR)),
         };
-        let (handler, _faults) = answering(&watch.thread(), FaultVerdict::Reschedule(change));
+        let (handler, _faults) = answering(watch, FaultVerdict::Reschedule(change));
         watch.arm(Deadline::In(Span::from_micros(100))).unwrap();
-        work_until_late(&watch, 1);
+        work_until_late(watch, 1);
         assert_eq!(sched::read(0).unwrap(), Some(Scheduling::Batch(5)));
         assert_eq!(hourglass_sys::thread::affinity().unwrap(), [cpu]);
         assert!(watch.deadline_ns().is_some());
@@ -122,21 +117,11 @@ fn a_suspended_thread_goes_on_with_other_scheduling_and_on_another_cpu() {
 
 #[test]
 fn a_handler_that_panics_resumes_the_thread_and_handles_what_comes_later() {
-    in_a_thread(|| {
-        let mut watch = watch(FaultAction::Suspend);
-        let handler = deadline_handler(
-            &watch.thread(),
-            Attributes::DEFAULT,
-            |fault, _: &mut ()| {
-                assert!(
-                    fault.count % 2 == 0,
-                    "on purpose: this test is about a handler that panics"
-                );
-                FaultVerdict::Resume
-            },
-            (),
-        )
-        .unwrap();
+    watched(FaultAction::Suspend, |watch| {
+        let handler = handled(watch, (), |fault, _| {
+            assert!(fault.count % 2 == 0, "on purpose: this test is about a handler that panics");
+            FaultVerdict::Resume
+        });
         for _ in 0..6 {
             // Stopped in a system call of its own, not in what the panic's message needs.
             watch.arm(Deadline::In(Span::ZERO)).unwrap();
@@ -200,20 +185,14 @@ fn dropping_the_handler_resumes_the_thread() {
 
 #[test]
 fn a_handler_may_be_replaced_and_drop_itself() {
-    in_a_thread(|| {
-        let mut watch = watch(FaultAction::Suspend);
+    watched(FaultAction::Suspend, |watch| {
         for _ in 0..5 {
             let own: Arc<Mutex<Option<DeadlineHandler>>> = Arc::default();
-            let handler = deadline_handler(
-                &watch.thread(),
-                Attributes::DEFAULT,
-                |_, own: &mut Arc<Mutex<Option<DeadlineHandler>>>| {
-                    drop(own.lock().unwrap().take());
-                    FaultVerdict::Resume
-                },
-                Arc::clone(&own),
-            );
-            *own.lock().unwrap() = Some(handler.unwrap());
+            let handler = handled(watch, Arc::clone(&own), |_, own| {
+                drop(own.lock().unwrap().take());
+                FaultVerdict::Resume
+            });
+            *own.lock().unwrap() = Some(handler);
             watch.arm(Deadline::In(Span::ZERO)).unwrap();
             assert!(own.lock().unwrap().is_none());
             while watch.thread().is_handled() {
@@ -223,26 +202,21 @@ fn a_handler_may_be_replaced_and_drop_itself() {
     });
 }
 
+fn standing_at_most(longest: Span) -> DeadlineWatch {
+    let suspend = WatchSettings::with_strength(FaultAction::Suspend);
+    DeadlineWatch::new(WatchSettings { longest_stop: Some(longest), ..suspend }).unwrap()
+}
+
 #[test]
 fn the_longest_stop_is_a_way_out() {
     in_a_thread(|| {
-        let settings = WatchSettings {
-            longest_stop: Some(Span::from_millis(3)),
-            ..WatchSettings::with_strength(FaultAction::Suspend)
-        };
-        let mut watch = DeadlineWatch::new(settings).unwrap();
+        let mut watch = standing_at_most(Span::from_millis(3));
         let (stop, stopped) = mpsc::channel::<()>();
-        let handler = deadline_handler(
-            &watch.thread(),
-            Attributes::DEFAULT,
-            |_, stopped: &mut mpsc::Receiver<()>| {
-                // Waits for what only the suspended thread can give.
-                stopped.recv_timeout(LONG).unwrap();
-                FaultVerdict::Resume
-            },
-            stopped,
-        )
-        .unwrap();
+        let handler = handled(&watch, stopped, |_, stopped| {
+            // Waits for what only the suspended thread can give.
+            stopped.recv_timeout(LONG).unwrap();
+            FaultVerdict::Resume
+        });
         let begun = now();
         watch.arm(Deadline::In(Span::ZERO)).unwrap();
         assert!(now() - begun >= 3_000_000);
@@ -252,26 +226,15 @@ fn the_longest_stop_is_a_way_out() {
     });
 }
 
-/// Also for the fault that finds no room, since the handler still has two others.
 #[test]
 fn the_longest_stop_is_a_way_out_however_often() {
     in_a_thread(|| {
-        let settings = WatchSettings {
-            longest_stop: Some(Span::from_millis(2)),
-            ..WatchSettings::with_strength(FaultAction::Suspend)
-        };
-        let mut watch = DeadlineWatch::new(settings).unwrap();
+        let mut watch = standing_at_most(Span::from_millis(2));
         let (stop, stopped) = mpsc::channel::<()>();
-        let handler = deadline_handler(
-            &watch.thread(),
-            Attributes::DEFAULT,
-            |_, stopped: &mut mpsc::Receiver<()>| {
-                let _ = stopped.recv_timeout(LONG);
-                FaultVerdict::Resume
-            },
-            stopped,
-        )
-        .unwrap();
+        let handler = handled(&watch, stopped, |_, stopped| {
+            let _ = stopped.recv_timeout(LONG);
+            FaultVerdict::Resume
+        });
         let begun = now();
         for _ in 0..4 {
             watch.arm(Deadline::In(Span::ZERO)).unwrap();
@@ -285,29 +248,18 @@ fn the_longest_stop_is_a_way_out_however_often() {
     });
 }
 
-/// The verdict comes when the thread has gone on without it; its deadline is not lost.
 #[test]
 fn a_new_deadline_reaches_a_thread_that_stood_long_enough() {
     in_a_thread(|| {
-        let settings = WatchSettings {
-            longest_stop: Some(Span::from_millis(2)),
-            ..WatchSettings::with_strength(FaultAction::Suspend)
-        };
-        let mut watch = DeadlineWatch::new(settings).unwrap();
+        let mut watch = standing_at_most(Span::from_millis(2));
         let (stop, stopped) = mpsc::channel::<()>();
-        let _handler = deadline_handler(
-            &watch.thread(),
-            Attributes::DEFAULT,
-            |fault, stopped: &mut mpsc::Receiver<()>| {
-                if fault.count > 1 {
-                    return FaultVerdict::Resume;
-                }
-                stopped.recv_timeout(LONG).unwrap();
-                FaultVerdict::ResumeBy(Deadline::In(Span::from_millis(1)))
-            },
-            stopped,
-        )
-        .unwrap();
+        let _handler = handled(&watch, stopped, |fault, stopped| {
+            if fault.count > 1 {
+                return FaultVerdict::Resume;
+            }
+            stopped.recv_timeout(LONG).unwrap();
+            FaultVerdict::ResumeBy(Deadline::In(Span::from_millis(1)))
+        });
         watch.arm(Deadline::In(Span::ZERO)).unwrap();
         assert_eq!(watch.overstayed(), 1);
         stop.send(()).unwrap();
@@ -342,7 +294,7 @@ fn bad_input_is_refused() {
         let handler = deadline_handler(&watch.thread(), nowhere, |_, ()| FaultVerdict::Resume, ());
         assert!(matches!(handler.err(), Some(FaultError::Scheduling { .. })));
         // And is not in the way of one that is right.
-        let (_handler, _faults) = answering(&watch.thread(), FaultVerdict::Resume);
+        let (_handler, _faults) = answering(&watch, FaultVerdict::Resume);
         let gone = watch.thread();
         drop(watch);
         let handler =
@@ -355,31 +307,13 @@ fn bad_input_is_refused() {
 #[test]
 fn a_deadline_thread_gets_a_handler() {
     in_a_thread(|| {
-        let own = Scheduling::Deadline {
-            runtime_ns: 2_000_000,
-            deadline_ns: 50_000_000,
-            period_ns: 50_000_000,
-            reclaim: false,
-            overrun_signal: false,
-        };
-        if sched::set(own).is_err() {
-            return skip(
-                Requirement::DEADLINE_CLASS,
-                "no SCHED_DEADLINE here (CAP_SYS_NICE, and all CPUs of a root domain)",
-            );
-        }
+        let Some(own) = enter_deadline_class() else { return };
         let mut watch = watch(FaultAction::Notify);
         let (sender, receiver) = mpsc::channel();
-        let handler = deadline_handler(
-            &watch.thread(),
-            Attributes::DEFAULT,
-            |_, sender: &mut mpsc::Sender<Option<Scheduling>>| {
-                let _ = sender.send(sched::read(0).unwrap());
-                FaultVerdict::Resume
-            },
-            sender,
-        );
-        let _handler = handler.unwrap();
+        let _handler = handled(&watch, sender, |_, sender| {
+            let _ = sender.send(sched::read(0).unwrap());
+            FaultVerdict::Resume
+        });
         watch.arm(Deadline::In(Span::ZERO)).unwrap();
         let handlers = receiver.recv_timeout(Duration::from_secs(20)).unwrap();
         assert_eq!(handlers, Some(Scheduling::Other(0)));

@@ -17,14 +17,13 @@ use hourglass_timer::fault::{
 };
 
 use crate::common::watching::{
-    FAR, LONG, SOON, answering, in_a_thread, now, watch, work_until_late,
+    FAR, LONG, SOON, answering, handled, in_a_thread, now, watched, work_until_late,
 };
 
 #[test]
 fn a_handler_is_notified_of_each_strength_and_never_early() {
     for strength in [FaultAction::Notify, FaultAction::Demote, FaultAction::Suspend] {
-        in_a_thread(|| {
-            let mut watch = watch(strength);
+        watched(strength, |watch| {
             let handled = deadline_handler(
                 &watch.thread(),
                 Attributes::DEFAULT,
@@ -45,7 +44,7 @@ fn a_handler_is_notified_of_each_strength_and_never_early() {
             };
             for turn in 1..=50 {
                 watch.arm(Deadline::In(Span::from_micros(200))).unwrap();
-                work_until_late(&watch, turn);
+                work_until_late(watch, turn);
                 assert_eq!(watch.faults(), turn);
             }
             let begun = now();
@@ -63,13 +62,12 @@ fn a_handler_is_notified_of_each_strength_and_never_early() {
 
 #[test]
 fn faults_are_reported_in_order_and_after_the_deadline() {
-    in_a_thread(|| {
-        let mut watch = watch(FaultAction::Suspend);
-        let (_handler, faults) = answering(&watch.thread(), FaultVerdict::Resume);
+    watched(FaultAction::Suspend, |watch| {
+        let (_handler, faults) = answering(watch, FaultVerdict::Resume);
         for count in 1..=100 {
             let deadline = now() + 100_000;
             watch.arm(Deadline::At(deadline)).unwrap();
-            work_until_late(&watch, count);
+            work_until_late(watch, count);
             let resumed = now();
             let fault = faults.recv_timeout(LONG).unwrap();
             assert_eq!((fault.count, fault.undelivered), (count, 0));
@@ -84,33 +82,25 @@ fn faults_are_reported_in_order_and_after_the_deadline() {
 /// thread ran. Deadlines that are past when the thread goes on make it so every time.
 #[test]
 fn resumed_and_at_once_late_again_it_does_not_hang() {
-    in_a_thread(|| {
-        let mut watch = watch(FaultAction::Suspend);
-        let handler = deadline_handler(
-            &watch.thread(),
-            Attributes::DEFAULT,
-            |fault, left: &mut u32| {
-                *left -= 1;
-                if *left == 0 {
-                    FaultVerdict::Resume
-                } else {
-                    FaultVerdict::ResumeBy(Deadline::At(fault.deadline_ns))
-                }
-            },
-            2_000,
-        )
-        .unwrap();
+    watched(FaultAction::Suspend, |watch| {
+        let handler = handled(watch, 2_000, |fault, left| {
+            *left -= 1;
+            if *left == 0 {
+                FaultVerdict::Resume
+            } else {
+                FaultVerdict::ResumeBy(Deadline::At(fault.deadline_ns))
+            }
+        });
         watch.arm(Deadline::In(Span::from_micros(100))).unwrap();
-        work_until_late(&watch, 1);
+        work_until_late(watch, 1);
         assert_eq!((watch.faults(), handler.handled().faults), (2_000, 2_000));
     });
 }
 
 #[test]
 fn a_deadline_already_past_is_a_fault_before_arm_returns() {
-    in_a_thread(|| {
-        let mut watch = watch(FaultAction::Suspend);
-        let (_handler, faults) = answering(&watch.thread(), FaultVerdict::Resume);
+    watched(FaultAction::Suspend, |watch| {
+        let (_handler, faults) = answering(watch, FaultVerdict::Resume);
         let past = [
             Deadline::At(0),
             Deadline::At(now()),
@@ -128,9 +118,8 @@ fn a_deadline_already_past_is_a_fault_before_arm_returns() {
 
 #[test]
 fn what_is_met_is_no_fault() {
-    in_a_thread(|| {
-        let mut watch = watch(FaultAction::Suspend);
-        let (handler, _faults) = answering(&watch.thread(), FaultVerdict::Resume);
+    watched(FaultAction::Suspend, |watch| {
+        let (handler, _faults) = answering(watch, FaultVerdict::Resume);
         for _ in 0..1_000 {
             watch.arm(Deadline::In(FAR)).unwrap();
             assert!(watch.disarm().unwrap());
@@ -140,12 +129,10 @@ fn what_is_met_is_no_fault() {
     });
 }
 
-/// Ended after the deadline but before the signal came is late all the same.
 #[test]
 fn a_job_is_missed_or_met_and_a_fault_or_none_alike() {
-    in_a_thread(|| {
-        let mut watch = watch(FaultAction::Suspend);
-        let (_handler, _faults) = answering(&watch.thread(), FaultVerdict::Resume);
+    watched(FaultAction::Suspend, |watch| {
+        let (_handler, _faults) = answering(watch, FaultVerdict::Resume);
         let mut missed = 0;
         for length_ns in 0..3_000u64 {
             let deadline = now() + 3_000;
@@ -163,8 +150,7 @@ fn a_job_is_missed_or_met_and_a_fault_or_none_alike() {
 
 #[test]
 fn periodic_deadlines_stay_on_their_grid() {
-    in_a_thread(|| {
-        let mut watch = watch(FaultAction::Notify);
+    watched(FaultAction::Notify, |watch| {
         let first_ns = now() + 2_000_000;
         let period = Span::from_millis(1);
         watch.begin_jobs(Periodic { first_ns, period }).unwrap();
@@ -189,9 +175,8 @@ fn periodic_deadlines_stay_on_their_grid() {
 
 #[test]
 fn regions_put_the_stop_off_to_their_outermost_end() {
-    in_a_thread(|| {
-        let mut watch = watch(FaultAction::Suspend);
-        let (_handler, faults) = answering(&watch.thread(), FaultVerdict::Resume);
+    watched(FaultAction::Suspend, |watch| {
+        let (_handler, faults) = answering(watch, FaultVerdict::Resume);
         let mut deferred = 0;
         for _ in 0..20 {
             let before = watch.faults();
@@ -204,7 +189,7 @@ fn regions_put_the_stop_off_to_their_outermost_end() {
             drop(outer);
             // A host may keep the timer's interrupt from this CPU until the region is over.
             let at_its_end = watch.faults();
-            work_until_late(&watch, before + 1);
+            work_until_late(watch, before + 1);
             let fault = faults.recv_timeout(LONG).unwrap();
             assert!(fault.stopped_ns >= deadline + 300_000, "{fault:?}");
             assert!(!fault.deferred || at_its_end == before + 1, "{fault:?}");
@@ -218,9 +203,8 @@ fn regions_put_the_stop_off_to_their_outermost_end() {
 /// never leaves it would never be reported.
 #[test]
 fn a_region_does_not_put_a_message_off() {
-    in_a_thread(|| {
-        let mut watch = watch(FaultAction::Notify);
-        let (_handler, faults) = answering(&watch.thread(), FaultVerdict::Resume);
+    watched(FaultAction::Notify, |watch| {
+        let (_handler, faults) = answering(watch, FaultVerdict::Resume);
         let _region = Region::enter();
         watch.arm(Deadline::In(SOON)).unwrap();
         assert!(faults.recv_timeout(LONG).unwrap().deferred);
@@ -231,22 +215,15 @@ fn a_region_does_not_put_a_message_off() {
 fn a_verdict_gives_a_new_deadline_or_ends_at_a_safepoint() {
     in_a_thread(|| {
         for strength in [FaultAction::Notify, FaultAction::Suspend] {
-            in_a_thread(|| {
-                let mut watch = watch(strength);
-                let _handler = deadline_handler(
-                    &watch.thread(),
-                    Attributes::DEFAULT,
-                    |_, left: &mut u32| {
-                        *left -= 1;
-                        if *left == 0 {
-                            FaultVerdict::End
-                        } else {
-                            FaultVerdict::ResumeBy(Deadline::In(SOON))
-                        }
-                    },
-                    4,
-                )
-                .unwrap();
+            watched(strength, |watch| {
+                let _handler = handled(watch, 4, |_, left| {
+                    *left -= 1;
+                    if *left == 0 {
+                        FaultVerdict::End
+                    } else {
+                        FaultVerdict::ResumeBy(Deadline::In(SOON))
+                    }
+                });
                 let work = |watch: &mut DeadlineWatch| -> Result<(), ThreadTerminated> {
                     assert!(safepoint().is_ok());
                     let _ = watch.arm(Deadline::In(SOON));
@@ -256,7 +233,7 @@ fn a_verdict_gives_a_new_deadline_or_ends_at_a_safepoint() {
                     }
                     Ok(())
                 };
-                assert_eq!(work(&mut watch), Err(ThreadTerminated));
+                assert_eq!(work(watch), Err(ThreadTerminated));
                 assert_eq!(watch.faults(), 4);
                 // From here on always.
                 assert_eq!(watch.arm(Deadline::In(SOON)), Err(FaultError::Ended(ThreadTerminated)));
@@ -272,24 +249,16 @@ fn a_verdict_gives_a_new_deadline_or_ends_at_a_safepoint() {
     });
 }
 
-/// A new deadline is for the job that was late, not for what the thread has taken up since.
 #[test]
 fn an_answer_that_comes_late_does_not_touch_the_next_job() {
-    in_a_thread(|| {
-        let mut watch = watch(FaultAction::Notify);
+    watched(FaultAction::Notify, |watch| {
         let (go, gone) = mpsc::channel::<()>();
         let (answered, answers) = mpsc::channel();
-        let handler = deadline_handler(
-            &watch.thread(),
-            Attributes::DEFAULT,
-            move |_, _: &mut ()| {
-                gone.recv_timeout(LONG).unwrap();
-                answered.send(()).unwrap();
-                FaultVerdict::ResumeBy(Deadline::In(Span::from_micros(100)))
-            },
-            (),
-        )
-        .unwrap();
+        let handler = handled(watch, (), move |_, _| {
+            gone.recv_timeout(LONG).unwrap();
+            answered.send(()).unwrap();
+            FaultVerdict::ResumeBy(Deadline::In(Span::from_micros(100)))
+        });
         watch.arm(Deadline::In(Span::ZERO)).unwrap();
         let next = now() + 3_600_000_000_000;
         watch.begin_job(Deadline::At(next)).unwrap();
@@ -307,19 +276,12 @@ fn an_answer_that_comes_late_does_not_touch_the_next_job() {
 /// already when it is taken, in a region.
 #[test]
 fn a_deadline_that_is_past_is_reported_in_a_region() {
-    in_a_thread(|| {
-        let mut watch = watch(FaultAction::Notify);
+    watched(FaultAction::Notify, |watch| {
         let (sender, receiver) = mpsc::channel();
-        let handler = deadline_handler(
-            &watch.thread(),
-            Attributes::DEFAULT,
-            |fault, sender: &mut mpsc::Sender<u64>| {
-                let _ = sender.send(fault.count);
-                FaultVerdict::Resume
-            },
-            sender,
-        );
-        let _handler = handler.unwrap();
+        let _handler = handled(watch, sender, |fault, sender| {
+            let _ = sender.send(fault.count);
+            FaultVerdict::Resume
+        });
         let region = Region::enter();
         for count in 1..=3 {
             watch.arm(Deadline::At(1)).unwrap();

@@ -12,7 +12,6 @@ use hourglass_clock::process;
 use hourglass_time::{Instant, Span};
 use hourglass_timer::sleep::{Driver, MissedTicks, PeriodError, SleeperSettings};
 
-/// Wakes a thread, and counts how often.
 struct Unpark {
     thread: Thread,
     times: AtomicU64,
@@ -29,7 +28,6 @@ fn unpark() -> Arc<Unpark> {
     Arc::new(Unpark { thread: std::thread::current(), times: AtomicU64::new(0) })
 }
 
-/// Runs a future to its end; gives how often it was woken.
 fn block_on<F: Future>(future: F) -> (F::Output, u64) {
     let unpark = unpark();
     let waker = Waker::from(Arc::clone(&unpark));
@@ -62,7 +60,6 @@ fn never_early_and_woken_once() {
     }
 }
 
-/// In any order of arming, and one that is armed while the thread waits for a later one.
 #[test]
 fn the_earliest_comes_first() {
     let driver = Driver::start().unwrap();
@@ -103,7 +100,6 @@ fn a_dropped_future_wakes_no_task() {
     assert!((0..TRIES).any(in_time));
 }
 
-/// A future that another task polls wakes that one only.
 #[test]
 fn the_last_to_poll_is_woken() {
     let driver = Driver::start().unwrap();
@@ -162,7 +158,6 @@ fn an_interval_keeps_its_grid_and_counts_what_it_leaves_out() {
     assert_eq!(refused, PeriodError::NotPositive(Span::ZERO));
 }
 
-/// A waker that panics stops no other.
 #[test]
 fn a_panicking_waker_is_alone() {
     struct Panics;
@@ -183,7 +178,6 @@ fn a_panicking_waker_is_alone() {
     assert!((0..TRIES).any(is_pending));
 }
 
-/// The thread ends with the last handle or future, whichever that is.
 #[test]
 fn the_thread_ends_with_its_last_user() {
     let clock = Arc::new(hourglass_clock::Clock::new());

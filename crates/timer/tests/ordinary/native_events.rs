@@ -13,21 +13,10 @@ use hourglass_timer::event::{
     validate_source,
 };
 
-use crate::common::devices::{PATIENCE, managed, now, on_each, program};
+use crate::common::devices::{PATIENCE, managed, now, on_each, program, wait};
 
 const EVENT: DeviceWaitEnd = DeviceWaitEnd::Event { periods: 1 };
 const MS: u64 = 1_000_000;
-
-fn wait(device: &mut EventDevice) -> DeviceWaitEnd {
-    let limit_ns = now() + PATIENCE;
-    loop {
-        // The test harness's own signals, if any, do not count.
-        match device.wait(Some(limit_ns)).unwrap() {
-            DeviceWaitEnd::Signal => {}
-            woken => return woken,
-        }
-    }
-}
 
 #[test]
 fn events_are_never_early() {
@@ -89,7 +78,6 @@ fn what_is_shut_down_fires_nothing() {
     });
 }
 
-/// Programmed again, the earlier time is forgotten, also if it expires in between.
 #[test]
 fn the_last_time_programmed_counts() {
     on_each(|device| {
@@ -180,9 +168,6 @@ fn no_kick_is_lost() {
 
 #[test]
 fn kicks_outlive_their_device() {
-    on_each(|device| {
-        device.set_mode(Mode::OneShot).unwrap();
-    });
     let kicks = thread::spawn(|| {
         let devices = [
             managed(TimerFdEvent::new().unwrap()),

@@ -14,7 +14,6 @@ fn at(ns: i64) -> Instant<Sim> {
     Instant::from_nanos(ns)
 }
 
-/// A timer as the twin knows it.
 #[derive(Clone, Debug)]
 struct TwinTimer {
     handle: Handle,
@@ -23,7 +22,6 @@ struct TwinTimer {
     armed: Option<(Instant<Sim>, Instant<Sim>, u64)>,
 }
 
-/// The queue and its twin, side by side.
 struct Pair<B: PriorityStructure> {
     queue: Queue<Sim, u64, B>,
     known: Vec<TwinTimer>,
@@ -49,7 +47,6 @@ impl<B: PriorityStructure> Pair<B> {
         }
     }
 
-    /// The place in `known` of the timer that fires next.
     fn first(&self) -> Option<usize> {
         let armed = |known: &TwinTimer| known.armed.map(|(_, latest, arming)| (latest, arming));
         let all = self.known.iter().enumerate();
@@ -100,7 +97,6 @@ impl<B: PriorityStructure> Pair<B> {
         assert_eq!(self.queue.cancel(self.known[i].handle), Ok(was_armed));
     }
 
-    /// A handle that is no good changes nothing.
     fn use_a_stale_handle(&mut self) {
         let Some(&handle) = self.stale.get(self.dice.below(50) as usize) else { return };
         let stale = QueueError::StaleHandle { handle };
@@ -292,7 +288,6 @@ fn no_poll_exceeds_its_budget() {
     assert_eq!((queue.armed(), queue.timers()), (0, 10));
 }
 
-/// A queue may be built in one thread and used in another.
 #[test]
 fn a_queue_goes_to_another_thread() {
     fn goes<T: Send + Sync>(_: T) {}

@@ -1,7 +1,7 @@
 //! Periodic threads of this machine. Timing is judged on one side only: never early.
 
 use std::ops::ControlFlow;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Sender, channel};
 use std::time::Instant;
 
 use hourglass_skip::{Requirement, skip};
@@ -17,13 +17,22 @@ use hourglass_timer::sleep::{Interrupt, SleeperSettings};
 
 const MS: u64 = 1_000_000;
 
-/// Takes the CPU for this long.
 fn spin(length_ns: u64) {
     let end = now_ns(ClockId::ThreadCpu) + length_ns;
     while now_ns(ClockId::ThreadCpu) < end {}
 }
 
-/// Ends a body after this many jobs.
+/// An entry of a deadline handler that sends each fault, and answers with this verdict.
+fn reporting(
+    sender: Sender<Fault>,
+    verdict: FaultVerdict,
+) -> impl FnMut(&Fault, &mut ()) -> FaultVerdict + Send + 'static {
+    move |fault, ()| {
+        sender.send(*fault).unwrap();
+        verdict
+    }
+}
+
 fn until(jobs: u64, number: u64) -> ControlFlow<()> {
     if number + 1 < jobs { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
 }
@@ -60,7 +69,6 @@ fn no_job_is_early() {
     }
 }
 
-/// A wait of an hour ends when it is stopped, and when the handle is dropped.
 #[test]
 fn stopping_does_not_wait_for_the_release() {
     let hourly = || {
@@ -79,8 +87,6 @@ fn stopping_does_not_wait_for_the_release() {
     assert!(begun.elapsed().as_secs() < 60);
 }
 
-/// A body that sleeps, and takes notice of the interrupt that ended its sleep, has not called the stop
-/// off.
 #[test]
 fn a_stop_that_a_body_saw_is_not_lost() {
     let (sender, receiver) = std::sync::mpsc::channel();
@@ -123,7 +129,6 @@ fn the_deadline_class_may_have_a_handler() {
     }
 }
 
-/// One word stops a group, and a signal handler could set it.
 #[test]
 fn a_group_is_stopped_by_one_word() {
     static ALL: Interrupt = Interrupt::new();
@@ -141,7 +146,6 @@ fn a_group_is_stopped_by_one_word() {
     }
 }
 
-/// What it counted is read while it runs, and kept when its body panics.
 #[test]
 fn a_panic_is_reported_and_the_statistics_are_kept() {
     let thread = PeriodicThread::builder("doomed")
@@ -191,7 +195,6 @@ fn a_cost_overrun_is_seen_by_the_cpu_clock() {
     assert!(slept.len() < 3 && slept.iter().all(|(_, cost_ns)| *cost_ns >= MS), "{slept:?}");
 }
 
-/// Threads with one epoch are released at points of one grid, each at its phase.
 #[test]
 fn threads_share_an_epoch() {
     let epoch = hourglass_clock::Instant::now();
@@ -220,7 +223,6 @@ fn threads_share_an_epoch() {
     }
 }
 
-/// The thread has the policy that it asked for, or the refusal names the line that grants it.
 #[test]
 fn a_policy_is_given_or_its_remedy() {
     let deadline = Scheduling::Deadline { reclaim: false };
@@ -294,8 +296,6 @@ fn what_cannot_be_is_refused() {
     assert_eq!(error, SchedulingError::Priority(0));
 }
 
-/// A hook before the first job: in the thread, with its CPUs, before the first release; if it fails
-/// there is no thread, and its reason is reported.
 #[test]
 fn a_start_hook_runs_before_the_first_release() {
     let (sender, receiver) = std::sync::mpsc::channel();
@@ -328,7 +328,6 @@ fn a_start_hook_runs_before_the_first_release() {
     assert!(matches!(error, SpawnError::OnStart { .. }));
 }
 
-/// A watch that is refused what it needs: no thread.
 #[test]
 fn a_watch_that_cannot_be_made_is_an_error() {
     struct RefusedWatch;
@@ -393,10 +392,7 @@ fn an_overrun_of_the_budget_is_reported_while_the_job_runs() {
         .deadline_and_budget_handler(
             fault::WatchSettings::with_strength(FaultAction::Suspend),
             fault::Attributes::DEFAULT,
-            move |fault: &Fault, (): &mut ()| {
-                sender.send(*fault).unwrap();
-                FaultVerdict::End
-            },
+            reporting(sender, FaultVerdict::End),
             (),
         )
         .spawn(|job| {
@@ -415,7 +411,6 @@ fn an_overrun_of_the_budget_is_reported_while_the_job_runs() {
     assert!(faults[0].is_over_budget() && faults[0].count == 1);
 }
 
-/// A job within its budget is no fault, though its thread runs on: each job has a budget of its own.
 #[test]
 fn a_job_within_its_budget_is_no_fault() {
     let (sender, receiver) = channel();
@@ -425,10 +420,7 @@ fn a_job_within_its_budget_is_no_fault() {
         .deadline_and_budget_handler(
             fault::WatchSettings::with_strength(FaultAction::Suspend),
             fault::Attributes::DEFAULT,
-            move |fault, (): &mut ()| {
-                sender.send(*fault).unwrap();
-                FaultVerdict::Resume
-            },
+            reporting(sender, FaultVerdict::Resume),
             (),
         )
         .spawn(|job| {
@@ -441,7 +433,6 @@ fn a_job_within_its_budget_is_no_fault() {
     assert_eq!((overruns, statistics.cost_overruns), (0, 0));
 }
 
-/// Jobs within their deadlines are no faults, also with a watch that suspends.
 #[test]
 fn in_time_is_no_fault() {
     let (sender, receiver) = channel();
@@ -451,10 +442,7 @@ fn in_time_is_no_fault() {
         .deadline_handler(
             fault::WatchSettings::with_strength(FaultAction::Suspend),
             fault::Attributes::DEFAULT,
-            move |fault, (): &mut ()| {
-                sender.send(*fault).unwrap();
-                FaultVerdict::Resume
-            },
+            reporting(sender, FaultVerdict::Resume),
             (),
         )
         .spawn(|job| until(20, job.number()))

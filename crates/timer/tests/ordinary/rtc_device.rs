@@ -8,17 +8,14 @@ use hourglass_time::Span;
 use hourglass_timer::clock_device::{ClockDevice, ClockDevices};
 use hourglass_timer::engine::ClockBase;
 use hourglass_timer::event::native::RtcEvent;
-use hourglass_timer::event::{
-    DeviceError, DeviceWaitEnd, EventDevice, Mode, ModeError, Period, Resolution,
-};
+use hourglass_timer::event::{DeviceError, DeviceWaitEnd, EventDevice, Mode, Period, Resolution};
 use hourglass_timer::service::{Action, Device, EngineSettings, ServiceSettings, TimerService};
 
-use crate::common::devices::{now, the_rtc};
+use crate::common::devices::{now, the_rtc, wait};
 
 /// Set where the device must be there: in the bed.
 const REQUIRED: &str = "HOURGLASS_TEST_RTC_REQUIRED";
 
-/// Runs `test` where the device can be opened.
 fn on_the_rtc(test: impl FnOnce()) {
     let _alone = the_rtc();
     match RtcEvent::find() {
@@ -38,21 +35,12 @@ fn on_the_rtc(test: impl FnOnce()) {
     test();
 }
 
-fn wait(device: &mut EventDevice) -> DeviceWaitEnd {
-    loop {
-        match device.wait(Some(now() + 20_000_000_000)).unwrap() {
-            DeviceWaitEnd::Signal => {}
-            woken => return woken,
-        }
-    }
-}
-
 #[test]
 fn an_rtc_ticks_at_powers_of_two() {
     on_the_rtc(|| {
         let mut device = EventDevice::new(RtcEvent::find().unwrap()).unwrap();
         device.attach().unwrap();
-        assert_eq!(device.set_mode(Mode::OneShot), Err(ModeError::NoOneShot("rtc")));
+        assert_eq!(device.set_mode(Mode::OneShot), Err(DeviceError::NoOneShot("rtc")));
         let period = Period::from_hertz(64).unwrap();
         device.set_mode(Mode::Periodic(period)).unwrap();
         let begin_ns = now();
@@ -83,7 +71,7 @@ fn a_clock_device_grants_what_the_chip_has() {
         let timer = clock.create(7).unwrap();
         clock.arm_after(timer, Span::from_millis(20), None).unwrap();
         let due = loop {
-            clock.wait(None, |_, _| ()).unwrap();
+            clock.wait(None).unwrap();
             if let Some(due) = clock.pop_expired() {
                 break due;
             }

@@ -5,20 +5,15 @@ use std::thread;
 use std::time::Duration;
 
 use hourglass_skip::{Requirement, skip};
-use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_time::Span;
 use hourglass_timer::engine::ClockBase;
 use hourglass_timer::service::{
     Action, ActionClass, CancelScope, ClassSettings, Expiration, ServiceError, Timer, TimerSpec,
 };
 
-use crate::common::serving::{Gate, LONG, nothing, service};
+use crate::common::serving::{Gate, LONG, calling, nothing, now, service, wait_while};
 
 const MS: i64 = 1_000_000;
-
-fn now() -> i64 {
-    now_ns(ClockId::Monotonic) as i64
-}
 
 /// Issue, item 4: "own worker threads per class, so that a long action delays no other class".
 #[test]
@@ -45,7 +40,6 @@ fn a_long_action_delays_no_other_class_and_no_timer() {
     assert_eq!(short.statistics().ran, 5);
 }
 
-/// Highest priority first, first in first out among equals.
 #[test]
 fn queued_actions_run_by_priority_then_by_age() {
     let (service, owner) = service();
@@ -58,8 +52,7 @@ fn queued_actions_run_by_priority_then_by_age() {
     let mut timers = Vec::new();
     for (number, priority) in priorities.into_iter().enumerate() {
         let sender = sender.clone();
-        let action = Action::deferred(&class, move |_| sender.send(number).unwrap());
-        let timer = owner.timer(ClockBase::Monotonic, action).unwrap();
+        let timer = calling(&owner, Some(&class), move |_| sender.send(number).unwrap());
         timer.arm(TimerSpec::at(start + number as i64).priority(priority)).unwrap();
         timers.push(timer);
     }
@@ -81,22 +74,17 @@ fn an_expiry_that_joins_another_makes_it_more_urgent() {
     let (sender, receiver) = mpsc::channel();
     let timers = [1, 20, 10].map(|priority| {
         let sender = sender.clone();
-        let action = Action::deferred(&class, move |_| sender.send(priority).unwrap());
-        let timer = owner.timer(ClockBase::Monotonic, action).unwrap();
+        let timer = calling(&owner, Some(&class), move |_| sender.send(priority).unwrap());
         timer.arm(TimerSpec::after(Span::ZERO).priority(priority)).unwrap();
         timer
     });
     let raised = || class.statistics().raised + class.statistics().raise_refused;
     let queued = |count: u64| timers[0].status().unwrap().overruns == count;
-    while !timers.iter().all(|timer| timer.status().unwrap().busy) {
-        thread::yield_now();
-    }
+    wait_while(|| !timers.iter().all(|timer| timer.status().unwrap().busy));
     nothing(&owner).sleep_for(Span::MILLISECOND).unwrap();
     let before = raised();
     timers[0].arm(TimerSpec::after(Span::ZERO).priority(30)).unwrap();
-    while !queued(1) {
-        thread::yield_now();
-    }
+    wait_while(|| !queued(1));
     nothing(&owner).sleep_for(Span::MILLISECOND).unwrap();
     let raises = raised() - before;
     gate.release();
@@ -105,8 +93,6 @@ fn an_expiry_that_joins_another_makes_it_more_urgent() {
     assert_eq!(order, [1, 20, 10]);
 }
 
-/// Expiries that come while the one before waits for its worker go with it, and are counted; none
-/// is lost when they come while the action runs.
 #[test]
 fn expiries_wait_together() {
     let (service, owner) = service();
@@ -114,16 +100,13 @@ fn expiries_wait_together() {
     let gate = Gate::armed(&owner, &class, None);
     gate.wait();
     let (sender, receiver) = mpsc::channel();
-    let action = Action::deferred(&class, move |expiration| {
+    let timer = calling(&owner, Some(&class), move |expiration| {
         let _ = sender.send((expiration.expiry_ns, expiration.overruns));
     });
-    let timer = owner.timer(ClockBase::Monotonic, action).unwrap();
     let first = now() + 2 * MS;
     timer.arm(TimerSpec::at(first).every(Span::MILLISECOND)).unwrap();
     nothing(&owner).sleep_until(first + 5 * MS).unwrap();
-    while timer.status().unwrap().overruns < 3 {
-        thread::yield_now();
-    }
+    wait_while(|| timer.status().unwrap().overruns < 3);
     gate.release();
     let (_, overruns) = receiver.recv().unwrap();
     assert!(overruns >= 3, "{overruns}");
@@ -133,9 +116,7 @@ fn expiries_wait_together() {
         periods += receiver.recv().unwrap().1 + 1;
     }
     timer.cancel(CancelScope::All).unwrap();
-    while timer.status().unwrap().busy {
-        thread::yield_now();
-    }
+    wait_while(|| timer.status().unwrap().busy);
     periods += receiver.try_iter().map(|(_, overruns)| overruns + 1).sum::<u64>();
     let status = timer.status().unwrap();
     let counted = status.fired + status.overruns;
@@ -144,16 +125,13 @@ fn expiries_wait_together() {
     assert_eq!(gate.timer.status().unwrap().fired, 1);
 }
 
-/// An expiry of a high priority raises the worker; afterwards it falls back. Where that is refused
-/// it is counted.
 #[test]
 fn a_worker_is_raised_and_falls_back() {
     use hourglass_sys::sched::{Attributes, read};
     let (service, owner) = service();
     let class = service.class("raised", ClassSettings::default()).unwrap();
     let (sender, receiver) = mpsc::channel();
-    let action = Action::deferred(&class, move |_| sender.send(read(0).unwrap()).unwrap());
-    let timer = owner.timer(ClockBase::Monotonic, action).unwrap();
+    let timer = calling(&owner, Some(&class), move |_| sender.send(read(0).unwrap()).unwrap());
     timer.arm(TimerSpec::after(Span::MILLISECOND).priority(3)).unwrap();
     let high = receiver.recv().unwrap();
     timer.arm(TimerSpec::after(Span::MILLISECOND).priority(0)).unwrap();
@@ -166,17 +144,15 @@ fn a_worker_is_raised_and_falls_back() {
     assert!(matches!(low, Some(Attributes::Other(_))), "{low:?}");
 }
 
-/// A timer stores the priority of the thread that armed it.
 #[test]
 fn the_arming_threads_priority_is_stored() {
     use hourglass_sys::sched::{Attributes, set};
     let (service, owner) = service();
     let class = service.class("stored", ClassSettings::default()).unwrap();
     let (sender, receiver) = mpsc::channel();
-    let action = Action::deferred(&class, move |_| {
+    let timer = calling(&owner, Some(&class), move |_| {
         sender.send(hourglass_sys::sched::read(0).unwrap()).unwrap();
     });
-    let timer = owner.timer(ClockBase::Monotonic, action).unwrap();
     let armed = thread::spawn(move || {
         if set(Attributes::Fifo(2)).is_err() {
             return false;
@@ -191,7 +167,6 @@ fn the_arming_threads_priority_is_stored() {
     }
 }
 
-/// A class without room: what does not fit is counted, and its timer can be armed again.
 #[test]
 fn a_class_without_room_counts() {
     let (service, owner) = service();
@@ -211,14 +186,10 @@ fn a_class_without_room_counts() {
     for timer in &timers {
         timer.arm(TimerSpec::after(Span::ZERO)).unwrap();
     }
-    while class.statistics().without_room == 0 {
-        thread::sleep(Duration::from_millis(1));
-    }
+    wait_while(|| class.statistics().without_room == 0);
     drop(release);
     for timer in &timers {
-        while timer.status().unwrap().busy {
-            thread::yield_now();
-        }
+        wait_while(|| timer.status().unwrap().busy);
         timer.arm(TimerSpec::after(LONG)).unwrap();
     }
     assert_eq!(class.statistics().without_room, service.statistics(0).unwrap().without_room);
@@ -254,7 +225,7 @@ fn a_refused_class_takes_no_place() {
         let call = move |_: &Expiration| {
             let _ = sender.send(());
         };
-        let timer = owner.timer(ClockBase::Monotonic, Action::deferred(class, call)).unwrap();
+        let timer = calling(&owner, Some(class), call);
         timer.arm(TimerSpec::after(Span::ZERO)).unwrap();
         receiver.recv_timeout(Duration::from_secs(20)).unwrap();
     }

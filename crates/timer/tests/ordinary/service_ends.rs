@@ -3,9 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use hourglass_skip::{Requirement, skip};
 use hourglass_time::Span;
 use hourglass_timer::engine::ClockBase;
 use hourglass_timer::service::{
@@ -13,9 +12,9 @@ use hourglass_timer::service::{
     TimerService, TimerSpec,
 };
 
-use crate::common::serving::{LONG, nothing, service, silence_engines};
+use crate::common::serving::{LONG, calling, nothing, service, silence_engines, wait_while};
+use crate::common::watching::enter_deadline_class;
 
-/// After `terminate` returned no action runs; a running one is waited for.
 #[test]
 fn terminate_waits_for_a_running_action() {
     let (service, owner) = service();
@@ -29,9 +28,7 @@ fn terminate_waits_for_a_running_action() {
             thread::sleep(Duration::from_millis(20));
             own.store(true, Ordering::Release);
         };
-        let action =
-            if deferred { Action::deferred(&class, call) } else { Action::immediate(call) };
-        let timer = owner.timer(ClockBase::Monotonic, action).unwrap();
+        let timer = calling(&owner, deferred.then_some(&class), call);
         timer.arm(TimerSpec::after(Span::ZERO)).unwrap();
         begins.recv().unwrap();
         timer.terminate().unwrap();
@@ -43,7 +40,6 @@ fn terminate_waits_for_a_running_action() {
     assert!(service.statistics(0).unwrap().long_actions >= 1, "20 ms are hidden");
 }
 
-/// Two threads may terminate an owner, one of them in an action: the other one waits for that.
 #[test]
 fn an_owner_is_terminated_twice() {
     let (service, owner) = service();
@@ -59,7 +55,7 @@ fn an_owner_is_terminated_twice() {
         thread::sleep(Duration::from_millis(20));
         ends.store(true, Ordering::Release);
     };
-    let timer = owner.timer(ClockBase::Monotonic, Action::deferred(&class, call)).unwrap();
+    let timer = calling(&owner, Some(&class), call);
     timer.arm(TimerSpec::after(Span::ZERO)).unwrap();
     begins.recv().unwrap();
     owner.terminate().unwrap();
@@ -67,7 +63,6 @@ fn an_owner_is_terminated_twice() {
     assert_eq!(owner.timers(), 0);
 }
 
-/// Called from its own action it returns, and no further one runs; the last handle may go there.
 #[test]
 fn a_timer_may_terminate_itself() {
     let (service, owner) = service();
@@ -86,9 +81,7 @@ fn a_timer_may_terminate_itself() {
                 }
                 let _ = sender.send(());
             };
-            let action =
-                if deferred { Action::deferred(&class, call) } else { Action::immediate(call) };
-            let timer = owner.timer(ClockBase::Monotonic, action).unwrap();
+            let timer = calling(&owner, deferred.then_some(&class), call);
             let period = Span::from_micros(200);
             *own.lock().unwrap() = Some(timer.clone());
             if drops {
@@ -108,12 +101,9 @@ fn a_timer_may_terminate_itself() {
             assert!(receiver.recv_timeout(Duration::from_secs(20)).is_err());
         }
     }
-    while service.timers() > 0 {
-        thread::yield_now();
-    }
+    wait_while(|| service.timers() > 0);
 }
 
-/// The last handle may also be what the action itself owns, and go when that is dropped.
 #[test]
 fn an_action_may_own_its_timer() {
     let (service, owner) = service();
@@ -127,9 +117,7 @@ fn an_action_may_own_its_timer() {
             inner.wait().terminate().unwrap();
             let _ = sender.send(());
         };
-        let action =
-            if deferred { Action::deferred(&class, call) } else { Action::immediate(call) };
-        let timer = owner.timer(ClockBase::Monotonic, action).unwrap();
+        let timer = calling(&owner, deferred.then_some(&class), call);
         timer.arm(TimerSpec::after(Span::MILLISECOND)).unwrap();
         assert!(own.set(timer).is_ok());
         drop(own);
@@ -138,14 +126,9 @@ fn an_action_may_own_its_timer() {
         let closed = receiver.recv_timeout(Duration::from_secs(20));
         assert_eq!(closed, Err(mpsc::RecvTimeoutError::Disconnected));
     }
-    let begun = Instant::now();
-    while service.timers() > 0 {
-        assert!(begun.elapsed() < Duration::from_secs(20), "the engine waits for itself");
-        thread::yield_now();
-    }
+    wait_while(|| service.timers() > 0);
 }
 
-/// A panic may carry anything, also what panics when it is dropped.
 #[test]
 fn a_panic_may_carry_a_panic() {
     struct Bomb;
@@ -157,13 +140,9 @@ fn a_panic_may_carry_a_panic() {
     silence_engines();
     let (_service, owner) = service();
     let call = |_: &Expiration| std::panic::panic_any(Bomb);
-    let timer = owner.timer(ClockBase::Monotonic, Action::immediate(call)).unwrap();
+    let timer = calling(&owner, None, call);
     timer.arm(TimerSpec::after(Span::ZERO)).unwrap();
-    let begun = Instant::now();
-    while timer.status().unwrap().panics == 0 || timer.status().unwrap().busy {
-        assert!(begun.elapsed() < Duration::from_secs(20), "the engine ended with it");
-        thread::yield_now();
-    }
+    wait_while(|| timer.status().unwrap().panics == 0 || timer.status().unwrap().busy);
     nothing(&owner).sleep_for(Span::MILLISECOND).unwrap();
 }
 
@@ -181,15 +160,13 @@ fn a_panic_leaves_a_fresh_arming_alone() {
         let _ = goes_on.recv();
         panic!("on purpose");
     };
-    let timer = owner.timer(ClockBase::Monotonic, Action::deferred(&class, call)).unwrap();
+    let timer = calling(&owner, Some(&class), call);
     timer.arm(TimerSpec::after(Span::ZERO)).unwrap();
     begins.recv().unwrap();
     let (sender, receiver) = mpsc::channel();
     let sleeper = timer.clone();
     let sleeps = thread::spawn(move || sender.send(sleeper.sleep_for(Span::from_millis(100))));
-    while !timer.status().unwrap().armed {
-        thread::yield_now();
-    }
+    wait_while(|| !timer.status().unwrap().armed);
     go_on.send(()).unwrap();
     let slept = receiver.recv_timeout(Duration::from_secs(20));
     assert_eq!(slept, Ok(Ok(())));
@@ -198,14 +175,11 @@ fn a_panic_leaves_a_fresh_arming_alone() {
     begins.recv().unwrap();
     timer.arm(TimerSpec::after(LONG)).unwrap();
     go_on.send(()).unwrap();
-    while timer.status().unwrap().busy {
-        thread::yield_now();
-    }
+    wait_while(|| timer.status().unwrap().busy);
     let status = timer.status().unwrap();
     assert_eq!((status.armed, status.panics), (true, 2));
 }
 
-/// What was terminated does not live, even if a handle is left.
 #[test]
 fn terminated_timers_are_not_counted() {
     let (service, owner) = service();
@@ -231,14 +205,10 @@ fn a_panic_is_counted_and_disarms() {
     let class = service.class("panics", ClassSettings::default()).unwrap();
     for deferred in [false, true] {
         let call = |_: &Expiration| panic!("on purpose");
-        let action =
-            if deferred { Action::deferred(&class, call) } else { Action::immediate(call) };
-        let timer = owner.timer(ClockBase::Monotonic, action).unwrap();
+        let timer = calling(&owner, deferred.then_some(&class), call);
         for times in 1..=2 {
             timer.arm(TimerSpec::after(Span::MILLISECOND).every(Span::SECOND)).unwrap();
-            while timer.status().unwrap().panics < times || timer.status().unwrap().busy {
-                thread::sleep(Duration::from_millis(1));
-            }
+            wait_while(|| timer.status().unwrap().panics < times || timer.status().unwrap().busy);
             assert!(!timer.status().unwrap().armed);
         }
     }
@@ -246,18 +216,16 @@ fn a_panic_is_counted_and_disarms() {
     assert_eq!(service.statistics(0).unwrap().panics, 4);
 }
 
-/// The service ends with its last owner, also in an action.
 #[test]
 fn the_last_owner_may_go_in_an_action() {
     let (service, owner) = service();
     let owned: Arc<Mutex<Option<(TimerService, Owner)>>> = Arc::default();
     let (sender, receiver) = mpsc::channel();
     let own = Arc::clone(&owned);
-    let action = Action::immediate(move |_| {
+    let timer = calling(&owner, None, move |_| {
         drop(own.lock().unwrap().take());
         let _ = sender.send(());
     });
-    let timer = owner.timer(ClockBase::Monotonic, action).unwrap();
     *owned.lock().unwrap() = Some((service, owner));
     timer.arm(TimerSpec::after(Span::MILLISECOND)).unwrap();
     receiver.recv_timeout(Duration::from_secs(20)).unwrap();
@@ -286,9 +254,7 @@ fn an_owner_waits_for_timers_without_handles() {
             thread::sleep(Duration::from_millis(100));
             ends.store(true, Ordering::Release);
         };
-        let action =
-            if deferred { Action::deferred(&class, call) } else { Action::immediate(call) };
-        let timer = owner.timer(ClockBase::Monotonic, action).unwrap();
+        let timer = calling(&owner, deferred.then_some(&class), call);
         {
             let mut handle = handle.lock().unwrap();
             timer.arm(TimerSpec::after(Span::ZERO)).unwrap();
@@ -298,9 +264,7 @@ fn an_owner_waits_for_timers_without_handles() {
         let last = handle.lock().unwrap().take();
         assert_eq!(last.is_none(), in_action);
         let dropping = thread::spawn(move || drop(last));
-        while owner.timers() > 0 {
-            thread::yield_now();
-        }
+        wait_while(|| owner.timers() > 0);
         // Makes room in the list, where a timer that still acts has to stay.
         let others: Vec<_> = (0..9).map(|_| nothing(&owner)).collect();
         owner.terminate().unwrap();
@@ -338,9 +302,7 @@ fn owners_and_last_handles_go_at_the_same_moment() {
             thread::sleep(Duration::from_micros(20));
             inside.store(false, Ordering::SeqCst);
         };
-        let action =
-            if round % 2 == 0 { Action::immediate(call) } else { Action::deferred(&class, call) };
-        let timer = owner.timer(ClockBase::Monotonic, action).unwrap();
+        let timer = calling(&owner, (round % 2 == 1).then_some(&class), call);
         timer.arm(TimerSpec::after(Span::ZERO).every(Span::from_micros(30))).unwrap();
         thread::scope(|scope| {
             scope.spawn(move || drop(timer));
@@ -360,20 +322,8 @@ fn owners_and_last_handles_go_at_the_same_moment() {
 #[test]
 fn a_deadline_thread_starts_services() {
     use hourglass_sys::sched::{self, Attributes};
-    let own = Attributes::Deadline {
-        runtime_ns: 2_000_000,
-        deadline_ns: 50_000_000,
-        period_ns: 50_000_000,
-        reclaim: false,
-        overrun_signal: false,
-    };
-    let started = move || {
-        if sched::set(own).is_err() {
-            return skip(
-                Requirement::DEADLINE_CLASS,
-                "no SCHED_DEADLINE here (CAP_SYS_NICE, and all CPUs of a root domain)",
-            );
-        }
+    let started = || {
+        let Some(own) = enter_deadline_class() else { return };
         let service = TimerService::start().unwrap();
         let settings = ClassSettings { raise: false, ..ClassSettings::default() };
         let class = service.class("worker", settings).unwrap();
@@ -382,7 +332,7 @@ fn a_deadline_thread_starts_services() {
         let call = move |_: &Expiration| {
             let _ = sender.send(sched::read(0).unwrap());
         };
-        let timer = owner.timer(ClockBase::Monotonic, Action::deferred(&class, call)).unwrap();
+        let timer = calling(&owner, Some(&class), call);
         timer.arm(TimerSpec::after(Span::ZERO)).unwrap();
         let workers = receiver.recv_timeout(Duration::from_secs(20)).unwrap();
         assert_eq!(workers, Some(Attributes::Other(0)));

@@ -1,6 +1,5 @@
 //! Engines of the service: several, on CPUs and devices of their own.
 
-use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_time::Span;
 use hourglass_timer::engine::ClockBase;
 use hourglass_timer::event::{Period, Resolution};
@@ -9,14 +8,11 @@ use hourglass_timer::service::{
     TimerService, TimerSpec,
 };
 
+use crate::common::serving::now;
+
 const MS: i64 = 1_000_000;
 const PATIENCE: Option<Span> = Some(Span::from_secs(20));
 
-fn now() -> i64 {
-    now_ns(ClockId::Monotonic) as i64
-}
-
-/// Several engines: each timer is served by one, and all of an owner's are torn down.
 #[test]
 fn engines_share_owners() {
     let cpus = hourglass_sys::thread::affinity().unwrap();
@@ -50,7 +46,6 @@ fn engines_share_owners() {
     assert!(refused.to_string().contains("CPUs [1023] cannot be used"), "{refused}");
 }
 
-/// An engine that polls serves as well, until its service goes.
 #[test]
 fn an_engine_may_poll() {
     let polls = EngineSettings { device: Device::BusyPoll, ..EngineSettings::default() };
@@ -135,7 +130,6 @@ fn a_tick_that_was_asked_for_binds_and_is_skipped() {
     }
 }
 
-/// A number without a meaning is refused before any thread is started.
 #[test]
 fn more_engines_than_there_can_be_are_refused() {
     let engines = MOST_ENGINES + 1;

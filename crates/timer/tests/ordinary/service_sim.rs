@@ -22,17 +22,14 @@ fn simulated() -> (SimService, SimTimes) {
     (SimService::new(&times), times)
 }
 
-/// What the twin knows of a timer.
 struct Twin {
     timer: Timer,
     base: ClockBase,
     on_set: ClockSetPolicy,
-    /// Expiry and period, if it is armed.
     armed: Option<(i64, i64)>,
     skips: bool,
 }
 
-/// What an action wrote down: which timer, and what it received.
 type Log = Arc<Mutex<Vec<(usize, Expiration)>>>;
 
 fn make(
@@ -53,7 +50,6 @@ fn make(
 }
 
 impl Twin {
-    /// What the action receives when the service polls at `now`, by a list and nothing else.
     fn look(&mut self, now: i64, was_set: bool) -> Option<(i64, u64, Cause)> {
         let (expiry, period) = self.armed?;
         if was_set && self.on_set == ClockSetPolicy::Expire && self.base.is_settable() {
@@ -77,7 +73,6 @@ impl Twin {
     }
 }
 
-/// One of what users do.
 fn act(twin: &mut Twin, now: i64, dice: &mut Dice) {
     match dice.below(10) {
         0..=5 => {
@@ -153,7 +148,6 @@ fn hours_of_everything_agree_with_a_list() {
     assert_eq!(service.timers(), 0);
 }
 
-/// Compares what was reported in this poll with the list; returns the number of reports.
 fn compare(twins: &mut [Twin], service: &SimService, log: &Log, was_set: bool) -> usize {
     let mut seen = std::mem::take(&mut *log.lock().unwrap());
     for (_, expiration) in &seen {
@@ -173,7 +167,6 @@ fn compare(twins: &mut [Twin], service: &SimService, log: &Log, was_set: bool) -
     seen.len()
 }
 
-/// Stepped to each next event, everything expires at its time to the nanosecond, in order.
 #[test]
 fn stepping_is_exact_and_in_order() {
     let mut dice = Dice(seed());
@@ -255,7 +248,6 @@ fn an_expiry_that_is_past_when_it_is_armed_is_not_late() {
     assert!(service.statistics().latest_ns >= 7_000_000_000, "{:?}", service.statistics());
 }
 
-/// A sleep on a clock that is set: with [`ClockSetPolicy::Expire`] a typed error, otherwise it follows.
 #[test]
 fn a_sleeper_learns_that_the_clock_was_set() {
     for (on_set, answer) in
@@ -307,8 +299,6 @@ fn a_suspension_is_the_clocks_affair() {
     assert_eq!(service.now_ns(ClockBase::Monotonic), 60 * S);
 }
 
-/// Slack is there to be shared: two timers with windows that overlap take one wake-up, and neither
-/// is early.
 #[test]
 fn slack_shares_a_wake_up() {
     let (mut service, _) = simulated();
@@ -325,8 +315,6 @@ fn slack_shares_a_wake_up() {
     assert!(!service.step());
 }
 
-/// A periodic action that takes longer than its period: the phase stays, and what had no call of its
-/// own is counted.
 #[test]
 fn an_action_longer_than_its_period() {
     let (mut service, times) = simulated();

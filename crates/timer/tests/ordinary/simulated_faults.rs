@@ -23,7 +23,6 @@ fn ns(ns: u64) -> Span {
 
 type Faults = Rc<RefCell<Vec<Fault>>>;
 
-/// One job: what is done, and what must come of it.
 #[derive(Clone, Copy, Debug)]
 struct Job {
     begun_ns: u64,
@@ -54,7 +53,6 @@ impl Job {
     }
 }
 
-/// A thread that does jobs of random lengths until the hours are over.
 fn hours(strength: FaultAction, dice: &mut Dice) {
     let delays = Delays {
         signal_ns: dice.below(40_000),
@@ -107,8 +105,6 @@ fn every_late_job_is_reported_once_and_at_its_time() {
     }
 }
 
-/// Anything at any time, with every verdict: nothing is reported early, twice or not at all, and
-/// the thread never stands without a handler to release it.
 #[test]
 fn whatever_is_answered_nothing_is_early_and_nothing_lost() {
     let mut dice = Dice(seed());

@@ -9,7 +9,6 @@ use hourglass_clock::timekeeping::ClockSettings;
 use hourglass_clock::{Clock, process};
 use hourglass_skip::{Requirement, skip};
 use hourglass_sys::allocation::thread_counts;
-use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::{sched, thread};
 use hourglass_time::Span;
 use hourglass_timer::Sleeper;
@@ -18,6 +17,7 @@ use hourglass_timer::sleep::{
 };
 
 use crate::common::dice::{Dice, seed};
+use crate::common::now as monotonic;
 use crate::common::watching::wait_until_asleep;
 
 const POLICIES: [SleepPolicy; 4] = [
@@ -27,14 +27,8 @@ const POLICIES: [SleepPolicy; 4] = [
     SleepPolicy::SpinOnly,
 ];
 
-/// Long enough that nothing but an interrupt ends it while a test runs.
 const FOR_EVER: Span = Span::HOUR;
-/// Surely soon, on a machine that is busy with other things.
 const SOON: Duration = Duration::from_secs(20);
-
-fn monotonic() -> u64 {
-    now_ns(ClockId::Monotonic)
-}
 
 /// By the kernel's own clock: beyond the stated bound of the sleeper's clock never, and where that
 /// was asked for not at all.
@@ -278,7 +272,6 @@ fn the_best_of_many_is_precise() {
     assert!(sleeper.margin_ns(1_000_000).is_some());
 }
 
-/// A real-time thread has no slack, and a margin of its own.
 #[test]
 fn real_time_threads_sleep_too() {
     let real_time = std::thread::spawn(|| {

@@ -13,10 +13,8 @@ fn at(ns: i64) -> Instant<Sim> {
     Instant::from_nanos(ns)
 }
 
-/// From when and until when a timeout may fire.
 type Window = (Instant<Sim>, Instant<Sim>);
 
-/// The wheel of timeouts and what must be true of it.
 struct Checked {
     wheel: TimeoutWheel<Sim, u64>,
     /// By payload: the handle, and if armed, the expiry and the latest time that the wheel's

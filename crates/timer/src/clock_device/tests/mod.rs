@@ -3,6 +3,7 @@
 mod timers;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use hourglass_clock::Clock;
 use hourglass_clock::source::SimSource;
@@ -11,7 +12,8 @@ use hourglass_time::Span;
 
 use super::*;
 use crate::event::{
-    DeviceError, DeviceWaitEnd, Period, Periods, ResolutionError, SimEvent, SimEventConfig,
+    ClockEvent, DeviceError, DeviceFeatures, DeviceWaitEnd, EventDevice, Kick, Mode, Period,
+    Periods, ResolutionError, SimEvent, SimEventConfig,
 };
 
 type SimClock = Arc<Clock<Arc<SimSource>>>;
@@ -28,10 +30,15 @@ fn period(span: Span) -> Period {
     Period::from_span(span).unwrap()
 }
 
-fn machine() -> (Arc<SimSource>, ClockDevices<SimClock>) {
+fn clock() -> (Arc<SimSource>, SimClock) {
     let time = Arc::new(SimSource::default());
     let settings = ClockSettings { look_every_ns: u64::MAX, ..ClockSettings::DEFAULT };
     let clock = Arc::new(Clock::on(Arc::clone(&time), settings));
+    (time, clock)
+}
+
+fn machine() -> (Arc<SimSource>, ClockDevices<SimClock>) {
+    let (time, clock) = clock();
     let devices = ClockDevices::simulated(clock, &time);
     (time, devices)
 }
@@ -40,90 +47,18 @@ fn open(name: &str) -> Device {
     machine().1.open(name).unwrap()
 }
 
-/// Serves the device to `until_ns`; the times at which `user` was notified.
-fn tick_times_of(device: &mut Device, user: crate::event::TickUser, until_ns: u64) -> Vec<u64> {
-    let mut times = Vec::new();
-    loop {
-        let mut now = false;
-        if device.wait(Some(until_ns), |notified, _| now |= notified == user).unwrap()
-            == DeviceWaitEnd::Limit
-        {
-            return times;
-        }
-        if now {
-            times.push(device.now_ns());
-        }
-    }
-}
-
 /// Section 2.2: "when the baseline clock on the i486 AT is directed to increase its resolution to
-/// 1ms, the scheduling clock tick frequency increases by 10. To preserve the illusion of the standard
-/// 10ms scheduling clock tick, the `clock_interrupt()` routine is executed only at every tenth
-/// interrupt."
+/// 1ms, the scheduling clock tick frequency increases by 10". The i8254 counts in 838 ns.
 #[test]
-fn the_scheduling_tick_is_every_tenth_interrupt() {
+fn the_baseline_ticks_every_10_ms_and_ten_times_as_often_on_request() {
     let mut device = open(ClockDevices::BASELINE);
-    // The i8254 counts in 838 ns: the standard tick is 11,932 of them, 10.0001 ms.
-    let standard = Period::I8254.times(11_932).unwrap();
-    assert_eq!((device.resolution(), device.tick()), (standard, standard));
-    // And 1 ms is 1,193 of them; ten of those are the scheduling tick.
+    assert_eq!(device.resolution(), Period::I8254.times(11_932).unwrap());
     let fine = device.set_resolution(us(1_000), Span::from_nanos(153)).unwrap();
     assert_eq!(fine, Period::I8254.times(1_193).unwrap());
-    let scheduling = device.add_user(fine.times(10).unwrap()).unwrap();
-    let mut executed = 0;
+    let begun = device.now_ns();
     for interrupt in 1..=1_000u64 {
-        let mut now = false;
-        device.wait(None, |user, periods| now |= user == scheduling && periods == 1).unwrap();
-        assert_eq!(now, interrupt % 10 == 0, "interrupt {interrupt}");
-        executed += u64::from(now);
-    }
-    assert_eq!((executed, device.resolution()), (100, fine));
-}
-
-/// Section 2.2: "When the interrupt frequency is not an integral divisor of the scheduling clock tick
-/// frequency, the scheduling clock tick will be temporarily skewed over the period of the modulo of
-/// the two": never early, by less than an interrupt, and not in the long run.
-#[test]
-fn a_rate_that_does_not_divide_is_skewed_for_a_while() {
-    for (name, desired, skew) in [("sim_mc146818", 1_000, 24), (ClockDevices::BASELINE, 3_000, 1)] {
-        let mut device = open(name);
-        let fine = device.set_resolution(us(desired), us(skew)).unwrap();
-        let begun = device.now_ns();
-        let scheduling = device.add_user(period(us(10_000))).unwrap();
-        let times = tick_times_of(&mut device, scheduling, begun + 60 * SECOND);
-        // Every one of the minute, but for the last if that is skewed beyond the end.
-        assert!(times.len() == 6_000 || times.len() == 5_999, "{name}: {}", times.len());
-        let mut skewed = 0;
-        for (exact, at) in (1..).map(|tick| begun + tick * 10 * MS).zip(&times) {
-            assert!(*at >= exact && at - exact <= fine.nth_ns(1), "{name}: {at} for {exact}");
-            skewed += u64::from(*at != exact);
-        }
-        assert!(skewed > 3_000, "{name}: {skewed}");
-    }
-}
-
-/// Also at a tick of no user: 3 ms are no multiple of the 1/512 s that serve them.
-#[test]
-fn a_timer_expires_at_the_first_tick_of_any_user() {
-    let mut device = open("sim_mc146818");
-    device.set_resolution(us(15_000), us(1_000)).unwrap();
-    device.add_user(period(us(3_000))).unwrap();
-    let tick_ns = device.tick().nth_ns(1);
-    let timer = device.create(1).unwrap();
-    for turn in 0..2_000 {
-        let after = Span::from_nanos(turn * 37_337 % 20_000_000);
-        device.arm_after(timer, after, None).unwrap();
-        let asked_ns = device.expiry(timer).unwrap().unwrap().nanos() as u64;
-        let due = loop {
-            device.wait(None, |_, _| ()).unwrap();
-            if let Some(due) = device.pop_expired() {
-                break due;
-            }
-        };
-        assert!(
-            due.tick_ns >= asked_ns && due.tick_ns - asked_ns <= tick_ns,
-            "turn {turn}: {due:?}"
-        );
+        device.wait(None).unwrap();
+        assert_eq!(device.now_ns() - begun, fine.nth_ns(interrupt), "interrupt {interrupt}");
     }
 }
 
@@ -139,7 +74,7 @@ fn a_resolution_is_granted_within_its_skew_only() {
     assert_eq!(refused, error);
     assert_eq!(device.resolution(), Period::from_hertz(128).unwrap());
     assert_eq!(device.set_resolution(us(1_000), us(24)), Ok(nearest));
-    assert_eq!((device.resolution(), device.tick()), (nearest, nearest));
+    assert_eq!(device.resolution(), nearest);
     assert_eq!(device.reader().tick_ns(), 976_563);
     assert_eq!(device.resolutions(), Periods::MC146818);
     // "Any multiple of 838ns up to .055 seconds."
@@ -155,30 +90,85 @@ fn a_resolution_is_granted_within_its_skew_only() {
 }
 
 /// Section 5.3: "changes in resolution may be postponed from the time of invocation for the duration
-/// of one clock device tick"; users keep their rates through it.
+/// of one clock device tick".
 #[test]
 fn a_new_resolution_is_in_force_within_one_tick() {
     for name in ["sim", "sim_i8254", "sim_mc146818"] {
         let mut device = open(name);
-        let user = device.add_user(period(us(31_250))).unwrap();
-        let mut reported = 0;
-        let mut count = |who, periods| reported += if who == user { periods } else { 0 };
         for step in 1..200u64 {
             // From the middle of a tick, to something finer or coarser.
             let until = step * 77_654_321;
-            while device.wait(Some(until), &mut count).unwrap() != DeviceWaitEnd::Limit {}
+            while device.wait(Some(until)).unwrap() != DeviceWaitEnd::Limit {}
             let hertz = 32 << (step * 7 % 8);
             let desired = SECOND / hertz;
             let actual = device.set_resolution(Span::from_nanos(desired as i64), us(1)).unwrap();
-            assert!(device.tick() <= actual);
             let asked_ns = until.max(device.now_ns());
-            assert!(matches!(device.wait(None, &mut count), Ok(DeviceWaitEnd::Event { .. })));
+            assert!(matches!(device.wait(None), Ok(DeviceWaitEnd::Event { .. })));
             assert!(device.now_ns() <= asked_ns + actual.nth_ns(1), "{name}, step {step}");
         }
-        let passed = period(us(31_250)).passed(device.now_ns());
-        assert_eq!(reported, passed, "{name}");
-        assert!(device.remove_user(user).unwrap() && !device.remove_user(user).unwrap());
-        assert_eq!(device.tick(), device.resolution());
+    }
+}
+
+/// Each change begins the device's period anew; changes that come faster than it ticks must not
+/// stop the timers.
+#[test]
+fn changes_before_every_tick_starve_no_timer() {
+    let mut device = open("sim");
+    let timer = device.create(1).unwrap();
+    device.arm_after(timer, us(1), Some(us(10_000))).unwrap();
+    let mut expired = 0;
+    for change in 1..=200u64 {
+        let desired = if change % 2 == 0 { us(9_000) } else { us(8_000) };
+        device.set_resolution(desired, Span::ZERO).unwrap();
+        while device.wait(Some(change * 5 * MS)).unwrap() != DeviceWaitEnd::Limit {
+            expired += device.pop_expired().map_or(0, |due| 1 + due.overruns);
+        }
+    }
+    assert!((98..=100).contains(&expired), "{expired} expirations in a second");
+}
+
+struct Stubborn(SimEvent, Arc<AtomicBool>);
+
+impl ClockEvent for Stubborn {
+    fn facts(&self) -> DeviceFeatures {
+        self.0.facts()
+    }
+    fn now_ns(&self) -> u64 {
+        self.0.now_ns()
+    }
+    fn set_mode(&mut self, mode: Mode) -> Result<(), DeviceError> {
+        if self.1.load(Ordering::Relaxed) {
+            return Err(DeviceError::Os { device: "stubborn", errno: 5 });
+        }
+        self.0.set_mode(mode)
+    }
+    fn set_next_event(&mut self, at_ns: u64) -> Result<(), DeviceError> {
+        self.0.set_next_event(at_ns)
+    }
+    fn wait(&mut self, limit_ns: Option<u64>) -> Result<DeviceWaitEnd, DeviceError> {
+        self.0.wait(limit_ns)
+    }
+    fn kick(&self) -> Kick {
+        self.0.kick()
+    }
+}
+
+#[test]
+fn what_the_device_refuses_changes_nothing() {
+    let (time, clock) = clock();
+    let refuses = Arc::new(AtomicBool::new(false));
+    let sim = SimEvent::new(&time, SimEventConfig::i8254());
+    let device = EventDevice::new(Stubborn(sim, Arc::clone(&refuses))).unwrap();
+    let mut device: Device = Device::new("stubborn", clock, device, None).unwrap();
+    let (before, begun) = (device.resolution(), device.now_ns());
+    refuses.store(true, Ordering::Relaxed);
+    let error = device.set_resolution(us(1_000), us(1)).unwrap_err();
+    assert!(matches!(error, ResolutionError::Refused(_)), "{error}");
+    assert!(error.to_string().contains("stubborn") && error.to_string().lines().count() == 1);
+    assert_eq!((device.resolution(), device.reader().tick_ns()), (before, before.nth_ns(1)));
+    for tick in 1..=100 {
+        device.wait(None).unwrap();
+        assert_eq!(device.now_ns(), begun + before.nth_ns(tick));
     }
 }
 
@@ -190,7 +180,7 @@ fn the_mapped_read_is_coarse_and_the_precise_one_is_not() {
     let reader = device.reader();
     for step in 1..2_000u64 {
         // Anywhere within a tick.
-        let _ = device.wait(Some(step * 12_345_677), |_, _| ()).unwrap();
+        device.wait(Some(step * 12_345_677)).unwrap();
         let true_ns = time.true_time().nanos_or_zero();
         let precise = reader.now_precise();
         assert!(reader.now_ns() <= true_ns && true_ns - reader.now_ns() <= reader.tick_ns());
@@ -220,13 +210,11 @@ fn devices_are_opened_by_name() {
         .unwrap();
     assert_eq!(devices.list().last().map(|known| known.text), Some("a timer board"));
     let mut stat: Device = devices.open("stat").unwrap();
-    // No finer than it says, and no user either.
+    // No finer than it says.
     let error = stat.set_resolution(Span::from_nanos(500), Span::from_nanos(499)).unwrap_err();
     assert!(matches!(error, ResolutionError::TooFar { nearest, .. } if nearest == period(us(1))));
     let least = stat.set_resolution(Span::from_nanos(500), Span::from_nanos(500));
-    assert_eq!((least, stat.tick()), (Ok(period(us(1))), period(us(1))));
-    let error = stat.add_user(Period::NANOSECOND).unwrap_err();
-    assert!(matches!(error, ResolutionError::TooShort { .. }), "{error}");
+    assert_eq!(least, Ok(period(us(1))));
     assert_eq!(stat.set_resolution(Span::from_nanos(1_234), Span::ZERO).unwrap().nth_ns(1), 1_234);
 }
 
@@ -245,25 +233,22 @@ fn a_clock_without_its_device_is_an_error() {
     let make = move || Ok(Box::new(SimEvent::new(&time, useless.clone())) as _);
     devices.register("useless", "nothing", None, make).unwrap();
     let error = devices.open::<()>("useless").unwrap_err();
-    assert!(matches!(error, OpenError::Facts { .. }), "{error}");
+    assert!(matches!(error, OpenError::Device { error: DeviceError::Useless(_), .. }), "{error}");
 }
 
 /// `finest` holds for every kind of device, and is refused where the device only ticks more often.
 #[test]
 fn the_finest_resolution_is_kept() {
     let open = |periods: Periods, finest: Span| -> Result<Device, OpenError> {
-        let (time, _) = machine();
-        let settings = ClockSettings { look_every_ns: u64::MAX, ..ClockSettings::DEFAULT };
-        let clock = Arc::new(Clock::on(Arc::clone(&time), settings));
+        let (time, clock) = clock();
         let config = SimEventConfig { periods, one_shot: None, ..SimEventConfig::exact() };
-        let device = crate::event::EventDevice::new(SimEvent::new(&time, config)).unwrap();
+        let device = EventDevice::new(SimEvent::new(&time, config)).unwrap();
         Device::new("limited", clock, device, Some(finest))
     };
     // 2^9 Hz is every 1.95 ms; 2^10 Hz would be every 0.98 ms.
     let mut rtc = open(Periods::MC146818, us(1_000)).unwrap();
     assert_eq!(rtc.resolutions(), Periods::PowersOfTwo { slowest: 1, fastest: 9 });
     assert!(rtc.set_resolution(us(122), us(10)).is_err());
-    assert!(rtc.add_user(period(us(1_000))).is_err());
     assert_eq!(
         rtc.set_resolution(us(1_000), us(1_000)).unwrap(),
         Period::new(1_953_125, 1).unwrap()

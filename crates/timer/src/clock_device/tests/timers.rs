@@ -11,9 +11,8 @@ fn at(ns: u64) -> Instant<Monotonic> {
     Instant::from_nanos(ns as i64)
 }
 
-/// Serves one tick and takes what expired: payload, scheduled expiry, tick, overruns.
 fn tick(device: &mut Device) -> Vec<(u32, u64, u64, u64)> {
-    assert!(matches!(device.wait(None, |_, _| ()), Ok(DeviceWaitEnd::Event { .. })));
+    assert!(matches!(device.wait(None), Ok(DeviceWaitEnd::Event { .. })));
     let mut all = Vec::new();
     while let Some(due) = device.pop_expired() {
         let payload = *device.payload_mut(due.timer).unwrap();
@@ -22,7 +21,6 @@ fn tick(device: &mut Device) -> Vec<(u32, u64, u64, u64)> {
     all
 }
 
-/// A device that ticks every millisecond from 0 on.
 fn every_ms() -> Device {
     let mut device = open("sim");
     device.set_resolution(us(1_000), Span::ZERO).unwrap();
@@ -87,7 +85,6 @@ fn one_expiration_is_cancelled_or_all() {
     }
 }
 
-/// A timer that re-arms itself for the past, each time it expires, does so once a tick.
 #[test]
 fn the_past_expires_at_the_next_tick() {
     let mut device = every_ms();
@@ -95,23 +92,21 @@ fn the_past_expires_at_the_next_tick() {
     device.arm(timer, Instant::MIN, None).unwrap();
     for ticks in 1..10 {
         assert!(device.pop_expired().is_none());
-        let _ = device.wait(None, |_, _| ()).unwrap();
+        let _ = device.wait(None).unwrap();
         let due = device.pop_expired().unwrap();
         assert_eq!((due.tick_ns, due.expiry), (ticks * MS, Instant::MIN));
         device.arm(timer, Instant::MIN, None).unwrap();
     }
     // The same for one that is armed a little later than the last tick.
     device.arm_after(timer, Span::ZERO, Some(Span::MAX)).unwrap();
-    let _ = device.wait(None, |_, _| ()).unwrap();
+    let _ = device.wait(None).unwrap();
     assert_eq!(device.pop_expired().map(|due| due.overruns), Some(0));
     assert_eq!(device.expiry(timer).map(|expiry| expiry.is_some()), Ok(true));
 }
 
-/// What one timer should do, on a plain list.
 #[derive(Clone, Copy, Debug)]
 struct Slow {
     timer: Handle,
-    /// Expiry and period, ns.
     armed: Option<(u64, Option<u64>)>,
     /// Which arming it was, for equal expiries.
     order: u64,
@@ -130,7 +125,6 @@ impl List {
         List { timers: (0..timers).map(slow).collect(), armings: 0, expired: 0, overran: 0 }
     }
 
-    /// Something random happens to one of them.
     fn happen(&mut self, device: &mut Device, dice: &mut Dice) {
         let one = dice.below(self.timers.len() as u64) as usize;
         let one = &mut self.timers[one];
@@ -176,7 +170,6 @@ impl List {
         due
     }
 
-    /// This one expires: when it was to, and how many expirations more have passed.
     fn expire(&mut self, i: usize, tick_ns: u64) -> (u64, u64) {
         let one = &mut self.timers[i];
         let (expiry_ns, period_ns) = one.armed.take().unwrap();
@@ -202,7 +195,7 @@ fn an_hour(name: &str, seed: u64) {
     while device.now_ns() < 3_600 * SECOND {
         let before_ns = device.now_ns();
         list.happen(&mut device, &mut dice);
-        let _ = device.wait(None, |_, _| ()).unwrap();
+        let _ = device.wait(None).unwrap();
         let tick_ns = device.now_ns();
         for i in list.due(before_ns, tick_ns) {
             let expired = device.pop_expired().unwrap();

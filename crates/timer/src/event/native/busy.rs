@@ -4,9 +4,8 @@ use std::hint::spin_loop;
 use std::sync::Arc;
 
 use super::{FutexKick, now};
-use crate::event::clock_event::{ClockEvent, DeviceWaitEnd, Mode};
+use crate::event::clock_event::{ClockEvent, DeviceFeatures, DeviceWaitEnd, Mode};
 use crate::event::error::DeviceError;
-use crate::event::facts::DeviceFeatures;
 use crate::event::kick::Kick;
 
 const NAME: &str = "busy";
@@ -16,6 +15,7 @@ const NAME: &str = "busy";
 ///
 /// It keeps the processor while an event is programmed; with none it sleeps until a kick. A signal's
 /// handler runs in between and does not end the spin; if it kicks, that does.
+#[derive(Default)]
 pub struct BusyEvent {
     kick: Arc<FutexKick>,
     next_ns: Option<u64>,
@@ -25,7 +25,7 @@ impl BusyEvent {
     /// A device that fires nothing yet.
     #[must_use]
     pub fn new() -> BusyEvent {
-        BusyEvent { kick: FutexKick::shared(), next_ns: None }
+        BusyEvent::default()
     }
 
     /// Reads the clock until `next_ns`, a kick, or the limit.
@@ -43,12 +43,6 @@ impl BusyEvent {
             }
             spin_loop();
         }
-    }
-}
-
-impl Default for BusyEvent {
-    fn default() -> BusyEvent {
-        BusyEvent::new()
     }
 }
 

@@ -26,25 +26,20 @@ use super::clock_event::DeviceWaitEnd;
 use super::error::DeviceError;
 use super::kick::{Kick, Kicker, Latch};
 
-/// `CLOCK_MONOTONIC`.
 #[inline]
 fn now() -> u64 {
     now_ns(ClockId::Monotonic)
 }
 
-/// How far ahead `limit_ns` is.
 fn until(limit_ns: Option<u64>) -> Option<u64> {
     limit_ns.map(|limit_ns| limit_ns.saturating_sub(now()))
 }
 
 /// A latch whose waiter sleeps on the word itself.
+#[derive(Default)]
 struct FutexKick(Latch);
 
 impl FutexKick {
-    fn shared() -> Arc<FutexKick> {
-        Arc::new(FutexKick(Latch::new()))
-    }
-
     fn handle(this: &Arc<FutexKick>) -> Kick {
         Kick::new(Arc::clone(this) as Arc<dyn Kicker>)
     }

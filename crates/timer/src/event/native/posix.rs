@@ -12,9 +12,8 @@ use hourglass_sys::posix_timer::{
 use hourglass_sys::thread::id;
 
 use super::{now, until};
-use crate::event::clock_event::{ClockEvent, DeviceWaitEnd, Mode};
+use crate::event::clock_event::{ClockEvent, DeviceFeatures, DeviceWaitEnd, Mode};
 use crate::event::error::DeviceError;
-use crate::event::facts::DeviceFeatures;
 use crate::event::kick::{Kick, Kicker, Latch};
 use crate::event::period::PeriodGrid;
 use crate::event::periods::Periods;
@@ -40,9 +39,7 @@ const DEFAULT_SIGNAL: i32 = 3;
 pub struct PosixTimerEvent {
     shared: Arc<KickShared>,
     timers: Option<Timers>,
-    /// When it fires, in one-shot mode.
     next_ns: Option<u64>,
-    /// Its ticks, in periodic mode.
     ticks: Option<PeriodGrid>,
 }
 
@@ -54,7 +51,6 @@ struct Timers {
     kicks: PosixTimer,
 }
 
-/// What kicks share with the device.
 struct KickShared {
     latch: Latch,
     signal: i32,
@@ -173,7 +169,6 @@ impl PosixTimerEvent {
     }
 }
 
-/// What a refused timer means.
 fn from_create(error: &io::Error) -> DeviceError {
     match error.raw_os_error() {
         Some(TRY_AGAIN) => DeviceError::SignalsExhausted,

@@ -8,9 +8,8 @@ use hourglass_sys::eventfd::either_readable;
 use hourglass_sys::rtc::Rtc;
 
 use super::{FdKick, now, until};
-use crate::event::clock_event::{ClockEvent, DeviceWaitEnd, Mode};
+use crate::event::clock_event::{ClockEvent, DeviceFeatures, DeviceWaitEnd, Mode};
 use crate::event::error::DeviceError;
-use crate::event::facts::DeviceFeatures;
 use crate::event::kick::Kick;
 use crate::event::period::Period;
 use crate::event::periods::Periods;

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use hourglass_sys::thread::{id, set_timer_slack, timer_slack};
 
 use super::{FutexKick, now};
-use crate::event::clock_event::{ClockEvent, DeviceWaitEnd, Mode};
+use crate::event::clock_event::{ClockEvent, DeviceFeatures, DeviceWaitEnd, Mode};
 use crate::event::error::DeviceError;
-use crate::event::facts::DeviceFeatures;
 use crate::event::kick::Kick;
 
 const NAME: &str = "sleep";
@@ -23,6 +22,7 @@ const NAME: &str = "sleep";
 ///
 /// [`ClockEvent::attach`] takes the thread's timer slack down to 1 ns (threads under the real-time
 /// classes have none), [`ClockEvent::detach`] restores it.
+#[derive(Default)]
 pub struct SleepEvent {
     kick: Arc<FutexKick>,
     next_ns: Option<u64>,
@@ -38,13 +38,7 @@ impl SleepEvent {
     /// A device that fires nothing yet.
     #[must_use]
     pub fn new() -> SleepEvent {
-        SleepEvent { kick: FutexKick::shared(), next_ns: None, attached: None }
-    }
-}
-
-impl Default for SleepEvent {
-    fn default() -> SleepEvent {
-        SleepEvent::new()
+        SleepEvent::default()
     }
 }
 

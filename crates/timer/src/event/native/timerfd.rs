@@ -6,9 +6,8 @@ use std::sync::Arc;
 use hourglass_sys::eventfd::{Timer, either_readable};
 
 use super::{FdKick, now, until};
-use crate::event::clock_event::{ClockEvent, DeviceWaitEnd, Mode};
+use crate::event::clock_event::{ClockEvent, DeviceFeatures, DeviceWaitEnd, Mode};
 use crate::event::error::DeviceError;
-use crate::event::facts::DeviceFeatures;
 use crate::event::kick::Kick;
 use crate::event::periods::Periods;
 

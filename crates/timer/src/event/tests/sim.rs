@@ -99,7 +99,6 @@ fn a_device_that_was_not_polled_reports_what_passed() {
     assert_eq!(device.wait(None), Err(DeviceError::NeverEnds("sim_mc146818")));
 }
 
-/// A simulated clock and simulated devices share one time.
 #[test]
 fn two_devices_share_their_time() {
     let (time, mut first) = sim(SimEventConfig::exact());

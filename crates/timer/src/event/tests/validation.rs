@@ -49,15 +49,14 @@ fn devices_of_the_system_and_devices_that_only_tick_are_not() {
 }
 
 #[test]
-fn one_early_event_is_one_too_many() {
-    let (_, result) = try_out(with(SimFaultKind::Early(Span::from_nanos(1)), &[5]));
-    assert_eq!(result.unwrap_err(), InvalidDevice::Early { device: "sim", event: 5 });
-}
-
-#[test]
-fn a_lost_event_is_found() {
-    let (_, result) = try_out(with(SimFaultKind::Lost, &[7]));
-    assert_eq!(result.unwrap_err(), InvalidDevice::Lost { device: "sim", event: 7 });
+fn one_event_that_is_early_or_lost_is_one_too_many() {
+    let early = SimFaultKind::Early(Span::from_nanos(1));
+    for (kind, event, expected) in [
+        (early, 5, InvalidDevice::Early { device: "sim", event: 5 }),
+        (SimFaultKind::Lost, 7, InvalidDevice::Lost { device: "sim", event: 7 }),
+    ] {
+        assert_eq!(try_out(with(kind, &[event])).1.unwrap_err(), expected);
+    }
 }
 
 #[test]

@@ -3,7 +3,6 @@
 use super::*;
 use crate::periodic::{CompletedJob, LoopStep};
 
-/// The same machine by the same seed: jobs in a closure and jobs by hand have the same counts.
 #[test]
 fn jobs_by_hand_are_those_of_a_body() {
     let seed = seed();

@@ -16,7 +16,6 @@ type SimJob<'a> = super::RunningJob<'a, SimClock, SimMachine>;
 
 const MS: u64 = 1_000_000;
 
-/// A task on a simulated machine that waits in the kernel only.
 fn task(seed: u64, load: Load, parameters: &ValidParameters) -> SimLoop {
     let sleeper = sleeper(seed, load, SleeperSettings::with_policy(SleepPolicy::KernelOnly));
     PeriodicLoop::new(sleeper, parameters)

@@ -87,7 +87,6 @@ fn no_error_adds_up() {
     assert_eq!(starting(thirds, year).next_ns(), year);
 }
 
-/// The fast arithmetic against walking from point to point.
 #[test]
 fn points_are_found_as_by_walking() {
     for hertz in [3, 7, 1_000, 999_983] {

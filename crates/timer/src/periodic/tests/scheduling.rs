@@ -5,7 +5,6 @@ use hourglass_time::Span;
 const EPERM: i32 = 1;
 const EBUSY: i32 = 16;
 
-/// As the kernel writes them (`proc_pid_limits(5)`).
 const LIMITS: &str = "\
 Limit                     Soft Limit           Hard Limit           Units     
 Max nice priority         0                    30                   

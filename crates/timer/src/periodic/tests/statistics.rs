@@ -14,11 +14,9 @@ fn done(number: u64) -> JobRecord {
     }
 }
 
-/// Readers in other threads see copies of one moment only: in each the fields hang together as the
-/// writer writes them.
 #[test]
 fn copies_are_of_one_moment() {
-    let recorder = Arc::new(Recorder::new());
+    let recorder = Arc::new(Recorder::default());
     let over = Arc::new(AtomicBool::new(false));
     let readers = [(); 2].map(|()| {
         let statistics = TaskStatistics::of(Arc::clone(&recorder));
@@ -57,10 +55,9 @@ fn copies_are_of_one_moment() {
     assert_eq!((last.jobs, last.response.max_ns()), (100_000, Some(99_999)));
 }
 
-/// A copy taken in the middle of writing is not given out.
 #[test]
 fn a_half_written_moment_is_not_read() {
-    let recorder = Recorder::new();
+    let recorder = Recorder::default();
     let mut copy = Snapshot::new();
     assert!(recorder.try_read(&mut copy));
     recorder.write(|this| assert!(!this.try_read(&mut copy)));

@@ -27,7 +27,6 @@ fn a_stop_ends_the_wait_at_once() {
     }
 }
 
-/// A job that is running when the stop comes is finished; nothing of a backlog is begun.
 #[test]
 fn a_stop_lets_the_job_finish() {
     let parameters = every_ms(1).with_overrun_policy(OverrunPolicy::CatchUp).check().unwrap();
@@ -48,7 +47,6 @@ fn a_stop_lets_the_job_finish() {
     assert_eq!(task.step(&mut |_: &mut SimJob<'_>| ()), LoopStep::Stopped);
 }
 
-/// A body that clears the interrupt of its sleeper does not unmake a stop.
 #[test]
 fn a_stop_is_not_unmade() {
     let mut task = task(seed(), Load::idle(), &every_ms(1).check().unwrap());
@@ -100,7 +98,6 @@ fn a_running_job_sees_its_budget_and_its_deadline_go() {
     assert!(matches!(task.step(&mut next), LoopStep::Ran { .. }));
 }
 
-/// The ends count as within: complete at the deadline, the budget used and not exceeded.
 #[test]
 fn the_limits_themselves_are_kept() {
     let job = CompletedJob {
@@ -122,7 +119,6 @@ fn the_limits_themselves_are_kept() {
     assert!(!CompletedJob { cost_ns: 6, budget_ns: None, ..job }.is_cost_overrun());
 }
 
-/// Handlers are notified of the jobs that went wrong and of no others.
 #[test]
 fn handlers_are_notified() {
     let parameters =
@@ -139,7 +135,6 @@ fn handlers_are_notified() {
     assert_eq!(*counts.lock().unwrap(), (vec![3], vec![1, 3]));
 }
 
-/// What a watch was called with.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<String>>>);
 

@@ -20,7 +20,6 @@ fn a_forked_child_does_not_wait() {
     stop.stop();
 }
 
-/// A body that has the handle of its own thread.
 #[test]
 fn a_thread_does_not_wait_for_itself() {
     let own = Arc::new(Mutex::new(None::<PeriodicThread>));

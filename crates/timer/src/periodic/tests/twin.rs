@@ -43,7 +43,6 @@ impl ExpectedCounts {
 }
 
 impl Twin {
-    /// Takes a job that worked for `worked_ns` and was complete then.
     fn see(&mut self, job: &CompletedJob, worked_ns: u64) {
         assert_eq!((job.number, job.release_ns), (self.expected.jobs, self.next_ns));
         assert!(job.started_ns >= job.release_ns, "early: {job:?}");
@@ -126,7 +125,6 @@ fn sorted_agrees(counts: &Distribution, mut times: Vec<u64>) {
     }
 }
 
-/// Half an hour of a task under load.
 fn half_an_hour(policy: OverrunPolicy, load: Load, seed: u64) {
     let mut dice = Dice(seed);
     let period_ns = (5 + dice.below(10)) * MS + dice.below(MS);
@@ -204,7 +202,6 @@ fn hours_do_not_drift() {
     assert_eq!(task.statistics().read().lost, 0);
 }
 
-/// Tasks with one epoch keep their phases to each other, whenever they begin.
 #[test]
 fn an_epoch_is_shared() {
     let seed = seed();
@@ -220,8 +217,6 @@ fn an_epoch_is_shared() {
     assert_eq!(begins, [0, 7, 0, 789, 999]);
 }
 
-/// However a task waits, its jobs cost what they work: neither the wait nor the time that others had
-/// the CPU is theirs.
 #[test]
 fn waiting_costs_no_job_anything() {
     const WORK_NS: u64 = 100_000;

@@ -10,7 +10,6 @@
 use super::{Colour, NIL, RedBlackTree, Side};
 
 impl RedBlackTree {
-    /// The side of its parent on which a node hangs.
     fn side(&self, n: u32) -> Side {
         let parent = self.node(n).parent;
         if self.child(parent, Side::Left) == n { Side::Left } else { Side::Right }
@@ -47,7 +46,6 @@ impl RedBlackTree {
         self.hang(up, side, n);
     }
 
-    /// After `n` was put in red.
     pub(super) fn balance_after_insertion(&mut self, mut n: u32) {
         while self.colour(self.node(n).parent) == Colour::Red {
             let parent = self.node(n).parent;

@@ -36,7 +36,6 @@ impl Side {
 enum Colour {
     Red,
     Black,
-    /// Not in the tree.
     Out,
 }
 
@@ -107,7 +106,6 @@ impl RedBlackTree {
         self.node(n).colour
     }
 
-    /// The node of a slot, if there is room for it.
     #[inline]
     fn of(&self, slot: u32) -> Option<u32> {
         let n = slot.checked_add(1)?;
@@ -147,7 +145,6 @@ impl RedBlackTree {
         self.balance_after_insertion(n);
     }
 
-    /// Takes a node out that is in.
     fn take_out(&mut self, n: u32) {
         let Node { previous, next, .. } = *self.node(n);
         self.unlink(n);

@@ -21,10 +21,8 @@ const FIRST_BITS: u32 = 8;
 /// log2 of the entries of each other, n2 to n5 = 64.
 const OTHER_BITS: u32 = 6;
 
-/// Arrays.
 const ARRAYS: u32 = 5;
 
-/// Entries of all arrays.
 const ENTRIES: u32 = (1 << FIRST_BITS) + (ARRAYS - 1) * (1 << OTHER_BITS);
 
 /// The end of Table 1, in ticks.
@@ -62,7 +60,6 @@ pub struct CascadingWheel<C: ClockTag, T> {
     tick: Span,
     /// When tick 0 began.
     origin: Instant<C>,
-    /// The next tick to process.
     base: u64,
     armed: usize,
 }
@@ -100,9 +97,6 @@ impl<C: ClockTag, T> CascadingWheel<C, T> {
     }
 
     /// Takes the timer away.
-    ///
-    /// # Errors
-    /// [`QueueError::StaleHandle`].
     pub fn remove(&mut self, handle: Handle) -> Result<T, QueueError> {
         self.cancel(handle)?;
         self.timers.remove(handle)
@@ -132,9 +126,6 @@ impl<C: ClockTag, T> CascadingWheel<C, T> {
     }
 
     /// Takes the timer out of its entry; whether it was armed.
-    ///
-    /// # Errors
-    /// [`QueueError::StaleHandle`].
     pub fn cancel(&mut self, handle: Handle) -> Result<bool, QueueError> {
         let armed = self.timers.find(handle)?.kept.list != NONE;
         if armed {
@@ -211,9 +202,6 @@ impl<C: ClockTag, T> CascadingWheel<C, T> {
 
     /// The array of Table 1, counted from 1, and the entry of it that the timer lies in; `None` if it
     /// is not armed.
-    ///
-    /// # Errors
-    /// [`QueueError::StaleHandle`].
     pub fn place(&self, handle: Handle) -> Result<Option<(u32, u32)>, QueueError> {
         let list = self.timers.find(handle)?.kept.list;
         let (first, other) = (1 << FIRST_BITS, 1 << OTHER_BITS);
@@ -225,9 +213,6 @@ impl<C: ClockTag, T> CascadingWheel<C, T> {
     }
 
     /// The timer's payload.
-    ///
-    /// # Errors
-    /// [`QueueError::StaleHandle`].
     pub fn payload(&self, handle: Handle) -> Result<&T, QueueError> {
         self.timers.payload(handle)
     }
@@ -293,7 +278,6 @@ fn bits_below(array: u32) -> u32 {
     }
 }
 
-/// How many entries an array has.
 fn entries(array: u32) -> u64 {
     if array == 0 { 1 << FIRST_BITS } else { 1 << OTHER_BITS }
 }

@@ -25,7 +25,6 @@ const COARSER: u32 = 2;
 /// A bucket and the granule at which it is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BucketPosition {
-    /// Its number over all levels.
     pub(super) bucket: u32,
     pub(super) granule: u64,
 }
@@ -66,19 +65,16 @@ fn number_ceil(level: u32, granule: u64) -> u64 {
 /// Which buckets are in use.
 #[derive(Clone, Debug)]
 pub(super) struct Levels {
-    /// A bit for each bucket of a level.
     buckets: [u64; LEVELS],
     /// A bit for each level with a bucket in use.
     levels: u32,
 }
 
 impl Levels {
-    /// None in use.
     pub(super) fn new() -> Levels {
         Levels { buckets: [0; LEVELS], levels: 0 }
     }
 
-    /// Something is in the bucket now.
     #[inline]
     pub(super) fn occupy(&mut self, bucket: u32) {
         let level = bucket as usize / BUCKETS;
@@ -88,7 +84,6 @@ impl Levels {
         }
     }
 
-    /// Nothing is in the bucket any more.
     #[inline]
     pub(super) fn vacate(&mut self, bucket: u32) {
         let level = bucket as usize / BUCKETS;
@@ -166,7 +161,6 @@ mod tests {
         assert_eq!(level(1 << 63), LEVELS as u32 - 1);
     }
 
-    /// Against looking through all buckets.
     #[test]
     fn the_first_is_the_first() {
         let mut words = words();

@@ -142,9 +142,6 @@ impl<C: ClockTag, T> TimeoutWheel<C, T> {
     }
 
     /// Takes the timeout away, armed or not; its handle is stale from now on.
-    ///
-    /// # Errors
-    /// [`QueueError::StaleHandle`].
     #[inline]
     pub fn remove(&mut self, handle: Handle) -> Result<T, QueueError> {
         self.cancel(handle)?;
@@ -156,9 +153,6 @@ impl<C: ClockTag, T> TimeoutWheel<C, T> {
     ///
     /// `now` is what the clock says. If buckets that were due before have not been emptied yet, the
     /// delay, and with it the lateness, counts from the first of those.
-    ///
-    /// # Errors
-    /// [`QueueError::StaleHandle`].
     #[inline]
     pub fn arm_at(
         &mut self,
@@ -207,9 +201,6 @@ impl<C: ClockTag, T> TimeoutWheel<C, T> {
     }
 
     /// Takes the timeout out of its bucket; whether it was armed. It can be armed again.
-    ///
-    /// # Errors
-    /// [`QueueError::StaleHandle`].
     #[inline]
     pub fn cancel(&mut self, handle: Handle) -> Result<bool, QueueError> {
         let armed = self.timeouts.find(handle)?.kept.list != NONE;
@@ -273,26 +264,17 @@ impl<C: ClockTag, T> TimeoutWheel<C, T> {
     }
 
     /// When an armed timeout may fire first; `None` if it is not armed.
-    ///
-    /// # Errors
-    /// [`QueueError::StaleHandle`].
     pub fn expiry(&self, handle: Handle) -> Result<Option<Instant<C>>, QueueError> {
         let waiting = &self.timeouts.find(handle)?.kept;
         Ok((waiting.list != NONE).then_some(waiting.expiry))
     }
 
     /// The timeout's payload.
-    ///
-    /// # Errors
-    /// [`QueueError::StaleHandle`].
     pub fn payload(&self, handle: Handle) -> Result<&T, QueueError> {
         self.timeouts.payload(handle)
     }
 
     /// The timeout's payload.
-    ///
-    /// # Errors
-    /// [`QueueError::StaleHandle`].
     pub fn payload_mut(&mut self, handle: Handle) -> Result<&mut T, QueueError> {
         self.timeouts.payload_mut(handle)
     }
@@ -309,7 +291,6 @@ impl<C: ClockTag, T> TimeoutWheel<C, T> {
         self.armed
     }
 
-    /// Takes a slot out of its bucket.
     #[inline]
     fn leave(&mut self, slot: u32) {
         if let Some(emptied) = self.lists.take_out(&mut self.timeouts, slot) {
@@ -334,7 +315,6 @@ impl<C: ClockTag, T> TimeoutWheel<C, T> {
         1 << (u64::BITS - self.shift)
     }
 
-    /// The granule in which a time lies.
     #[inline]
     fn granule_floor(&self, time: Instant<C>) -> u64 {
         if time == Instant::MAX { self.end() } else { in_order(time) >> self.shift }
@@ -357,7 +337,6 @@ impl<C: ClockTag, T> TimeoutWheel<C, T> {
     }
 }
 
-/// The bit that stands for the sign.
 const SIGN: u64 = 1 << (u64::BITS - 1);
 
 /// Nanoseconds as a number without sign, in the same order, and never 0: an instant is never

@@ -23,7 +23,6 @@ fn the_granule_is_a_power_of_two_not_above_the_granularity() {
     );
 }
 
-/// Both ends of the clock's range, for granules of every size.
 #[test]
 fn the_ends_of_the_range() {
     for shift in 1..63 {

@@ -63,7 +63,6 @@ impl<const WORDS: usize> DirtySet<WORDS> {
     }
 }
 
-/// Whether it was not set.
 fn set(word: &AtomicU64, bit: usize) -> bool {
     let bit = 1 << bit;
     let is_new = word.load(Ordering::Relaxed) & bit == 0;

@@ -63,7 +63,6 @@ impl<const W: usize> Ring<W> {
         &self.places[(number & (self.places.len() as u64 - 1)) as usize]
     }
 
-    /// Pushes; false if there is no room.
     pub(crate) fn push(&self, words: Words<W>) -> bool {
         let mut number = self.pushed.load(Ordering::Relaxed);
         loop {
@@ -90,7 +89,6 @@ impl<const W: usize> Ring<W> {
         }
     }
 
-    /// The first one, if there is any.
     pub(crate) fn pop(&self) -> Option<Words<W>> {
         let mut number = self.popped.load(Ordering::Relaxed);
         loop {

@@ -9,7 +9,6 @@ use super::state::{ArmRefused, CELLS, CancelScope, SleeperState, SlotState};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ArmRequest {
-    /// When, ns on the timer's base.
     pub(crate) expiry_ns: i64,
     /// How far apart expiries are, ns; 0 if there is one only.
     pub(crate) period_ns: u64,
@@ -65,11 +64,9 @@ impl Cell {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Context {
     Immediate,
-    /// On a worker.
     Deferred,
 }
 
-/// An expiry, as the engine sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ExpiryEvent {
     pub(crate) sequence: u64,
@@ -80,7 +77,6 @@ pub(crate) struct ExpiryEvent {
     pub(crate) torn: Option<SleeperState>,
 }
 
-/// What is to be done about an expiry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExpiryAction {
     /// Nothing: it was cancelled, replaced or terminated before.
@@ -108,7 +104,6 @@ pub(crate) enum ExpiryAction {
     Behind,
 }
 
-/// What the end of an action leaves to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ActionEnd {
     /// It expired again meanwhile: queue it again.
@@ -127,7 +122,6 @@ pub(crate) struct TimerSlot {
 }
 
 impl TimerSlot {
-    /// A slot in which no timer lives.
     pub(crate) fn new() -> TimerSlot {
         TimerSlot {
             state: AtomicU64::new(SlotState::VACANT.0),

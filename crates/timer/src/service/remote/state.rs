@@ -7,11 +7,9 @@
 pub(crate) const CELLS: usize = 4;
 
 const CELL: u64 = 0b11;
-/// Cells that are being written.
 const CLAIMED_AT: u32 = 2;
 const CLAIMED: u64 = 0b1111 << CLAIMED_AT;
 const ARMED: u64 = 1 << 6;
-/// It will fire again and again.
 const PERIODIC: u64 = 1 << 7;
 /// Its next expiry was cancelled, and only that.
 const SKIP: u64 = 1 << 8;
@@ -20,11 +18,9 @@ const PENDING: u64 = 1 << 9;
 const RUNNING: u64 = 1 << 10;
 /// A thread waits for the action's end.
 const AWAITED: u64 = 1 << 11;
-/// Terminated.
 const DEAD: u64 = 1 << 12;
 /// No handle is left: the last one to finish gives the slot back.
 const ORPHAN: u64 = 1 << 13;
-/// What became of the thread that sleeps on it.
 const SLEEP_AT: u32 = 14;
 const SLEEP: u64 = 0b111 << SLEEP_AT;
 /// Armed since its last expiry.
@@ -38,11 +34,9 @@ pub(crate) enum ArmRefused {
     Terminated,
     /// As many threads as there are cells to write into are arming it at this moment.
     Contended,
-    /// Another thread sleeps on it.
     Slept,
 }
 
-/// What became of the thread that sleeps on a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SleeperState {
     Absent,
@@ -186,7 +180,6 @@ impl SlotState {
         }
     }
 
-    /// Not armed.
     pub(crate) const fn disarm(self) -> SlotState {
         SlotState(self.0 & !(ARMED | PERIODIC | SKIP))
     }

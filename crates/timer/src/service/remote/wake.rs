@@ -12,7 +12,6 @@ pub(crate) const AWAKE: u64 = 0;
 pub(crate) struct Wake(AtomicU64);
 
 impl Wake {
-    /// Of an engine that is awake.
     pub(crate) fn new() -> Wake {
         Wake(AtomicU64::new(AWAKE))
     }
@@ -35,7 +34,6 @@ impl Wake {
         by_ns < self.0.load(Ordering::Relaxed)
     }
 
-    /// What was published last.
     pub(crate) fn published(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }

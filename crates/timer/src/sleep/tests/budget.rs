@@ -28,7 +28,6 @@ const LATE_AND_ALIKE: [Kind; 2] = [
     Kind { spread: Spread::Alike, mean_ns: 90_000, wait_ns: 30_000 },
 ];
 
-/// How wake-ups are spread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Spread {
     Alike,
@@ -93,7 +92,6 @@ fn points(kind: &LatencyDistribution) -> impl Iterator<Item = u64> + use<> {
     (0..many).map(move |part| from_ns + (to_ns - from_ns) * part / many)
 }
 
-/// Median miss, and CPU time of a sleep, ns.
 #[derive(Clone, Copy, Debug)]
 struct Point {
     p50_ns: u64,
@@ -106,21 +104,11 @@ fn ours(
     load: Load,
     length_ns: u64,
     settings: SleeperSettings,
-) -> Point {
-    ours_cold(seed, class, load, length_ns, settings, 0)
-}
-
-fn ours_cold(
-    seed: u64,
-    class: SchedClass,
-    load: Load,
-    length_ns: u64,
-    settings: SleeperSettings,
     cold_ns: u64,
 ) -> Point {
     let mut sleeper = sleeper(seed, load, settings);
-    sleeper.mechanism().set_class(class);
-    sleeper.mechanism().set_cold_ns(cold_ns);
+    sleeper.mechanism().class = class;
+    sleeper.mechanism().cold_ns = cold_ns;
     let _ = Run::of(&mut sleeper, SLEEPS, || length_ns);
     let run = Run::of(&mut sleeper, SLEEPS, || length_ns);
     Point { p50_ns: run.miss_ns(500_000), cpu_ns: run.cpu_ns / u64::from(SLEEPS) }
@@ -131,7 +119,7 @@ fn ours_cold(
 fn peer(seed: u64, class: SchedClass, load: Load, length_ns: u64, early_ns: u64) -> Point {
     let mut machine = sleeper(seed, load, SleeperSettings::DEFAULT);
     let machine = machine.mechanism();
-    machine.set_class(class);
+    machine.class = class;
     if early_ns != SPIN_SLEEP_NS {
         machine.set_slack_ns(1);
     }
@@ -170,7 +158,7 @@ fn no_peers_point_is_below_ours() {
     for kind in Kind::all() {
         for length_ns in LENGTHS_NS {
             for class in [SchedClass::OTHER, SchedClass::FIFO] {
-                let own = ours(seed, class, kind.load(), length_ns, SleeperSettings::DEFAULT);
+                let own = ours(seed, class, kind.load(), length_ns, SleeperSettings::DEFAULT, 0);
                 let plain = peer(seed, class, kind.load(), length_ns, 0);
                 let spin_sleep = peer(seed, class, kind.load(), length_ns, SPIN_SLEEP_NS);
                 let said = format!(
@@ -203,7 +191,7 @@ fn no_peers_point_is_below_a_frugal_one() {
         for (length_ns, cold_ns) in [(1_000_000, 0), (10_000_000, 2_000), (100_000_000, 15_000)] {
             for class in [SchedClass::OTHER, SchedClass::FIFO] {
                 let (load, settings) = (kind.load(), SleeperSettings::FRUGAL);
-                let own = ours_cold(seed, class, load, length_ns, settings, cold_ns);
+                let own = ours(seed, class, load, length_ns, settings, cold_ns);
                 for early_ns in [0, SPIN_SLEEP_NS, TUNED_NS] {
                     let peer = peer(seed, class, kind.load(), length_ns, early_ns);
                     let said = format!(
@@ -255,7 +243,7 @@ fn words_for_intent_are_in_order() {
     let seed = fixed_seed();
     for kind in Kind::all() {
         for length_ns in [1_000_000, 10_000_000] {
-            let of = |settings| ours(seed, SchedClass::FIFO, kind.load(), length_ns, settings);
+            let of = |settings| ours(seed, SchedClass::FIFO, kind.load(), length_ns, settings, 0);
             let frugal = of(SleeperSettings::FRUGAL);
             let default = of(SleeperSettings::DEFAULT);
             let precise = of(SleeperSettings::PRECISE);

@@ -60,7 +60,6 @@ fn never_early() {
     }
 }
 
-/// The kernel's own clock has reached the deadline, not only the sleeper's line over it.
 #[test]
 fn surely_reached_means_true_time() {
     let settings =
@@ -111,7 +110,6 @@ fn an_interrupt_latches_until_it_is_cleared() {
     }
 }
 
-/// Half-way through the kernel wait, and in the spin before the deadline.
 #[test]
 fn an_interrupt_ends_both_phases() {
     for (policy, before_deadline, within) in [
@@ -147,7 +145,6 @@ fn a_group_shares_a_word() {
     assert!(sleepers.iter_mut().all(|sleeper| sleeper.sleep_ns(1_000_000).reached()));
 }
 
-/// A handle that was made first serves several sleepers, and outlives them.
 #[test]
 fn a_handle_is_shared() {
     let stop = Interrupter::new();
@@ -162,7 +159,6 @@ fn a_handle_is_shared() {
     assert!(stop.clear());
 }
 
-/// Signals that interrupt nothing do not end a sleep, and cost no precision.
 #[test]
 fn other_signals_end_no_sleep() {
     let mut sleeper = sleeper(seed(), Load::idle(), SleeperSettings::DEFAULT);
@@ -206,7 +202,6 @@ fn each_delay_is_reported_for_what_it_is() {
     assert_eq!(found, wanted);
 }
 
-/// A counter that stops is left for the kernel's clock; until then nothing would ever be over.
 #[test]
 fn a_clock_that_stands_still_does_not_hold_a_sleeper_for_ever() {
     let mut sleeper =
@@ -230,7 +225,6 @@ fn slack_is_as_before() {
     }
 }
 
-/// The ends of the range: nothing overflows, nothing lasts longer than asked.
 #[test]
 fn no_length_is_too_long_or_too_short() {
     for policy in POLICIES {

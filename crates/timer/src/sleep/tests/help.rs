@@ -15,9 +15,9 @@ fn waits_in_quanta_make_no_sleep_late() {
     let seed = seed();
     for quantum_ns in [1, 36, 100, 190] {
         let mut sleeper = sleeper(seed, Load::idle(), spinning());
-        sleeper.mechanism().set_low_power_quantum(quantum_ns);
+        sleeper.mechanism().quantum_ns = Some(quantum_ns);
         Run::of(&mut sleeper, 200, || 1_000_000);
-        let before = sleeper.mechanism().low_power_ns();
+        let before = sleeper.mechanism().low_power_ns;
         let (mut spun, mut low_power) = (0, 0);
         let mut dice = seed;
         for _ in 0..2_000 {
@@ -30,12 +30,11 @@ fn waits_in_quanta_make_no_sleep_late() {
             }
             spun += slept.spin_ns;
         }
-        low_power += sleeper.mechanism().low_power_ns() - before;
+        low_power += sleeper.mechanism().low_power_ns - before;
         assert!(low_power * 2 > spun, "{low_power} of {spun} ns");
     }
 }
 
-/// An interrupt in the spin is seen after one such wait at most.
 #[test]
 fn a_wait_at_low_power_ends_soon_after_an_interrupt() {
     let seed = seed();
@@ -45,7 +44,7 @@ fn a_wait_at_low_power_ends_soon_after_an_interrupt() {
             Load::idle(),
             SleeperSettings::with_policy(super::super::SleepPolicy::SpinOnly),
         );
-        sleeper.mechanism().set_low_power_quantum(36);
+        sleeper.mechanism().quantum_ns = Some(36);
         let now = sleeper.mechanism().now();
         let interrupter = sleeper.interrupter();
         sleeper.mechanism().interrupt_at(now + at * 997, interrupter);
@@ -75,7 +74,7 @@ fn an_extended_slice_keeps_preemptions_out_of_the_last_microseconds() {
             SleeperSettings::with_policy(super::super::SleepPolicy::SpinOnly),
         );
         if let Some(extension_ns) = extension_ns {
-            sleeper.mechanism().set_slice_extension(extension_ns);
+            sleeper.mechanism().extension_ns = Some(extension_ns);
         }
         let mut late = 0;
         // All of it within what may be asked for.

@@ -78,7 +78,6 @@ fn what_was_learnt_under_load_does_not_lock_in() {
     assert!(run.cpu_ppm() < 100_000, "{} ppm", run.cpu_ppm());
 }
 
-/// Sleeps shorter than any wake-up are spun, and samples that make them late become rare.
 #[test]
 fn samples_do_not_make_short_sleeps_late() {
     let mut sleeper = sleeper(seed(), Load::idle(), SleeperSettings::DEFAULT);
@@ -110,14 +109,13 @@ fn the_budget_is_kept() {
     }
 }
 
-/// Threads wake otherwise in another class and on another CPU: each has a margin of its own.
 #[test]
 fn margins_are_kept_apart() {
     let mut sleeper = sleeper(seed(), late_by(40_000), SleeperSettings::DEFAULT);
     assert_eq!(sleeper.margin_ns(1_000_000), None);
     let mut margin_at = |class, cpu, load: Load| {
-        sleeper.mechanism().set_class(class);
-        sleeper.mechanism().run_on(cpu);
+        sleeper.mechanism().class = class;
+        sleeper.mechanism().cpu = cpu;
         sleeper.mechanism().set_load(load);
         let _ = Run::of(&mut sleeper, 1_500, || 1_000_000);
         sleeper.margin_ns(1_000_000).unwrap()
@@ -126,8 +124,8 @@ fn margins_are_kept_apart() {
     let fifo = margin_at(SchedClass::FIFO, 0, late_by(8_000));
     let elsewhere = margin_at(SchedClass::OTHER, 3, late_by(20_000));
     assert!(fifo < elsewhere && elsewhere < other, "{fifo} {elsewhere} {other}");
-    sleeper.mechanism().set_class(SchedClass::OTHER);
-    sleeper.mechanism().run_on(0);
+    sleeper.mechanism().class = SchedClass::OTHER;
+    sleeper.mechanism().cpu = 0;
     assert!(sleeper.margin_ns(1_000_000).unwrap().abs_diff(other) < 3_000);
 }
 
@@ -151,19 +149,18 @@ fn lengths_are_kept_apart() {
     assert!(sleeper.margin_ns(100_000) < sleeper.margin_ns(10_000_000));
 }
 
-/// More places than there is room for: the oldest is forgotten, nothing is allocated for the rest.
 #[test]
 fn places_are_forgotten_in_order() {
     let mut sleeper = sleeper(seed(), Load::idle(), SleeperSettings::DEFAULT);
     for cpu in 0..40 {
-        sleeper.mechanism().run_on(cpu);
+        sleeper.mechanism().cpu = cpu;
         let run = Run::of(&mut sleeper, 50, || 1_000_000);
         // What is known of the class elsewhere serves at once.
         assert!(cpu == 0 || run.miss_ns(900_000) <= 1_000, "CPU {cpu}: {run:?}");
     }
-    sleeper.mechanism().run_on(0);
+    sleeper.mechanism().cpu = 0;
     assert_eq!(sleeper.margin_ns(1_000_000), None);
-    sleeper.mechanism().run_on(39);
+    sleeper.mechanism().cpu = 39;
     assert!(sleeper.margin_ns(1_000_000).is_some());
 }
 
@@ -195,7 +192,6 @@ fn a_dear_kernel_does_not_cost_precision() {
     }
 }
 
-/// Hours of sleeping are simulated in the time that a test may take.
 #[test]
 fn an_hour_passes() {
     let mut sleeper = sleeper(seed(), Load::busy(), SleeperSettings::DEFAULT);

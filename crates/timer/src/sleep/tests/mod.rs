@@ -35,7 +35,6 @@ pub(crate) fn sleeper(seed: u64, load: Load, settings: SleeperSettings) -> SimSl
     Sleeper::on(clock, SimMachine::new(time, seed, load), settings)
 }
 
-/// What a run of sleeps came to.
 #[derive(Debug, Default)]
 struct Run {
     misses_ns: Vec<u64>,
@@ -65,7 +64,6 @@ impl Run {
         self.misses_ns[(self.misses_ns.len() - 1) * ppm / 1_000_000]
     }
 
-    /// CPU time, parts per million.
     fn cpu_ppm(&self) -> u64 {
         self.cpu_ns * 1_000_000 / self.wall_ns
     }

@@ -5,7 +5,6 @@ use std::sync::atomic::AtomicU32;
 use super::*;
 use crate::sleep::{SchedClass, SleepPolicy, WakeReason};
 
-/// A simulated machine that counts questions.
 struct CountedMachine {
     machine: SimMachine,
     waits: u32,
@@ -60,7 +59,6 @@ impl Mechanism for CountedMachine {
     }
 }
 
-/// Waits and other questions of a hundred sleeps.
 fn asked(policy: SleepPolicy, takes_slack: bool) -> (u32, u32) {
     let time = Arc::new(SimSource::new(SimConfig::default()));
     let clock_settings = ClockSettings { look_every_ns: u64::MAX, ..ClockSettings::DEFAULT };

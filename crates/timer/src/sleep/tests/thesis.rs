@@ -4,7 +4,7 @@ use hourglass_clock::source::sim::Drift;
 use hourglass_time::Instant;
 
 use super::*;
-use crate::sleep::{SleepPolicy, SleepUntilExt};
+use crate::sleep::SleepPolicy;
 
 /// Section 5.3.2: in micro- and nanoseconds, in ticks, to a time, to the time that the object holds.
 #[test]
@@ -25,7 +25,6 @@ fn every_form_ends_at_its_time() {
     took(&mut |sleeper, _| sleeper.sleep_for(Span::from_millis(3)));
     took(&mut |sleeper, _| sleeper.sleep_ticks(wanted));
     took(&mut |sleeper, begun| sleeper.sleep_until(at(begun)));
-    took(&mut |sleeper, begun| at(begun).sleep_to_this(sleeper));
 }
 
 /// `TicsSleep` means ticks: a counter that is 300 ppm slow takes 300 ppm longer, and is counted out.

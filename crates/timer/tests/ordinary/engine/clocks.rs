@@ -105,7 +105,6 @@ fn a_timer_is_notified_that_its_clock_was_set() {
     assert_eq!(engine.expire(10, |_, _| ()), 0);
 }
 
-/// What [`ClockBase`] says of each clock in a suspension.
 #[test]
 fn after_a_suspension_boottime_expires_and_monotonic_waits() {
     let (mut engine, times) = exact();
@@ -161,7 +160,6 @@ impl Times for Scarce {
     }
 }
 
-/// An engine in high resolution with a tick of 10 ms.
 fn scarce(failures: u64) -> (Engine<u32>, SimTimes) {
     let times = machine::clocks();
     let device = machine::device(&times, SimEventConfig::exact());

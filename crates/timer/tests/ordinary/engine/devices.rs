@@ -8,7 +8,6 @@ fn device(config: SimEventConfig) -> (SimTimes, EventDevice) {
     (times, device)
 }
 
-/// An engine whose device was not tried out, with a good clock source.
 fn untried(config: SimEventConfig) -> (Engine<u32>, SimTimes) {
     let (times, device) = device(config);
     let mut engine = Engine::new(DEFAULT_TICK, device, times.clone()).unwrap();
@@ -37,7 +36,6 @@ fn high_resolution_takes_a_validated_device_and_a_validated_source() {
     }
 }
 
-/// A device that fails in its third wait.
 struct Failing(SimEvent, u32);
 
 impl ClockEvent for Failing {
@@ -65,7 +63,6 @@ impl ClockEvent for Failing {
     }
 }
 
-/// Its failure is reported, then that there is no device; the timers are still there.
 #[test]
 fn a_device_that_fails_serves_no_more() {
     let times = machine::clocks();
@@ -87,7 +84,6 @@ fn a_device_that_fails_serves_no_more() {
     assert_eq!([engine.wait(None), engine.wait(None)], [Err(never.clone()), Err(never)]);
 }
 
-/// Handles outlive devices and engines.
 #[test]
 fn kicks_end_a_wait_each() {
     let (mut engine, times) = exact();
@@ -109,11 +105,11 @@ fn an_engine_that_cannot_be_says_so() {
     let (times, mc146818) = device(SimEventConfig::mc146818());
     let fast = Period::new(1_000, 1).unwrap();
     let refused = Engine::<u32>::new(fast, mc146818, times.clone()).unwrap_err();
-    assert!(matches!(refused, EngineError::Mode(_)), "{refused}");
+    assert!(matches!(refused, EngineError::Device(DeviceError::Period { .. })), "{refused}");
     // One that can neither tick nor be programmed.
     let useless = SimEventConfig { one_shot: None, ..SimEventConfig::exact() };
     let refused = Engine::<u32>::simulated(DEFAULT_TICK, useless, &times).unwrap_err();
-    assert_eq!(refused, EngineError::NoDevice);
+    assert_eq!(refused, EngineError::Device(DeviceError::Useless("sim")));
 }
 
 #[test]
@@ -133,7 +129,6 @@ fn an_engine_moves_to_another_thread() {
     assert_eq!(run(&mut engine, &times, 4 * MS), [(3 * MS, 2)]);
 }
 
-/// A device whose first `events` go wrong like this.
 fn faulty(kind: SimFaultKind, events: u64) -> SimEventConfig {
     let faults = (0..events).map(|event| SimFault { event, kind }).collect();
     SimEventConfig { faults, ..SimEventConfig::exact() }
@@ -157,7 +152,6 @@ fn a_late_device_stays_and_ticks() {
     assert_eq!((seen.len(), engine.resolution()), (1, Resolution::TickBound));
 }
 
-/// One that was valid until now is no longer trusted.
 #[test]
 fn a_device_that_becomes_late_falls_back_to_its_tick() {
     let faults = (8..100).map(|event| SimFault { event, kind: LATE }).collect();
@@ -171,7 +165,6 @@ fn a_device_that_becomes_late_falls_back_to_its_tick() {
     assert_eq!(run(&mut engine, &times, begin_ns + 30 * MS).len(), 1);
 }
 
-/// Other threads were in its way: the same device is tried out again.
 #[test]
 fn a_device_that_was_late_is_tried_out_up_to_three_times() {
     let per_trial = 8;
@@ -194,7 +187,6 @@ fn a_broken_device_is_dropped() {
     }
 }
 
-/// A device of the system serves an engine without being fit for high resolution.
 #[test]
 fn a_device_of_the_system_stays_when_it_is_tried_out() {
     let (mut engine, times) = untried(SimEventConfig::i8254());

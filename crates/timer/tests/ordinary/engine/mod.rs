@@ -45,21 +45,18 @@ fn now_ns(times: &SimTimes) -> i64 {
     times.now().ns(ClockBase::Monotonic)
 }
 
-/// A timer armed at once.
 fn armed(engine: &mut Engine<u32>, base: ClockBase, name: u32, expiry_ns: i64) -> TimerId {
     let id = engine.timers().create(base, name).unwrap();
     engine.timers().arm(id, expiry_ns, 0).unwrap();
     id
 }
 
-/// Everything that expires in one look, by name.
 fn expired(engine: &mut Engine<u32>) -> Vec<u32> {
     let mut names = Vec::new();
     engine.expire(usize::MAX, |timers, fired| names.push(*timers.payload(fired.id).unwrap()));
     names
 }
 
-/// Waits for timers, and tells which expired when.
 fn run(engine: &mut Engine<u32>, times: &SimTimes, until_ns: i64) -> Vec<(i64, u32)> {
     let mut seen = Vec::new();
     while now_ns(times) < until_ns {

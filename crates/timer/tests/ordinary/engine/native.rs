@@ -8,7 +8,6 @@ use hourglass_timer::event::native::{BusyEvent, PosixTimerEvent, SleepEvent, Tim
 
 use super::*;
 
-/// A wait that a broken engine would never end, ns.
 const PATIENCE: u64 = 20_000 * MS as u64;
 
 fn devices() -> [EventDevice; 4] {
@@ -29,7 +28,6 @@ fn on(device: EventDevice) -> Engine<u32> {
     engine
 }
 
-/// Waits until `count` have expired; each must find its own clock at its expiry or after it.
 fn run(engine: &mut Engine<u32>, count: usize) {
     let limit_ns = engine.now().device_ns() + PATIENCE;
     let times = OsTimes::new();
@@ -75,23 +73,20 @@ fn timers_of_this_machine_are_never_early() {
 fn an_engine_of_this_machine_is_kicked_from_another_thread() {
     let sleep = EventDevice::new(SleepEvent::new()).unwrap();
     let mut engine: Engine<u32> = Engine::native(DEFAULT_TICK, sleep).unwrap();
-    let (kick, next_wake) = (engine.kick(), engine.next_wake());
+    let kick = engine.kick();
     let handed = Arc::new(AtomicU64::new(0));
     let hand = Arc::clone(&handed);
     let other = thread::spawn(move || {
         thread::sleep(Duration::from_millis(5));
         hand.store(7, Ordering::Release);
-        // It is wanted at once.
-        if next_wake.needs_kick(1) {
-            kick.kick();
-        }
+        kick.kick();
     });
     let limit_ns = engine.now().device_ns() + PATIENCE;
     let mut got = 0;
     while got == 0 {
         let look = || handed.swap(0, Ordering::Acquire);
         engine
-            .wait_with(Some(limit_ns), |_, _| {
+            .wait_with(Some(limit_ns), |_, _, _| {
                 got = got.max(look());
                 false
             })

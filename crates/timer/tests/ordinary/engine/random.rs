@@ -13,10 +13,8 @@ use hourglass_timer::queue::{Key, PriorityStructure};
 use super::*;
 use crate::common::dice::{Dice, seed};
 
-/// Timers alive at a time.
 const CROWD: usize = 150;
 
-/// A timer as the twin knows it.
 #[derive(Clone, Copy, Debug)]
 struct TwinTimer {
     id: TimerId,
@@ -35,7 +33,6 @@ struct Armed {
     sets: u64,
 }
 
-/// Lists that are searched from end to end.
 struct Twin {
     known: Vec<TwinTimer>,
     /// A list a base, of places in `known`.
@@ -56,7 +53,6 @@ impl Twin {
         (n > 0).then(|| places[self.dice.below(n) as usize])
     }
 
-    /// Something is done with the timers.
     fn act(&mut self, timers: &mut EngineTimers<u32>) {
         let alive = self.known.iter().filter(|known| known.alive).count();
         match self.dice.below(12) {
@@ -131,7 +127,6 @@ impl Twin {
         list.place(i as u32, Key { expiry: latest_ns, sequence });
     }
 
-    /// The timer that expires first with a setting of its clock.
     fn expires_with_set(&self, sets: u64) -> Option<usize> {
         let waits = |known: &TwinTimer| {
             let armed = known.armed?;
@@ -142,7 +137,6 @@ impl Twin {
         all.filter_map(|(i, known)| Some((waits(known)?, i))).min().map(|(_, i)| i)
     }
 
-    /// Which timer of the queues is to expire next at `now`, and how far its latest time is.
     fn next(&self, now: &ClockReadings) -> Option<(i64, usize)> {
         let mut next: Option<(i64, usize)> = None;
         for (base, list) in ClockBase::ALL.into_iter().zip(&self.lists) {
@@ -169,7 +163,6 @@ impl Twin {
         self.known.iter().filter_map(latest).min().map_or(u64::MAX, |ns| ns.max(now.device_ns()))
     }
 
-    /// The engine says that a timer expired, in a look as of `now`.
     fn check(&mut self, name: u32, fired: &ExpiredTimer, now: &ClockReadings) {
         let i = name as usize;
         let known = self.known[i];
@@ -201,7 +194,6 @@ impl Twin {
 struct World {
     engine: Engine<u32>,
     twin: Twin,
-    /// Nothing is done but wait.
     quiet: bool,
     /// Whether the device can be programmed, and then the ticks of it.
     ticks: Option<PeriodGrid>,
@@ -242,7 +234,6 @@ impl World {
         }
     }
 
-    /// The clock is set, the machine is suspended, a clock source comes or goes.
     fn outside(&mut self) {
         let Twin { times, dice, .. } = &mut self.twin;
         let by = Span::from_nanos(dice.magnitude(43));
@@ -256,7 +247,6 @@ impl World {
         }
     }
 
-    /// Waits, and checks that it is back in time.
     fn wait(&mut self) -> DeviceWaitEnd {
         let begin = self.twin.times.now();
         let limit_ns = begin.device_ns() + self.twin.dice.magnitude(46) as u64;
@@ -272,7 +262,6 @@ impl World {
         woken
     }
 
-    /// Expires, and checks which timers expire, in which order, and that none is left.
     fn look(&mut self, woken: DeviceWaitEnd) {
         let actual = self.twin.times.now();
         let now_ns = actual.device_ns();
@@ -326,7 +315,6 @@ impl World {
     }
 }
 
-/// A random engine for this many waits, which take at least this many hours.
 fn hours(config: SimEventConfig, waits: u64, hours: i64) {
     let name = config.name;
     let mut world = World::new(seed(), config);
@@ -363,7 +351,6 @@ fn hours_on_a_late_device() {
     hours(SimEventConfig { jitter, ..SimEventConfig::exact() }, 10_000, 5);
 }
 
-/// One of the engine's own, in both resolutions.
 #[test]
 fn hours_on_an_i8254_of_its_own() {
     hours(SimEventConfig { per_cpu: true, ..SimEventConfig::i8254() }, 10_000, 5);

@@ -4,20 +4,56 @@
 //! for users' tests as for ours. Time is that of a [`SimSource`], which a simulated clock can read
 //! too; waiting is what makes it advance.
 
-mod fault;
-
 use std::sync::Arc;
 
 use hourglass_clock::source::SimSource;
 use hourglass_time::Span;
 
-use super::clock_event::{ClockEvent, DeviceWaitEnd, Mode};
+use super::clock_event::{ClockEvent, DeviceFeatures, DeviceWaitEnd, Mode};
 use super::error::DeviceError;
-use super::facts::DeviceFeatures;
 use super::kick::{Kick, Kicker, Latch};
 use super::period::{Period, PeriodGrid};
 use super::periods::Periods;
-pub use fault::{ExternalEvent, SimFault, SimFaultKind};
+
+/// Something that goes wrong with one event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SimFault {
+    /// Which event, from 0: the times that the device was programmed, and its ticks.
+    pub event: u64,
+    /// What goes wrong with the event.
+    pub kind: SimFaultKind,
+}
+
+/// What goes wrong with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SimFaultKind {
+    /// It comes late by this length.
+    Late(Span),
+    /// It comes early by this length, against the contract.
+    Early(Span),
+    /// It never comes.
+    Lost,
+}
+
+/// Something that happens outside, and ends a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum ExternalEvent {
+    /// A kick arrives.
+    Kick,
+    /// A signal is handled.
+    Signal,
+}
+
+impl ExternalEvent {
+    fn woken(self) -> DeviceWaitEnd {
+        match self {
+            ExternalEvent::Kick => DeviceWaitEnd::Kicked,
+            ExternalEvent::Signal => DeviceWaitEnd::Signal,
+        }
+    }
+}
 
 /// How a simulated device behaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,15 +134,11 @@ pub struct SimEvent {
     latch: Arc<SimKick>,
     /// When it fires, in one-shot mode; by itself, or never if the event was lost.
     fires_ns: Option<u64>,
-    /// Its ticks, in periodic mode.
     ticks: Option<PeriodGrid>,
-    /// Events so far, for the faults.
     events: u64,
-    /// How many of the things outside have happened.
     happened: usize,
 }
 
-/// What a simulated device's kicks share.
 struct SimKick(Latch);
 
 impl Kicker for SimKick {
@@ -208,7 +240,6 @@ impl ClockEvent for SimEvent {
         self.facts
     }
 
-    /// True time of the simulation.
     fn now_ns(&self) -> u64 {
         self.time.true_time().nanos_or_zero()
     }
@@ -279,5 +310,5 @@ fn random(seed: u64, place: u64) -> u64 {
 }
 
 #[cfg(test)]
-#[path = "../tests/sim.rs"]
+#[path = "tests/sim.rs"]
 mod tests;
