@@ -22,7 +22,7 @@ use super::replay::{NOT_SHOWN, Replay, WitnessedMiss};
 use super::solve::ProcessorSolution;
 
 /// The document before anything is known.
-pub(super) fn empty(set: &TaskSet, assumptions: Vec<String>) -> CheckDocument {
+fn empty(set: &TaskSet, assumptions: Vec<String>) -> CheckDocument {
     let all = set.cpus();
     let facts = |(task, priority): (&Task, Option<u32>)| TaskFacts {
         name: task.name.clone(),
@@ -56,7 +56,7 @@ pub(super) fn empty(set: &TaskSet, assumptions: Vec<String>) -> CheckDocument {
 }
 
 /// Nothing can be said about any task.
-pub(super) fn refuse(document: &mut CheckDocument, why: &str) {
+fn refuse(document: &mut CheckDocument, why: &str) {
     document.analysis = "none".to_owned();
     document.reason = Some(why.to_owned());
     for task in &mut document.tasks {

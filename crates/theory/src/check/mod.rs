@@ -16,7 +16,8 @@
 //! blocking, spinning and servers bounded by the modules of these names), or it refuses its processor with the
 //! reason. A `Processor` is built once and not changed: it is a `sched::catalogue::Question` with names. `solve.rs`
 //! asks the first analysis of the catalogue that fits, whose proof is verified, and calls a late task
-//! infeasible only if all that the numbers count can happen; else the verdict is unknown. Worked examples go another
+//! infeasible only if all that the numbers count can happen; else the verdict is unknown. `document.rs` puts the answers
+//! together, once, and then holds them against the cases that `replay.rs` simulates. Worked examples go another
 //! way: `tasks::corpus` reads a case, the analysis of the catalogue that has its kind answers it, and
 //! `theory::examples` compares.
 //!
@@ -61,6 +62,7 @@ pub use hourglass_sched::catalogue::{AnalysisEntry, CHECKED as ANALYSES};
 pub use hourglass_sched::partition::{FitHeuristic, PlacementOrder};
 pub use partition::placing;
 
+use crate::simulate::NO_TASK;
 pub(crate) use guard::waits_for_others;
 use processor::{NoteList, Processor};
 
@@ -136,15 +138,9 @@ pub fn check(set: &TaskSet, request: &CheckRequest) -> Result<CheckDocument, Req
     if set.tasks.len() > MOST_TASKS {
         return Err(RequestError::TooMany(set.tasks.len()));
     }
-    if set.tasks.is_empty() {
-        let mut document = document::empty(set, Vec::new());
-        document::refuse(&mut document, NO_TASK);
-        document.understood = request.explain.then(|| set.explain());
-        return Ok(document);
-    }
     let mut notes = NoteList::default();
     let is_chained = set.tasks.iter().any(|task| !task.after.is_empty());
-    let placing = request.partition.filter(|_| !is_chained);
+    let placing = request.partition.filter(|_| !is_chained && !set.tasks.is_empty());
     let placed = placing.map(|(fit, order)| partition::place(set, fit, order, &mut notes));
     let placed = placed.transpose()?.transpose();
     let (set, is_placed) = match &placed {
@@ -156,6 +152,7 @@ pub fn check(set: &TaskSet, request: &CheckRequest) -> Result<CheckDocument, Req
     let mut processors = Vec::new();
     let answers = match is_placed {
         Err(why) => Err(why),
+        Ok(()) if set.tasks.is_empty() => Err(NO_TASK.to_owned()),
         Ok(()) if is_chained => chains::solve(set, asked, &mut notes),
         Ok(()) => match processor_builder::processors(set, phases, &mut notes) {
             Err(why) => Err(why),
@@ -175,13 +172,12 @@ pub fn check(set: &TaskSet, request: &CheckRequest) -> Result<CheckDocument, Req
         document::settle(&mut document, replay);
     }
     guard::confirm(set, &mut document);
-    document.server = design::design(set, &request.server)?;
+    if !set.tasks.is_empty() {
+        document.server = design::design(set, &request.server)?;
+    }
     document.understood = request.explain.then(|| set.explain());
     Ok(document)
 }
-
-/// The reason why threads that are not tasks are not analysed.
-pub(crate) const NO_TASK: &str = "no thread has a period that the file states, so there is no task to analyse; hourglass run FILE runs the threads";
 
 /// Checks that an analysis requested by name is for processors like these.
 fn fit(processors: &[Processor], asked: &AnalysisEntry) -> Result<(), RequestError> {

@@ -3,9 +3,11 @@
 //! Owns: [`Processor`], which is built once ([`super::processor_builder`]) and not changed: a question to an analysis
 //! with the names of its tasks, and with what is not known; [`Member`]. Must not: analyse.
 
+use hourglass_documents::CpuSet;
 use hourglass_sched::catalogue::{Question, Rule, Situation};
 use hourglass_sched::fixed_priority::Sections;
 use hourglass_sched::{Task, TaskSet as Numbers};
+use hourglass_tasks::{Scheduler, Server};
 
 use super::time_sharing::TimeSharing;
 
@@ -115,6 +117,59 @@ impl Processor {
     /// The analysis that fits, by name.
     pub(super) fn analysis(&self) -> &'static str {
         self.question().analysis().map_or("none", |entry| entry.name)
+    }
+}
+
+/// The group of tasks that share a processor.
+pub(super) enum TaskGroup<'a> {
+    /// A CPU, with the servers on it.
+    Cpu(String, &'a [&'a Server]),
+    /// Several CPUs.
+    Shared(&'a CpuSet),
+    /// The budget of a server on these CPUs, and why it is not known to be delivered.
+    Inside(&'a Server, String, Result<(), String>),
+}
+
+impl TaskGroup<'_> {
+    pub(super) fn cpus(&self) -> String {
+        match self {
+            TaskGroup::Cpu(cpus, _) | TaskGroup::Inside(_, cpus, _) => cpus.clone(),
+            TaskGroup::Shared(cpus) => cpus.to_string(),
+        }
+    }
+
+    /// The server whose budget it is.
+    pub(super) fn server(&self) -> Option<String> {
+        match self {
+            TaskGroup::Inside(server, ..) => Some(server.name.clone()),
+            TaskGroup::Cpu(..) | TaskGroup::Shared(_) => None,
+        }
+    }
+
+    pub(super) fn servers(&self) -> &[&Server] {
+        match self {
+            TaskGroup::Cpu(_, servers) => servers,
+            TaskGroup::Shared(_) | TaskGroup::Inside(..) => &[],
+        }
+    }
+}
+
+/// The rule by which a scheduler chooses.
+///
+/// # Errors
+/// No analysis knows it, in a sentence.
+pub(super) fn rule(scheduler: Scheduler) -> Result<Rule, String> {
+    match scheduler {
+        Scheduler::FixedPriority => Ok(Rule::FixedPriority),
+        Scheduler::Edf => Ok(Rule::Edf),
+        Scheduler::Fifo => Ok(Rule::Fifo),
+        Scheduler::RoundRobin | Scheduler::Fair => {
+            let name = if scheduler == Scheduler::Fair { "fair" } else { "round-robin" };
+            Err(format!(
+                "no analysis here bounds response times under the scheduler {name}; give \
+                 fixed-priority, edf or fifo"
+            ))
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use hourglass_tasks::{Assignment, Preemption, Scheduler, Server, Task, TaskSet};
 
 use super::MOST_TOGETHER;
 use super::priorities::{background, known_priorities, rank_above, ranks};
-use super::processor::{Member, NoteList, Processor};
+use super::processor::{Member, NoteList, Processor, TaskGroup, rule};
 use super::{locks, parameters, servers, time_sharing};
 
 /// The processors of a set, each task on one of them. Without `phases`, offsets are not used.
@@ -24,7 +24,7 @@ pub(super) fn processors(
     phases: bool,
     notes: &mut NoteList,
 ) -> Result<Vec<Processor>, String> {
-    let rule = rule(set)?;
+    let rule = rule(set.scheduler)?;
     let all = set.cpus();
     let mut here: Vec<(CpuSet, Vec<usize>)> = Vec::new();
     for (position, task) in set.tasks.iter().enumerate() {
@@ -48,8 +48,8 @@ pub(super) fn processors(
     here.sort_by_key(|(cpus, _)| cpus.iter().next());
     let mut found = Vec::new();
     for (cpus, tasks) in here {
-        match only_cpu(&cpus) {
-            Some(cpu) => found.extend(servers::processors(set, cpu, &tasks, rule, phases, notes)),
+        match cpus.iter().next().filter(|_| cpus.len() == 1) {
+            Some(cpu) => found.extend(on_cpu(set, cpu, &tasks, rule, phases, notes)),
             None => {
                 let place = TaskGroup::Shared(&cpus);
                 let of = ProcessorTasks::new(set, &place, &tasks, rule, false);
@@ -60,62 +60,60 @@ pub(super) fn processors(
     Ok(found)
 }
 
-/// The rule by which a set is scheduled.
-///
-/// # Errors
-/// No analysis knows it, in a sentence.
-pub(super) fn rule(set: &TaskSet) -> Result<Rule, String> {
-    match set.scheduler {
-        Scheduler::FixedPriority => Ok(Rule::FixedPriority),
-        Scheduler::Edf => Ok(Rule::Edf),
-        Scheduler::Fifo => Ok(Rule::Fifo),
-        Scheduler::RoundRobin | Scheduler::Fair => {
-            let name = if set.scheduler == Scheduler::Fair { "fair" } else { "round-robin" };
-            Err(format!(
-                "no analysis here bounds response times under the scheduler {name}; give \
-                 fixed-priority, edf or fifo"
-            ))
-        }
+/// The processor `cpu` with the tasks here that are in no server, and the inside of each server.
+fn on_cpu(
+    set: &TaskSet,
+    cpu: u32,
+    tasks: &[usize],
+    rule: Rule,
+    phases: bool,
+    notes: &mut NoteList,
+) -> Vec<Processor> {
+    let is_here = |server: &&Server| {
+        let cpus = server.cpus.clone().unwrap_or_else(|| set.cpus());
+        let runs = |position: &usize| server.tasks.contains(&set.tasks[*position].name);
+        cpus.contains(cpu) && (server.tasks.is_empty() || tasks.iter().any(runs))
+    };
+    let all: Vec<&Server> = set.servers.iter().filter(is_here).collect();
+    let outside = |position: &&usize| set.server_of(&set.tasks[**position].name).is_none();
+    let outside: Vec<usize> = tasks.iter().filter(outside).copied().collect();
+    let place = TaskGroup::Cpu(cpu.to_string(), &all);
+    let host = ProcessorTasks::new(set, &place, &outside, rule, phases);
+    let host = processor(&host, notes);
+    let mut found = Vec::new();
+    for server in all.iter().filter(|server| !server.tasks.is_empty()) {
+        let inside = |position: &&usize| server.tasks.contains(&set.tasks[**position].name);
+        let inside: Vec<usize> = tasks.iter().filter(inside).copied().collect();
+        let rule = match server.scheduler {
+            Scheduler::Edf => Rule::Edf,
+            Scheduler::Fifo => Rule::Fifo,
+            _ => Rule::FixedPriority,
+        };
+        let place = TaskGroup::Inside(server, host.cpus.clone(), delivered(server, &host));
+        let inside = ProcessorTasks::new(set, &place, &inside, rule, phases);
+        found.push(processor(&inside, notes));
     }
+    if !outside.is_empty() {
+        found.insert(0, host);
+    }
+    found
 }
 
-fn only_cpu(cpus: &CpuSet) -> Option<u32> {
-    let mut each = cpus.iter();
-    each.next().filter(|_| cpus.len() == 1)
-}
-
-/// The group of tasks that share a processor.
-pub(super) enum TaskGroup<'a> {
-    /// A CPU, with the servers on it.
-    Cpu(String, &'a [&'a Server]),
-    /// Several CPUs.
-    Shared(&'a CpuSet),
-    /// The budget of a server on these CPUs, and why it is not known to be delivered.
-    Inside(&'a Server, String, Result<(), String>),
-}
-
-impl TaskGroup<'_> {
-    pub(super) fn cpus(&self) -> String {
-        match self {
-            TaskGroup::Cpu(cpus, _) | TaskGroup::Inside(_, cpus, _) => cpus.clone(),
-            TaskGroup::Shared(cpus) => cpus.to_string(),
-        }
+/// Checks that the server gets its budget within each period, or by its deadline.
+fn delivered(server: &Server, host: &Processor) -> Result<(), String> {
+    let label = servers::label(server);
+    if let Some(why) = &host.refused {
+        return Err(format!("what {label} gets is not known: {why}"));
     }
-
-    /// The server whose budget it is.
-    fn server(&self) -> Option<String> {
-        match self {
-            TaskGroup::Inside(server, ..) => Some(server.name.clone()),
-            TaskGroup::Cpu(..) | TaskGroup::Shared(_) => None,
-        }
-    }
-
-    pub(super) fn servers(&self) -> &[&Server] {
-        match self {
-            TaskGroup::Cpu(_, servers) => servers,
-            TaskGroup::Shared(_) | TaskGroup::Inside(..) => &[],
-        }
-    }
+    let own = host.members.iter().position(|member| member.name == label);
+    let numbers: sched::TaskSet =
+        host.with_bursts_as_jitter().ok_or(super::parameters::TOO_LONG)?;
+    let holds = own.is_some_and(|own| match host.rule {
+        Rule::Fifo => false,
+        Rule::Edf => sched::servers::is_delivered_by_deadline(&numbers),
+        Rule::FixedPriority => sched::servers::is_delivered(&numbers, host.sections, own),
+    });
+    if holds { Ok(()) } else { Err(format!("{label} is not known to get its budget in time")) }
 }
 
 /// The tasks of one processor, or of the inside of a server, as they are described.

@@ -3,59 +3,19 @@
 //! Owns: which server of a file is which one of `sched::servers`, and in words what it refuses. Must not:
 //! bound what a server takes or gives, design servers.
 
+use hourglass_sched::Task;
 use hourglass_sched::catalogue::Rule;
 use hourglass_sched::servers::{self, PlacedServer, ServerPolicy, UnsupportedServer};
-use hourglass_sched::{Task, TaskSet as Numbers};
 use hourglass_tasks::{Assignment, Scheduler, Server, ServerKind, TaskSet};
 
 use super::priorities;
-use super::processor::{NoteList, Processor};
-use super::processor_builder::{self, ProcessorTasks, TaskGroup};
+use super::processor_builder::ProcessorTasks;
 
 /// Why a bound inside a server need not be reached. A demand over its rate has no bound for all that.
 pub(super) const LEAST_SUPPLY: &str = "the supply of a server need not be the least every time";
 
 /// The reason why a demand over the rate of a soft server may have a bound.
 pub(super) const GOES_ON: &str = "a soft server goes on when its budget is spent";
-
-/// The processor `cpu` with the tasks here that are in no server, and the inside of each server.
-pub(super) fn processors(
-    set: &TaskSet,
-    cpu: u32,
-    tasks: &[usize],
-    rule: Rule,
-    phases: bool,
-    notes: &mut NoteList,
-) -> Vec<Processor> {
-    let is_here = |server: &&Server| {
-        let cpus = server.cpus.clone().unwrap_or_else(|| set.cpus());
-        let runs = |position: &usize| server.tasks.contains(&set.tasks[*position].name);
-        cpus.contains(cpu) && (server.tasks.is_empty() || tasks.iter().any(runs))
-    };
-    let all: Vec<&Server> = set.servers.iter().filter(is_here).collect();
-    let outside = |position: &&usize| set.server_of(&set.tasks[**position].name).is_none();
-    let outside: Vec<usize> = tasks.iter().filter(outside).copied().collect();
-    let place = TaskGroup::Cpu(cpu.to_string(), &all);
-    let host = ProcessorTasks::new(set, &place, &outside, rule, phases);
-    let host = processor_builder::processor(&host, notes);
-    let mut found = Vec::new();
-    for server in all.iter().filter(|server| !server.tasks.is_empty()) {
-        let inside = |position: &&usize| server.tasks.contains(&set.tasks[**position].name);
-        let inside: Vec<usize> = tasks.iter().filter(inside).copied().collect();
-        let rule = match server.scheduler {
-            Scheduler::Edf => Rule::Edf,
-            Scheduler::Fifo => Rule::Fifo,
-            _ => Rule::FixedPriority,
-        };
-        let place = TaskGroup::Inside(server, host.cpus.clone(), guaranteed(server, &host));
-        let inside = ProcessorTasks::new(set, &place, &inside, rule, phases);
-        found.push(processor_builder::processor(&inside, notes));
-    }
-    if !outside.is_empty() {
-        found.insert(0, host);
-    }
-    found
-}
 
 /// A server as the analyses know it.
 ///
@@ -205,20 +165,4 @@ pub(super) fn is_plain(server: &Server, preemptive: bool, finds: bool) -> Result
 /// The name of a server as a member.
 pub(super) fn label(server: &Server) -> String {
     format!("server '{}'", server.name)
-}
-
-/// Checks that the server gets its budget within each period, or by its deadline.
-fn guaranteed(server: &Server, host: &Processor) -> Result<(), String> {
-    let label = label(server);
-    if let Some(why) = &host.refused {
-        return Err(format!("what {label} gets is not known: {why}"));
-    }
-    let own = host.members.iter().position(|member| member.name == label);
-    let numbers: Numbers = host.with_bursts_as_jitter().ok_or(super::parameters::TOO_LONG)?;
-    let holds = own.is_some_and(|own| match host.rule {
-        Rule::Fifo => false,
-        Rule::Edf => servers::is_delivered_by_deadline(&numbers),
-        Rule::FixedPriority => servers::is_delivered(&numbers, host.sections, own),
-    });
-    if holds { Ok(()) } else { Err(format!("{label} is not known to get its budget in time")) }
 }

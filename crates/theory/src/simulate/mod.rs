@@ -57,13 +57,14 @@ use hourglass_time::Span;
 use hourglass_trace::Interval;
 use thiserror::Error;
 
-use crate::check::NO_TASK;
-
 pub(crate) use horizon::horizon_of;
 pub use horizon::{DEFAULT_JOBS, hyperperiod};
 pub use system::{Choices, Model, model};
 
 use record::{Recorder, ThreadRecord};
+
+/// The reason why threads that are not tasks are not analysed.
+pub(crate) const NO_TASK: &str = "no thread has a period that the file states, so there is no task to analyse; hourglass run FILE runs the threads";
 
 /// When jobs are released, as far as a set leaves it open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
