@@ -79,7 +79,6 @@ pub fn list() -> PaperList {
 }
 
 impl Paper {
-    /// The paper of that name.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Paper> {
         papers().iter().find(|paper| paper.name == name)
@@ -137,7 +136,6 @@ mod tests {
 
     use super::*;
 
-    /// The row of that name.
     pub(crate) fn row<'a>(table: &'a PaperTable, name: &str) -> &'a PaperRow {
         let found = table.rows.iter().find(|row| row.name == name);
         found.unwrap_or_else(|| panic!("{name} is not among {:?}", table.rows))

@@ -21,7 +21,6 @@ use serde::Deserialize;
 use super::bench::MeasurementHost;
 use super::sentences::{more, percent, time, times};
 
-/// A paper.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Paper {

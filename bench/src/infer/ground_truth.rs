@@ -36,7 +36,6 @@ struct Count {
     there: u64,
     /// Gaps that are named switches.
     named: u64,
-    /// Both.
     both: u64,
     /// Switches of the thread outside of any gap.
     outside: u64,

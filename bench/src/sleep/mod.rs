@@ -217,7 +217,6 @@ fn ratios(
         .collect()
 }
 
-/// A block of sleeps of one length.
 fn block(subject: &mut SleepCase, length_ns: u64, before: usize, sleeps: usize) -> Block {
     thread::set_timer_slack(subject.slack_ns).unwrap_or_default();
     (subject.sleep)(length_ns, before);

@@ -15,13 +15,10 @@ pub struct SimOutcome {
     pub jobs: u64,
     /// One a thread, in the order of the system.
     pub threads: Vec<ThreadOutcome>,
-    /// One a server.
     pub servers: Vec<ServerOutcome>,
-    /// One a CPU.
     pub cpus: Vec<CpuOutcome>,
 }
 
-/// The outcome of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadOutcome {
     /// Jobs released.
@@ -71,7 +68,6 @@ pub struct FirstMiss {
     pub done: Option<u64>,
 }
 
-/// The outcome of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerOutcome {
     /// Processor time that it gave to its threads out of its budget, ns.
@@ -80,7 +76,6 @@ pub struct ServerOutcome {
     pub exhausted: u64,
 }
 
-/// The outcome of a CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuOutcome {
     /// Time in which a thread ran, ns.

@@ -51,7 +51,6 @@ pub enum SimStep {
     Sleep(u64),
     /// Sleeps until a period after the last expiry of the timer; the first counts from the thread's start.
     Timer {
-        /// The timer.
         timer: usize,
         /// The time between two expiries, ns.
         period: u64,
@@ -63,12 +62,7 @@ pub enum SimStep {
     /// Gives it back, if it has it.
     Unlock(usize),
     /// Gives the lock back, waits for the event, and takes the lock again.
-    Wait {
-        /// The event.
-        event: usize,
-        /// The lock.
-        lock: usize,
-    },
+    Wait { event: usize, lock: usize },
     /// Waits for the event.
     Suspend(usize),
     /// Wakes the first of the most urgent threads that wait for the event.
@@ -87,7 +81,6 @@ pub enum SimStep {
     Fork(usize),
     /// Waits until this start was made more often than `number`, and begins with that.
     Forked {
-        /// The start.
         start: usize,
         /// How many starts are others'.
         number: u64,
@@ -131,7 +124,6 @@ impl Script {
     }
 }
 
-/// The objects that the scripts of a system share.
 pub(super) fn shared(system: &System) -> ScriptObjects {
     let mut shared = ScriptObjects::default();
     let scripts = system.threads.iter().filter_map(|thread| thread.script.as_ref());

@@ -84,13 +84,11 @@ impl SimServer {
         }
     }
 
-    /// This server with this rank.
     #[must_use]
     pub fn with_rank(self, rank: ServerRank) -> SimServer {
         SimServer { rank, ..self }
     }
 
-    /// This server with reclaiming.
     #[must_use]
     pub fn reclaiming(self) -> SimServer {
         SimServer { reclaim: true, ..self }

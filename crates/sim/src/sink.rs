@@ -83,7 +83,6 @@ pub enum Event {
 pub enum SinkDetail {
     /// Nothing: the statistics of the outcome are enough.
     Nothing,
-    /// Slices only.
     Slices,
     /// Events, too.
     Everything,

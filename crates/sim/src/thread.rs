@@ -152,7 +152,6 @@ pub enum Preemption {
 pub struct Mark {
     /// Work done until then, ns.
     pub at: u64,
-    /// The action at the mark.
     pub action: MarkAction,
 }
 
@@ -229,7 +228,6 @@ impl Thread {
         Thread { class: Class::Fifo(priority), ..self }
     }
 
-    /// This thread in this class.
     #[must_use]
     pub fn with_class(self, class: Class) -> Thread {
         Thread { class, ..self }

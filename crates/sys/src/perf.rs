@@ -113,7 +113,6 @@ pub struct SwitchRecords {
 // nothing here can be called through a shared reference that writes.
 unsafe impl Send for SwitchRecords {}
 
-/// A record of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Switch {
     /// When, `CLOCK_MONOTONIC_RAW`, ns.
@@ -126,7 +125,6 @@ pub struct Switch {
     pub way: SwitchDirection,
 }
 
-/// The direction of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SwitchDirection {
     In,

@@ -245,7 +245,6 @@ pub fn send(tid: u32, signal: i32) -> io::Result<()> {
     .map(|_| ())
 }
 
-/// The set of one signal.
 fn signal_set(signal: i32) -> io::Result<libc::sigset_t> {
     // SAFETY: an all-zero sigset_t is the empty set.
     let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };

@@ -33,7 +33,6 @@ impl Location {
         Location(format!("{kind} number {}", position + 1))
     }
 
-    /// A part of a part.
     pub(crate) fn within(&self, part: impl fmt::Display) -> Location {
         Location(format!("{}, {part}", self.0))
     }
@@ -104,7 +103,6 @@ pub enum TaskSetError {
         /// The name that may be meant, or those that there are.
         remedy: String,
     },
-    /// Tasks that wait for each other.
     #[error(
         "tasks wait for each other: {}; take one name out of an 'after'",
         names.join(" after ")
@@ -120,7 +118,6 @@ pub enum TaskSetError {
         /// The contradiction, and how to resolve it.
         message: String,
     },
-    /// The set has no tasks.
     #[error("no tasks; add a table [[task]] for each")]
     NoTasks,
 }

@@ -67,7 +67,6 @@ impl<'a> Keys<'a> {
         self.bad(key, node, format_args!("expected {wanted}, found {}", node.kind()))
     }
 
-    /// The error for a missing key.
     pub(crate) fn missing(&self, key: &'static str, remedy: &str) -> TaskSetError {
         TaskSetError::MissingKey { place: self.place.clone(), key, remedy: remedy.to_owned() }
     }

@@ -81,7 +81,6 @@ impl TaskSet {
         TaskSet { tasks, ..TaskSet::default() }
     }
 
-    /// The task with this name.
     #[must_use]
     pub fn task(&self, name: &str) -> Option<&Task> {
         self.tasks.iter().find(|task| task.name == name)

@@ -84,7 +84,6 @@ impl InjectedFault {
     }
 }
 
-/// A block that was late.
 #[derive(Debug)]
 struct LateBlock {
     block: u32,

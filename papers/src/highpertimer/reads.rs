@@ -60,7 +60,6 @@ pub(super) struct LocalReads<'a> {
     pub(super) preempted: u64,
 }
 
-/// The sources of a table.
 pub(super) fn sources(table: &Table) -> impl Iterator<Item = &Line> {
     table.lines.iter().filter(|line| line.name != DIFFERENCE)
 }

@@ -17,7 +17,6 @@ const BATCH: usize = 64;
 /// No timer expires while it is measured: they are armed an hour ahead.
 const AHEAD_NS: u64 = 3_600_000_000_000;
 
-/// The period of a periodic one.
 const PERIOD_NS: u64 = 1_000_000_000;
 
 hourglass_documents::named_enum! {

@@ -14,7 +14,6 @@ use super::trial;
 pub struct PolicyFigures {
     /// `ignore`, `disable` or `monitor, word`.
     pub policy: &'static str,
-    /// Periods.
     pub periods: u64,
     /// Of these, missed.
     pub missed: u64,

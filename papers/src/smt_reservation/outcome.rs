@@ -47,7 +47,6 @@ pub(super) struct ProcessOutcome {
     /// What is reserved, ns, where it is known what jobs need by themselves: a job that needs more has
     /// been promised nothing.
     pub(super) reserve_ns: Option<u64>,
-    /// Periods.
     pub(super) periods: u64,
     /// Jobs, by period.
     pub(super) done: Vec<FinishedJob>,
@@ -131,7 +130,6 @@ impl ProcessOutcome {
         self.done.iter().filter(late).count() as u64
     }
 
-    /// The jobs that were late so.
     pub(super) fn late_so(&self, so: LateReason) -> impl Iterator<Item = &FinishedJob> {
         self.done.iter().filter(move |done| self.lateness(done) == Some(so))
     }

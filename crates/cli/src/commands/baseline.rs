@@ -63,9 +63,7 @@ fn exit_code(compared: &ComparisonResult, decided: impl FnOnce() -> ExitCode) ->
 /// How a run with `--control` is to go on: a thread beside it, or nothing any more, because control and
 /// load took turns and were printed.
 pub(super) enum ControlPlan {
-    /// The run, with this thread beside it.
     Beside(Box<lab::ThreadSpec>, Box<RunArguments>),
-    /// Done.
     Done(ExitCode),
 }
 

@@ -34,7 +34,6 @@ pub(crate) struct FileResult<D> {
     pub(crate) failed: Option<Stop>,
 }
 
-/// The file that is the standard input.
 const STANDARD_INPUT: &str = "-";
 
 /// Asks about each file and prints: the command's own document for one file, a document of all for several, or lines.

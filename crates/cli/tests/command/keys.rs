@@ -342,7 +342,6 @@ pub struct C {
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum B {
-    /// Much.
     VeryMuch,
 }
 "#,

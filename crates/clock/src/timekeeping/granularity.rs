@@ -12,7 +12,6 @@ use super::timebase::{ReferenceClock, SourceId, Timebase};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Movements {
     last: Option<u64>,
-    /// The last movement.
     last_movement: Option<Length>,
     count: u32,
     /// The least bound on a step so far.

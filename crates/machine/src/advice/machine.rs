@@ -16,7 +16,6 @@ const HIGH_LOAD_PER_CPU: f64 = 0.5;
 /// Clock sources that are read through a system call and a slow device.
 const SLOW_CLOCK_SOURCES: [&str; 5] = ["hpet", "acpi_pm", "pit", "jiffies", "refined-jiffies"];
 
-/// Clock sources that a hypervisor steers.
 const STEERED_CLOCK_SOURCES: [&str; 3] = ["kvm-clock", "xen", "hyperv"];
 
 /// Takes the processor's counter as the kernel's clock.

@@ -52,7 +52,6 @@ pub enum RefusedOperation {
         nice: i8,
     },
     Deadline,
-    /// Locking memory.
     MemoryLock {
         bytes: u64,
     },
@@ -407,7 +406,6 @@ fn deadline_invalid(host: &Host) -> (String, String) {
     )
 }
 
-/// Locking memory.
 fn memory_lock(bytes: u64, whom: Grantee<'_>, host: &Host) -> (String, String) {
     let limit = host.process.memory_lock_bytes;
     let Some(lack) = lacks(host, host.process.cap_ipc_lock, "CAP_IPC_LOCK")

@@ -14,7 +14,6 @@ use super::verdict::{CheckVerdict, unread};
 /// Interrupts that are named in a line.
 const NAMED: usize = 3;
 
-/// The CPUs that an interrupt comes to.
 fn comes_to(line: &Interrupt) -> &CpuSet {
     line.delivered.as_ref().unwrap_or(&line.allowed)
 }

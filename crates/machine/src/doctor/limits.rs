@@ -36,7 +36,6 @@ fn refused(e: &DoctorInput, refused: RefusedOperation, errno: i32) -> (String, S
     (reason, remedy::own(e, &remedy))
 }
 
-/// Real-time priorities.
 pub(super) fn real_time_priority(e: &DoctorInput) -> CheckVerdict {
     let highest = RefusedOperation::RealTime { priority: HIGHEST_PRIORITY };
     match e.trials.real_time {

@@ -122,7 +122,6 @@ impl Files {
         clean(text.lines().next()?)
     }
 
-    /// A file with a number.
     pub(super) fn number<T: FromStr>(&self, path: &str) -> Option<T> {
         self.text(path)?.trim().parse().ok()
     }
@@ -167,7 +166,6 @@ impl Files {
         self.locate(path).is_some_and(|place| place.exists())
     }
 
-    /// The CPUs that have a folder.
     pub(super) fn cpu_folders(&self) -> CpuSet {
         self.names(CPUS).iter().filter_map(|name| name.strip_prefix("cpu")?.parse().ok()).collect()
     }

@@ -55,7 +55,6 @@ const WITHOUT_CAUSE: usize = 16;
 const YIELDED: usize = 17;
 const MOVED: usize = 18;
 
-/// The kind of a cause.
 pub(super) fn kind_of(cause: Cause) -> usize {
     Cause::ALL.iter().position(|c| *c == cause).unwrap_or(WITHOUT_CAUSE)
 }

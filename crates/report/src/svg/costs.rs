@@ -55,7 +55,6 @@ pub fn costs(figure: &Figure) -> String {
     page(&Chart { axes, series, marks }, &texts)
 }
 
-/// A mean that has a line.
 struct MeanLine {
     /// Which series, counted from 0.
     series: usize,

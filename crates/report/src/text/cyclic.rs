@@ -44,7 +44,6 @@ pub enum CyclicUnit {
     /// Microseconds, rounded down.
     #[default]
     Micros,
-    /// Nanoseconds.
     Nanos,
 }
 

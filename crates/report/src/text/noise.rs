@@ -14,7 +14,6 @@ pub struct NoiseCpu<'a> {
     pub counts: &'a [u64],
     /// How many were longer than all steps.
     pub beyond: u64,
-    /// Gaps.
     pub gaps: u64,
     /// Median, 99 and 99.9 of 100, and the longest, ns.
     pub lengths_ns: [u64; 4],

@@ -10,7 +10,6 @@ use super::Style;
 use super::table::{ColumnFormat, NARROW as PAGE, TextCell, TextStyle, TextTable, wrapped_within};
 use crate::clean;
 
-/// Thousandths in one.
 const THOUSAND: u64 = 1_000;
 
 /// The least width of a column of shares: `<0.1`, and a weighted share.

@@ -50,7 +50,6 @@ impl<const TELL: bool> SimState<TELL> {
         Ok(())
     }
 
-    /// The release timer of a thread.
     pub(super) fn release_timer(&mut self, thread: usize) -> Result<(), SimError> {
         let runner = &mut self.runners[thread];
         let Some(coming) = runner.coming.take() else {

@@ -142,7 +142,6 @@ impl MachineView<'_> {
         self.state.running(cpu)
     }
 
-    /// The CPU that a thread has.
     #[must_use]
     pub fn cpu_of(&self, thread: usize) -> Option<u32> {
         self.state.cpu_of(thread)

@@ -191,7 +191,6 @@ impl<const TELL: bool> SimState<TELL> {
         matches!(self.runners[thread].class, Class::RoundRobin(_))
     }
 
-    /// Chooses for a domain of one CPU.
     pub(super) fn choose_one(&self, domain: usize, cpu: usize, sums: Sums) -> Option<usize> {
         let CpuDomain { queue, rekeyed: asked, .. } = &self.domains[domain];
         let may = |rank: ThreadRank, thread| {

@@ -78,7 +78,6 @@ impl Sink for Tape {
     }
 }
 
-/// Outcome and slices of the engine.
 fn of_engine(system: &System, settings: SimSettings) -> (Result<SimOutcome, SimError>, Vec<Slice>) {
     let mut tape = Tape::new();
     let outcome = engine::run(system, settings, &mut tape, &mut NullMonitor);

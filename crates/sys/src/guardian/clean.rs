@@ -48,7 +48,6 @@ pub struct StaleRecord {
     pub steps: Vec<UndoStep>,
 }
 
-/// The state of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordState {
     /// Its maker or a guardian lives: it was left alone.

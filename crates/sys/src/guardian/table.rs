@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 use super::undo::{UndoWords, WORDS};
 use crate::memfd::SharedWords;
 
-/// Slots.
 pub(super) const SLOTS: usize = 2048;
 
 /// Promises that there can be at once. The first is the maker's own; the others are taken when they are wanted.

@@ -72,12 +72,10 @@ pub struct FaultMessage {
 pub struct FaultResponse {
     /// The deadline that the thread has from now on, if it has not taken another meanwhile; ns.
     pub deadline_ns: Option<u64>,
-    /// It is to end.
     pub end: bool,
 }
 
 impl FaultResponse {
-    /// Go on.
     pub const GO_ON: FaultResponse = FaultResponse { deadline_ns: None, end: false };
 }
 

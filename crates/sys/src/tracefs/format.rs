@@ -95,7 +95,6 @@ impl Format {
         })
     }
 
-    /// A field by its name.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<Field> {
         self.fields.get(name).copied()

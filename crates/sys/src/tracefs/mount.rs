@@ -20,7 +20,6 @@ pub enum Unavailable {
     /// The kernel was built without it.
     #[error("this kernel has no tracefs (CONFIG_FTRACE)")]
     NotBuilt,
-    /// It is not mounted.
     #[error("tracefs is not mounted")]
     NotMounted,
     /// Only root may enter it.

@@ -17,7 +17,6 @@ use serde::{Deserialize, Serialize};
 
 pub use read::{BadJobs, CaseJob, UnreadableCase, read};
 
-/// A task of a case.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CaseTask {
     /// Cost.
@@ -56,7 +55,6 @@ fn is_nothing(number: &u64) -> bool {
     *number == 0
 }
 
-/// A server of a case.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CaseServer {
     /// Budget.
@@ -129,7 +127,6 @@ pub struct Case {
     /// Chains.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flows: Vec<CaseFlow>,
-    /// Servers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<CaseServer>,
     /// Periodic tasks beside servers.

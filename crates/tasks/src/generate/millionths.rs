@@ -17,7 +17,6 @@ const DECIMALS: usize = 6;
 pub struct Millionths(u64);
 
 impl Millionths {
-    /// Millionths in one.
     pub const PER_ONE: u64 = 1_000_000;
     pub const ZERO: Millionths = Millionths(0);
     pub const ONE: Millionths = Millionths(Millionths::PER_ONE);

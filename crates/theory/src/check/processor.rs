@@ -122,7 +122,6 @@ impl Processor {
 
 /// The group of tasks that share a processor.
 pub(super) enum TaskGroup<'a> {
-    /// A CPU, with the servers on it.
     Cpu(String, &'a [&'a Server]),
     /// Several CPUs.
     Shared(&'a CpuSet),

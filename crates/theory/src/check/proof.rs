@@ -63,7 +63,6 @@ fn terms(processor: &Processor, question: &Question, at: usize, point: &Point) -
     question.terms(at, point).into_iter().map(named).collect()
 }
 
-/// The witness of a job that is late.
 pub(super) fn late(member: &Member, job: u64, response: u64) -> WitnessFacts {
     let deadline = member.task.deadline();
     let text = format!(
@@ -76,7 +75,6 @@ pub(super) fn late(member: &Member, job: u64, response: u64) -> WitnessFacts {
     witness("response", Some(member), Some(job), response, deadline, text)
 }
 
-/// The witness of a job that is late in a schedule.
 pub(super) fn late_in_schedule(member: &Member, job: u64, response: u64) -> WitnessFacts {
     let deadline = member.task.deadline();
     let text = format!(

@@ -10,7 +10,6 @@ use hourglass_time::Span;
 
 use hourglass_measure::task_threads::TaskRunPlan;
 
-/// The measurements of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TaskMeasurement {
     pub(super) terms: MeasuredTerms,
@@ -32,7 +31,6 @@ impl TaskMeasurement {
     }
 }
 
-/// The measurements of each task.
 pub(super) fn found(
     set: &TaskSet,
     plan: &TaskRunPlan,

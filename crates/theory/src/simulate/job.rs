@@ -11,7 +11,6 @@ use hourglass_tasks::{Activation, Preemption, Task, TaskSet};
 use super::system::{Choices, Warnings, ns, warn};
 use super::{Releases, SimulationFailure};
 
-/// The thread of a task.
 pub(super) fn thread(
     set: &TaskSet,
     task: &Task,
@@ -43,7 +42,6 @@ pub(super) fn thread(
     Ok(thread)
 }
 
-/// This thread with a script.
 pub(super) fn scripted(thread: Thread, script: Script) -> Thread {
     let preemption = match thread.preemption {
         // Its sections belong to jobs with known execution times.

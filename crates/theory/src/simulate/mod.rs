@@ -94,7 +94,6 @@ impl Releases {
     }
 }
 
-/// The request of a simulation.
 #[derive(Clone, Debug)]
 pub struct SimulationRequest {
     pub set: TaskSet,

@@ -50,7 +50,6 @@ pub struct Choices {
 /// Adds to the list what means something else than it says.
 pub(super) type Warnings = Vec<Warning>;
 
-/// A warning with a remedy.
 pub(super) fn warn(warnings: &mut Warnings, id: &str, text: String, remedy: &str) {
     warnings.push(Warning { id: id.to_owned(), text, remedy: remedy.to_owned() });
 }

@@ -167,7 +167,6 @@ pub enum SweepError {
         /// The number of parts of which that one is.
         other_of: u64,
     },
-    /// A part twice.
     #[error(
         "part {index} is there twice, in {} and {}; leave one out", .path.display(), .other.display()
     )]
@@ -195,12 +194,7 @@ pub enum SweepError {
     },
     /// A set with a task that cannot be.
     #[error("utilisation {utilisation}, set {set}: {source}")]
-    Task {
-        utilisation: Millionths,
-        set: u64,
-        /// The error in it.
-        source: TaskError,
-    },
+    Task { utilisation: Millionths, set: u64, source: TaskError },
 }
 
 impl ExperimentBuilder {

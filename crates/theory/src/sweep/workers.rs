@@ -29,7 +29,6 @@ pub(super) struct PointResults {
     pub(super) sets: Vec<SetOutcome>,
 }
 
-/// The outcome of a set.
 pub(super) struct SetOutcome {
     /// One answer of each analysis; none if nothing could be drawn.
     pub(super) answers: Option<Vec<TestOutcome>>,

@@ -31,7 +31,6 @@ impl Values {
         (!self.0.is_empty()).then(|| sum as f64 / self.0.len() as f64)
     }
 
-    /// The mean of the squares.
     fn mean_square(&self) -> Option<f64> {
         let sum: f64 = self.0.iter().map(|value| (*value as f64).powi(2)).sum();
         (!self.0.is_empty()).then(|| sum / self.0.len() as f64)
