@@ -219,6 +219,7 @@ pub(crate) fn watched_of(watched: hg_watched) -> Result<WatchedHandle, CapiError
     WATCHED.get(watched.handle).map(|watched| watched.clone())
 }
 
+/// A handle for a watched thread.
 pub(crate) fn watched(thread: WatchedHandle) -> Result<hg_watched, CapiError> {
     Ok(hg_watched { handle: WATCHED.insert(thread)? })
 }

@@ -273,6 +273,7 @@ pub unsafe extern "C" fn hg_owner_new(
     unsafe { give(owner, "owner", error, work) }
 }
 
+/// The owner of a handle.
 pub(crate) fn owner_of(owner: hg_owner) -> Result<crate::table::HandleRef<Owner>, CapiError> {
     OWNERS.get(owner.handle)
 }

@@ -91,7 +91,12 @@ pub enum TaskError {
     },
     /// A threshold below the priority.
     #[error("a preemption threshold of {threshold} is below the priority of {priority}")]
-    LowThreshold { threshold: u32, priority: u32 },
+    LowThreshold {
+        /// The threshold.
+        threshold: u32,
+        /// The priority.
+        priority: u32,
+    },
 }
 
 impl Task {

@@ -84,6 +84,7 @@ impl InjectedFault {
     }
 }
 
+/// A block that was late.
 #[derive(Debug)]
 struct LateBlock {
     block: u32,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Optional
 
+from .. import drawing
 from .digest import Digest
 
 if TYPE_CHECKING:
@@ -12,26 +13,6 @@ if TYPE_CHECKING:
     from .fleet import Fleet, Outlier
 
 __all__ = ["page"]
-
-# Distinguishable without red and green (Okabe and Ito 2008), then greys.
-COLOURS = {
-    "context_switch_involuntary": "#d55e00",
-    "context_switch_voluntary": "#e6a000",
-    "context_switch": "#c08040",
-    "timer_tick": "#56b4e9",
-    "irq": "#0072b2",
-    "softirq": "#7a86d6",
-    "irq_or_below": "#009e73",
-    "below_kernel": "#cc79a7",
-    "rt_throttling": "#7f3b08",
-    "deadline_budget": "#a0522d",
-    "reservation_budget": "#cd853f",
-    "cgroup_quota": "#8c510a",
-    "stopped": "#333333",
-    "page_fault": "#b8a800",
-    "migration": "#5b8c85",
-    "unknown": "#999999",
-}
 
 _STYLE = """
 :root{color-scheme:light dark;--line:#8884;--bad:#c0392b}
@@ -66,7 +47,7 @@ def page(fleet: Fleet, max_gap: Optional[SpanLike]) -> str:
         f'<tr class=missing><td>{escape(node)}</td><td colspan=4 class=bad>missing: {escape(reason)}</td></tr>'
         for node, reason in fleet.missing.items()
     )
-    key = "".join(f"<li><i style='background:{_colour(cause)}'></i>{escape(cause)}</li>" for cause in causes)
+    key = "".join(f"<li><i style='background:{_background(cause)}'></i>{escape(cause)}</li>" for cause in causes)
     notes = "".join(f"<li>{escape(note)}</li>" for note in fleet.notes)
     return (
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
@@ -96,7 +77,7 @@ def _head(fleet: Fleet, max_gap: Optional[SpanLike], odd: int) -> str:
 def _row(node: str, one: Digest, causes: list[str], widest: float, odd: list[Outlier], broke: bool) -> str:
     whole = one.threads * one.elapsed_ns * widest
     parts = "".join(
-        f"<i style='width:{100 * one.total_ns[cause] / whole:.3f}%;background:{_colour(cause)}' "
+        f"<i style='width:{100 * one.total_ns[cause] / whole:.3f}%;background:{_background(cause)}' "
         f"title='{escape(cause)}: {one.count[cause]} gaps, {one.total_ns[cause] / 1e6:.3f} ms'></i>"
         for cause in causes
         if one.total_ns.get(cause)
@@ -117,5 +98,10 @@ def _share(one: Digest) -> float:
     return sum(one.total_ns.values()) / (one.threads * one.elapsed_ns)
 
 
-def _colour(cause: str) -> str:
-    return COLOURS.get(cause, "#777777")
+def _background(cause: str) -> str:
+    """The colour of plots, and stripes where they have a hatching."""
+    colour, hatching = drawing.CAUSES.get(cause, (drawing.GREY, ""))
+    if not hatching:
+        return colour
+    angle, width = 45 if hatching.startswith("/") else 135, len(hatching)
+    return f"repeating-linear-gradient({angle}deg,{colour} 0 {width}px,#fff8 {width}px {width + 2}px)"

@@ -12,6 +12,7 @@ use super::timebase::{ReferenceClock, SourceId, Timebase};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Movements {
     last: Option<u64>,
+    /// The last movement.
     last_movement: Option<Length>,
     count: u32,
     /// The least bound on a step so far.

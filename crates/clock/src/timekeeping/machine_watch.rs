@@ -8,6 +8,7 @@ use super::inline_string::{self, InlineString};
 
 /// The kernel's clock source.
 const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+/// The CPUs that are online.
 const ONLINE: &str = "/sys/devices/system/cpu/online";
 /// The hypervisor's account of the virtual machine's clock (Linux 6.13, `CONFIG_PTP_1588_CLOCK_VMCLOCK`).
 const VMCLOCK: &str = "/dev/vmclock0";

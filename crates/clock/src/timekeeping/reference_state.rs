@@ -23,6 +23,7 @@ pub(super) enum ReferenceState {
     Contradicted(ClockEventKind),
 }
 
+/// The basis of a line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LineBasis {
     pub(super) fit: SlopeFit,

@@ -24,6 +24,7 @@ pub(super) fn is_overdue(line: &ClockLine, place: LinePosition) -> bool {
     }
 }
 
+/// The kind of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReadKind {
     /// The time, as the line tells it.

@@ -57,6 +57,7 @@ pub enum UsageError {
         "resource {resource}: a ceiling of {ceiling} is below the priority {priority} of a user"
     )]
     LowCeiling {
+        /// The resource.
         resource: usize,
         /// The priority to which the ceiling raises a holder.
         ceiling: u32,

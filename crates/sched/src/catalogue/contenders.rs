@@ -212,6 +212,7 @@ pub(super) const EDF_NOT_PREEMPTED: &[SchedulabilityTest] = &[once(
     }),
 )];
 
+/// Global EDF, by each of its tests.
 pub(super) const GLOBAL_EDF: &[SchedulabilityTest] = &[
     any("g-edf-gfb", "global EDF (Goossens, Funk and Baruah 2003)", |tasks, m| {
         global::edf::gfb(&TaskSet::new(tasks.to_vec()), m as u64)

@@ -32,6 +32,7 @@ pub enum BadCase {
     /// A field cannot be read.
     #[error("`{field}` is `{value}`, which is {wanted}")]
     Field {
+        /// The field.
         field: &'static str,
         /// The value of the field.
         value: String,

@@ -48,6 +48,7 @@ impl DemandTask {
     }
 }
 
+/// All tasks of a set.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DemandSet {
     lanes: Vec<DemandTask>,

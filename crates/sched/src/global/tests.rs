@@ -164,6 +164,7 @@ proptest! {
         }
     }
 
+    /// Bounds hold under fixed priorities.
     #[test]
     fn bounds_hold_under_fixed_priorities((set, cpus, offsets) in sets_with_offsets()) {
         for offsets in [&[][..], &offsets] {

@@ -36,13 +36,19 @@ pub enum SupplyError {
     /// The budget does not fit.
     #[error("a budget of {budget} does not fit into {deadline}")]
     BudgetOverDeadline {
+        /// The budget.
         budget: u64,
         /// The time for it.
         deadline: u64,
     },
     /// The deadline is over the period.
     #[error("a deadline of {deadline} is longer than the period of {period}")]
-    DeadlineOverPeriod { deadline: u64, period: u64 },
+    DeadlineOverPeriod {
+        /// The deadline.
+        deadline: u64,
+        /// The period.
+        period: u64,
+    },
 }
 
 impl Supply {

@@ -27,6 +27,7 @@ impl BucketLayout {
         ((self.end_log2 - self.unit_log2 - self.steps_log2 + 1) << self.steps_log2) as usize
     }
 
+    /// The step of a value.
     #[inline]
     pub(crate) fn step(self, value: u64) -> usize {
         let value = value >> self.unit_log2;

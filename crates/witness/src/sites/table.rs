@@ -26,6 +26,7 @@ pub(crate) struct SiteTotals {
     pub(crate) causes: [CauseSums; CAUSES],
 }
 
+/// The sums of a cause at a site.
 #[derive(Debug, Default)]
 pub(crate) struct CauseSums {
     pub(crate) count: AtomicU64,

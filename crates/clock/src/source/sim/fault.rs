@@ -20,6 +20,7 @@ pub enum FaultKind {
     Stop(Span),
     /// One CPU's count has this offset from then on.
     CpuOffset {
+        /// The CPU.
         cpu: u32,
         /// How far ahead of the others it is.
         offset: Span,

@@ -22,6 +22,7 @@ pub(crate) struct LateRanks {
 }
 
 impl LateRanks {
+    /// Only one.
     pub(crate) fn at(rank: usize) -> LateRanks {
         LateRanks { first: rank, worst: rank }
     }
