@@ -16,12 +16,13 @@ use crate::effort::StepLimit;
 use crate::exact_fraction::{compare_shares, greatest_common_divisor};
 use crate::pruning::{Steps, settled};
 use crate::recurrence::{InterferenceTerms, Stream, offsets_among_equals};
+use crate::sections::{Sections, TimeModel};
 use crate::task::{Task, TaskSet};
 use crate::verdict::{
     Analysis, Point, Refusal, ResponseBound, ResponseTime, TaskResult, Verdict, Window,
 };
 
-use super::{NO_RESPONSE, Sections, TimeModel, larger, overloaded, refused, response, task_result};
+use super::result::{NO_RESPONSE, larger, overloaded, refused, response, task_result};
 
 /// Everything that decides when jobs of one task are done.
 struct Level {

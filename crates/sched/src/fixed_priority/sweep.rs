@@ -17,8 +17,9 @@ use crate::verdict::{Analysis, Point, Refusal, ResponseTime, TaskResult, Window}
 
 pub(crate) use probe::{LateRanks, late_among};
 
+use super::level;
+use super::result::{judge_bound, overloaded, refused, task_result};
 use super::vector_tasks::{Digits, NEAR, SHORT_ROUNDS, VectorTasks};
-use super::{judge_bound, level, overloaded, refused, task_result};
 
 /// A look in a short round takes less than this part of one with a division.
 const LOOKS_AT_ONCE: usize = 16;

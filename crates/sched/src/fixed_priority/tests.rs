@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::reference::worst_fixed_priority;
 use crate::task::Task;
+use crate::verdict::{ResponseBound, TaskResult, Window, Witness};
 
 /// A small task: period, cost as a share of it, deadline, jitter, segments.
 fn small_task() -> impl Strategy<Value = Task> {
