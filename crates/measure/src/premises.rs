@@ -20,7 +20,6 @@ const PINNING_LOST: &str = "pinning-lost";
 /// Models whose phases may have CPUs of their own are written so.
 const OWN_CPUS: &str = "PHASES";
 
-/// The masks of pinned threads.
 #[derive(Debug)]
 pub(crate) struct Masks {
     /// By their places: CPUs as given.
@@ -97,7 +96,6 @@ impl Masks {
     }
 }
 
-/// That a thread ran elsewhere.
 fn strayed(thread: &ThreadReport) -> Option<Premise> {
     let strayed = thread.strayed?;
     let given: CpuSet = thread.cpus.iter().copied().collect();

@@ -60,7 +60,6 @@ impl Moment {
     }
 }
 
-/// The recording of a run: wanted, begun, ended.
 #[derive(Debug)]
 pub(crate) struct SwitchSession {
     /// Threads that write a trace, by their numbers: the others have nothing to explain.
@@ -132,7 +131,6 @@ impl SwitchSession {
         self.first = Moment::now();
     }
 
-    /// Records no longer.
     pub(crate) fn end(&mut self) {
         for records in self.open.iter().flatten() {
             // Does not fail for an open event; what came later would lie outside all gaps.
@@ -162,7 +160,6 @@ impl SwitchSession {
     }
 }
 
-/// The records of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct SwitchRecording {
     switches: Vec<Switch>,
@@ -174,7 +171,6 @@ pub(crate) struct SwitchRecording {
 }
 
 impl SwitchRecording {
-    /// Whether there may be records.
     pub(crate) fn is_there(&self) -> bool {
         self.refused.is_none()
     }
@@ -197,7 +193,6 @@ impl SwitchRecording {
         })
     }
 
-    /// What the manifest says of them.
     pub(crate) fn facts(&self) -> EvidenceFacts {
         let found = match (&self.refused, self.lost) {
             (Some(refused), _) => refused.to_string(),
@@ -221,7 +216,6 @@ impl SwitchRecording {
     }
 }
 
-/// What would give the records.
 fn remedy(refused: &PerfUnavailable) -> Option<String> {
     let line = match refused {
         PerfUnavailable::Paranoid(_) => "sudo sysctl kernel.perf_event_paranoid=2",

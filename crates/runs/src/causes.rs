@@ -77,14 +77,10 @@ impl Explanation {
         cause::attribute(&self.facts, &self.patterns, intervals, events)
     }
 
-    /// The facts that the causes rest on.
-    #[must_use]
     pub fn facts(&self) -> &RunFacts {
         &self.facts
     }
 
-    /// What the gaps have in common.
-    #[must_use]
     pub fn patterns(&self) -> &Patterns {
         &self.patterns
     }
@@ -131,7 +127,6 @@ impl Explanation {
         failed.map_or(Ok(()), Err)
     }
 
-    /// The period of what the host does, where it has one.
     fn host_period(&self) -> Option<Warning> {
         self.facts.virtual_machine.filter(|virtual_machine| *virtual_machine)?;
         // The longest gaps tell most.
@@ -195,7 +190,6 @@ fn other_quotas(host: &Host) -> Option<Warning> {
     })
 }
 
-/// What a run's document tells the inference.
 fn facts(document: &RunDocument) -> RunFacts {
     let manifest = &document.manifest;
     let host = &manifest.host;

@@ -13,10 +13,8 @@ use crate::inferences;
 /// Picoseconds in a nanosecond.
 const PS_PER_NS: u64 = 1_000;
 
-/// A run folder, opened.
 #[derive(Debug)]
 pub struct OpenRun {
-    /// What was found, as the run itself said it.
     pub document: RunDocument,
     pub(crate) folder: RunFolder,
 }
@@ -37,7 +35,6 @@ pub fn open_run(path: &Path) -> Result<OpenRun, OpenError> {
 }
 
 impl OpenRun {
-    /// Says what the run itself did not.
     fn warn(&mut self, warning: Option<Warning>) {
         let warnings = &mut self.document.result.warnings;
         warnings.extend(warning.filter(|new| warnings.iter().all(|known| known.id != new.id)));

@@ -16,7 +16,6 @@ pub struct CpuGap {
     pub ticks: i64,
 }
 
-/// The last record that a CPU ran.
 #[derive(Clone, Copy, Debug)]
 struct LastRecord {
     thread: u32,
@@ -35,8 +34,6 @@ pub struct CpuTimeline {
 }
 
 impl CpuTimeline {
-    /// A timeline that has seen nothing.
-    #[must_use]
     pub fn new() -> CpuTimeline {
         CpuTimeline::default()
     }
@@ -68,7 +65,6 @@ impl CpuTimeline {
 
     /// How often a record followed one of a different thread on the same CPU. Each of these is a
     /// context switch that the trace proves (section 4, first rule).
-    #[must_use]
     pub fn switches(&self) -> u64 {
         self.switches
     }
@@ -102,7 +98,6 @@ impl<I> CpuGaps<I> {
     }
 
     /// The switches among the records yielded so far; see [`CpuTimeline::switches`].
-    #[must_use]
     pub fn switches(&self) -> u64 {
         self.timeline.switches()
     }

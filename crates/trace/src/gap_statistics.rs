@@ -21,7 +21,6 @@ pub struct GapStatistics {
 }
 
 impl GapStatistics {
-    #[must_use]
     pub fn new() -> GapStatistics {
         GapStatistics::default()
     }
@@ -43,8 +42,6 @@ impl GapStatistics {
         }
     }
 
-    /// The statistics of what was collected.
-    #[must_use]
     pub fn report(&self) -> GapReport {
         let percentile = |quantile: f64| {
             self.lengths.as_ref().map_or(0, |l| l.value_at_quantile(quantile)).min(self.max_ns)

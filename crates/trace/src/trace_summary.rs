@@ -11,11 +11,8 @@ use crate::{CpuTimeline, GapStatistics};
 /// The summary of one thread of a trace. Times in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadSummary {
-    /// Number of the thread in the run.
     pub thread: u32,
-    /// Intervals in the trace.
     pub intervals: u64,
-    /// Sum of their lengths.
     pub received_ns: u64,
     /// Gaps that were forced on the thread ([`crate::IntervalStart::is_gap`]); its own waits
     /// are not among them, nor is what came before its first interval in the trace.
@@ -24,13 +21,10 @@ pub struct ThreadSummary {
     pub migrations: u64,
     /// CPUs on which it ran, ascending.
     pub cpus_seen: Vec<u32>,
-    /// Start of its first interval, from the run's start.
     pub first_start_ns: i64,
-    /// End of its last interval, from the run's start.
     pub last_end_ns: i64,
 }
 
-/// A thread while its intervals are being read.
 #[derive(Clone, Debug)]
 struct Thread {
     intervals: u64,
@@ -103,7 +97,6 @@ pub struct TraceSummary {
 }
 
 impl TraceSummary {
-    #[must_use]
     pub fn new() -> TraceSummary {
         TraceSummary::default()
     }
@@ -118,20 +111,17 @@ impl TraceSummary {
     }
 
     /// One summary for each thread that has an interval, in the order of their numbers.
-    #[must_use]
     pub fn threads(&self) -> Vec<ThreadSummary> {
         self.threads.iter().map(|(&number, thread)| thread.summary(number)).collect()
     }
 
     /// Context switches that the trace proves; see [`CpuTimeline::switches`].
-    #[must_use]
     pub fn switches(&self) -> u64 {
         self.timeline.switches()
     }
 
     /// From the start of the first interval to the end of the last, counted from the run's start;
     /// `None` for a trace without intervals.
-    #[must_use]
     pub fn extent(&self) -> Option<(Span, Span)> {
         let from = self.threads.values().map(|t| t.first_start_ns).min()?;
         let to = self.threads.values().map(|t| t.last_end_ns).max()?;

@@ -18,7 +18,6 @@ fn octave(ns: u64) -> usize {
     (place as usize).min(OCTAVES - 1)
 }
 
-/// The greatest of a thread's wake-ups or gaps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorstEvent {
     /// Latency of a wake-up, or length of a gap, ns.
@@ -114,7 +113,6 @@ pub struct LiveCounters {
 pub struct LiveSnapshot {
     /// The kernel's number of the thread; 0 before it is set up.
     pub tid: u32,
-    /// Number of wake-ups or gaps.
     pub count: u64,
     /// Wake-ups that never took place because an earlier one was too late.
     pub lost: u64,
@@ -182,7 +180,6 @@ impl LiveCounters {
         self.lost.store(lost.saturating_add(count), Ordering::Relaxed);
     }
 
-    #[must_use]
     pub fn read(&self) -> LiveSnapshot {
         let read = |word: &AtomicU64| word.load(Ordering::Relaxed);
         let count = read(&self.count);
@@ -200,13 +197,10 @@ impl LiveCounters {
     }
 }
 
-/// All threads of a run, by their numbers.
 #[derive(Clone, Debug)]
 pub struct LiveThreads(Arc<[Arc<LiveCounters>]>);
 
 impl LiveThreads {
-    /// A place for each of this many threads.
-    #[must_use]
     pub fn new(threads: usize) -> LiveThreads {
         LiveThreads((0..threads).map(|_| Arc::default()).collect())
     }

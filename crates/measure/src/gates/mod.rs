@@ -19,7 +19,6 @@ pub(crate) use hit_command::run as run_on_hit;
 pub(crate) use percentile::with_lost;
 pub use percentile::{ParsePercentileError, Percentile};
 
-/// The limits of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gates {
     limits: Vec<Limit>,
@@ -30,27 +29,19 @@ pub struct Gates {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// No wake-up is later.
     MaxLatency(Span),
-    /// No gap is longer.
     MaxGap(Span),
-    /// No more periods are missed or lost.
     MaxMisses(u64),
     /// So large a part of all wake-ups, those of lost periods included, is not later. Where no
     /// thread measures latency, of all gaps.
     Percentile(Percentile, Span),
 }
 
-/// A limit that cannot be read, or that this run could not break.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum GateError {
     /// Not `p99.9=80us`.
     #[error("bad limit '{text}': {reason}; write for example p99.9=80us")]
-    Percentile {
-        text: String,
-        /// Why not.
-        reason: String,
-    },
+    Percentile { text: String, reason: String },
     #[error("--{0} must not be negative")]
     Negative(String),
     #[error("--{0}: no thread of this run measures wake-ups; use the workload LAT or GRID")]
@@ -70,7 +61,6 @@ impl Gates {
     }
 
     /// The limits, in the order in which they were given.
-    #[must_use]
     pub fn limits(&self) -> &[Limit] {
         &self.limits
     }

@@ -131,7 +131,6 @@ fn late_mark(text: &str) -> Option<(u32, u64)> {
     Some((thread.parse().ok()?, ns.parse().ok()?))
 }
 
-/// Remembers the newest name of a number.
 fn remember_name(names: &mut BTreeMap<u32, String>, number: u32, name: &str) {
     if names.get(&number).is_none_or(|known| known != name) {
         names.insert(number, name.to_owned());
@@ -146,9 +145,7 @@ pub(super) struct Recording {
     pub(super) lanes: Vec<CpuEvents>,
     pub(super) decoder: Decoder,
     piece: Vec<u8>,
-    /// Events for which there is still room.
     room: u64,
-    /// The first refusal of the kernel to give out a ring.
     pub(super) refused: Option<io::Error>,
 }
 
@@ -184,7 +181,6 @@ impl Recording {
         }
     }
 
-    /// Events that were taken out make room for others.
     pub(super) fn make_room(&mut self, most: u64) {
         self.room = most;
     }
@@ -200,7 +196,6 @@ impl Recording {
     }
 }
 
-/// A thread that empties the rings from time to time.
 #[derive(Debug)]
 pub(super) struct Drainer {
     /// Closing it is the word to stop.

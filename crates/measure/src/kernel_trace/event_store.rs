@@ -11,7 +11,6 @@ use crate::time_namespace::Offset;
 /// Events in a chunk. A table that grew would be copied while the run is measured.
 const CHUNK: usize = 16 * 1024;
 
-/// An event at a time of the trace clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Raw {
     pub(super) time: u64,
@@ -32,7 +31,6 @@ impl Raw {
     }
 }
 
-/// The events of one CPU.
 #[derive(Debug, Default)]
 pub(super) struct CpuEvents {
     pub(super) cpu: u32,
@@ -40,9 +38,7 @@ pub(super) struct CpuEvents {
     events: u64,
     last: u64,
     unordered: bool,
-    /// Events that were lost, counted or not.
     pub(super) lost: u64,
-    /// Pieces that could not be read to their end.
     pub(super) damaged: u64,
 }
 
@@ -87,7 +83,6 @@ impl CpuEvents {
         }
     }
 
-    /// Events kept.
     pub(super) fn events(&self) -> u64 {
         self.events
     }

@@ -24,7 +24,6 @@ use super::span_intervals::{OmittedIntervals, intervals};
 use crate::outside;
 use hourglass_runs::causes::{Explanation, SPANS};
 
-/// What a thread of the program is in the run.
 struct Thread {
     id: u32,
     tid: u32,
@@ -104,7 +103,6 @@ fn record(span: &StoredSpan, thread: u32, begin_ns: u64) -> RecordedSpan {
     }
 }
 
-/// Finds the causes of all gaps.
 fn explain(document: &mut RunDocument, trace: &[Interval]) {
     let intervals = || trace.iter().map(|interval| Ok::<_, Infallible>(*interval));
     let Ok(explanation) = Explanation::new(document, intervals());

@@ -32,13 +32,10 @@ use crate::outside;
 /// What stands for the workload, of which nothing is known.
 const WORKLOAD: &str = "WATCHED";
 
-/// What the report does not have.
 pub(super) struct WatchRecording {
     /// `CLOCK_MONOTONIC` at the first look.
     pub(super) begin_ns: u64,
-    /// The kernel's events, if they were recorded.
     pub(super) kernel: Option<(KernelFacts, StoredTrace)>,
-    /// Every look at every thread.
     pub(super) samples: Vec<WatchedSample>,
 }
 
@@ -91,7 +88,6 @@ pub(super) fn keep(
     Ok(path)
 }
 
-/// Finds the causes of all gaps.
 fn explain(document: &mut RunDocument, kept: &StoredTrace) {
     let intervals = || kept.intervals.iter().map(|interval| Ok::<_, Infallible>(*interval));
     let Ok(explanation) = Explanation::new(document, intervals());
@@ -171,7 +167,6 @@ fn of_thread(
     }
 }
 
-/// The delays after a thread's own waits.
 fn latency(kept: &StoredTrace, tid: u32) -> Option<LatencyReport> {
     let delays = kept.delays.get(&tid)?;
     let count = delays.histogram.len();

@@ -18,14 +18,12 @@ use crate::kernel_trace::live::LiveRecording;
 
 /// Events stored for a folder take at most one part in `KEPT_SHARE` of the memory.
 const KEPT_SHARE: u64 = 8;
-/// The warning that switches are missing.
 const SWITCHES_MISSING: &str = "switch-events-missing";
 /// Bytes of what is kept for a switch: the event and the interval that it ends.
 const KEPT_BYTES: u64 = 104;
 /// Kept at most.
 const MOST_KEPT: u64 = 16 << 20;
 
-/// What is kept for a run folder, one by one.
 #[derive(Debug, Default)]
 pub(super) struct StoredTrace {
     /// Events, in order of time.
@@ -35,11 +33,9 @@ pub(super) struct StoredTrace {
     /// Delays after the threads' own waits, ns.
     pub(super) delays: BTreeMap<u32, DelayHistogram>,
     room: u64,
-    /// What found no room.
     pub(super) dropped: u64,
 }
 
-/// How late a thread got its CPU.
 #[derive(Debug)]
 pub(super) struct DelayHistogram {
     pub(super) histogram: Histogram<u64>,
@@ -48,7 +44,6 @@ pub(super) struct DelayHistogram {
     pub(super) total_ns: u64,
 }
 
-/// Digits that histograms keep, as in those of runs.
 const DIGITS: u8 = 3;
 
 impl StoredTrace {
@@ -71,7 +66,6 @@ impl StoredTrace {
     }
 }
 
-/// A recording of the kernel's events.
 #[derive(Debug)]
 pub(super) struct KernelTracer {
     live: Option<LiveRecording>,
@@ -145,7 +139,6 @@ impl KernelTracer {
         warnings
     }
 
-    /// Events that were lost so far.
     pub(super) fn lost(&self) -> u64 {
         self.facts.lost().max(self.delays.lost())
     }
@@ -179,7 +172,6 @@ impl KernelTracer {
         });
     }
 
-    /// How the events were recorded, and what was kept.
     pub(super) fn into_parts(self) -> (KernelFacts, StoredTrace) {
         (self.facts, self.kept.unwrap_or_default())
     }

@@ -21,12 +21,9 @@ pub struct ComparedRun {
     pub(super) observed: RunObservation,
     pub(super) gates: Vec<GateReport>,
     pub(super) folder: Option<PathBuf>,
-    /// Records and latencies that found no room.
     pub(super) dropped: u64,
     pub(super) interrupted: bool,
-    /// What it rests on and did not hold.
     pub(super) premises: Vec<Premise>,
-    /// Some latencies are there as a histogram only.
     pub(super) without_order: bool,
 }
 
@@ -51,7 +48,6 @@ impl ComparedRun {
         }
     }
 
-    /// A run from its folder.
     pub(super) fn from_folder(
         recalled: &OpenRun,
         folder: PathBuf,
@@ -106,8 +102,6 @@ impl ComparedRun {
         run
     }
 
-    /// Whether a signal ended it early.
-    #[must_use]
     pub fn is_interrupted(&self) -> bool {
         self.interrupted
     }
@@ -117,7 +111,6 @@ impl ComparedRun {
         self.manifest.threads.iter().map(|thread| thread.gap_ns).max().unwrap_or(0)
     }
 
-    /// What was asked for, in short.
     pub(super) fn command(&self) -> String {
         let words = &self.manifest.command_line;
         let named = words.iter().skip(1).map(String::as_str).collect::<Vec<_>>().join(" ");
@@ -129,7 +122,6 @@ impl ComparedRun {
     }
 }
 
-/// What the document says of a side.
 pub(super) fn facts(runs: &[ComparedRun]) -> DiffSide {
     DiffSide {
         what: runs.first().map(ComparedRun::command).unwrap_or_default(),
@@ -141,7 +133,6 @@ pub(super) fn facts(runs: &[ComparedRun]) -> DiffSide {
     }
 }
 
-/// The limits of all runs that had some, round by round.
 pub(super) fn gates(a: &[ComparedRun], b: &[ComparedRun]) -> Vec<RoundGates> {
     let of = |round: u64, side: &str, run: &ComparedRun| RoundGates {
         round,

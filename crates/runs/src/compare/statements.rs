@@ -44,7 +44,6 @@ pub(super) struct RunObservation {
     longest_gap_ns: Option<u64>,
 }
 
-/// Wake-ups of a thread.
 #[derive(Clone, Copy, Debug, Default)]
 struct LateWakeUps {
     all: u64,
@@ -88,7 +87,6 @@ fn least_ns(gap_ns: Option<u64>) -> u64 {
     gap_ns.unwrap_or(0).max(REPORTED_NS)
 }
 
-/// All that follows from the two sides.
 pub(super) fn of(a: &[ComparedRun], b: &[ComparedRun], pairing: Pairing) -> Vec<Statement> {
     let load = load(a, b, pairing);
     let timer = if pairing == Pairing::Same { timer(a, b) } else { None };
@@ -143,7 +141,6 @@ pub fn beside(
     Some(load_of(&[of_control.filter(|_| whole)?, of_load?], CONTROLLED, least_ns))
 }
 
-/// How control and load are called.
 const CONTROLLED: [&str; 2] = ["the control", "the load"];
 
 /// Gaps of the first side and of the second, which are called by these names.

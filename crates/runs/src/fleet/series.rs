@@ -19,7 +19,6 @@ const PS_PER_NS: u64 = 1_000;
 /// A series, and how often values of each step were seen, by the least value of the step.
 pub(super) type SeriesHistogram = (MergedSeries, BTreeMap<u64, u64>);
 
-/// A histogram that is being counted.
 #[derive(Default)]
 struct Counter {
     steps: BTreeMap<u64, u64>,
@@ -40,11 +39,9 @@ impl Counter {
     }
 }
 
-/// Gaps that are too short for a cause, by thread.
 #[derive(Default)]
 struct ShortGaps {
     longest_ns: u64,
-    /// Where the last interval of each thread ended.
     ends: BTreeMap<u32, i64>,
     gaps: BTreeMap<u32, Counter>,
 }

@@ -37,7 +37,6 @@ impl PartialFile {
         &self.target
     }
 
-    /// Whether the file has its final name.
     pub(crate) fn is_committed(&self) -> bool {
         self.target.exists()
     }

@@ -13,13 +13,10 @@ use crate::store::create::refused;
 use crate::store::error::{CreateError, OpenError, WriteError};
 use crate::store::partial::PartialFile;
 
-/// Name of the comparison in a folder of rounds.
 pub const DIFF_FILE: &str = "diff.json";
 
-/// What stands before the name of a run that was cut short.
 const CUT_SHORT: &str = "interrupted-";
 
-/// A folder of rounds that is being written.
 #[derive(Debug)]
 pub struct NewRounds {
     path: PathBuf,
@@ -32,7 +29,6 @@ pub struct RoundFolders {
     pub a: Vec<PathBuf>,
     /// Runs of the second, one for each of the first.
     pub b: Vec<PathBuf>,
-    /// Runs without the other half of their round.
     pub alone: Vec<PathBuf>,
 }
 
@@ -47,13 +43,11 @@ impl NewRounds {
         Ok(NewRounds { path })
     }
 
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Where a run of `side` (`a` or `b`) belongs; rounds count from 1.
-    #[must_use]
     pub fn place(&self, side: char, round: u32) -> PathBuf {
         self.path.join(format!("{side}-{round:02}"))
     }
@@ -90,7 +84,6 @@ impl NewRounds {
         partial.commit().map_err(failed)
     }
 
-    /// Removes the folder again if nothing is in it.
     pub fn remove_empty(&self) {
         // A folder with something in it stays, which is what is wanted.
         let _ = fs::remove_dir(&self.path);

@@ -99,7 +99,6 @@ pub(super) struct ThrottlePatterns {
     pub(super) throttled: Option<bool>,
     /// Ended at a replenishment.
     pub(super) replenished: Option<f64>,
-    /// Whether a program in user space enforces its reservation.
     pub(super) in_user_space: bool,
     /// Ended with a quota's period.
     pub(super) quota: Option<f64>,
@@ -150,7 +149,6 @@ impl Case<'_> {
         }
     }
 
-    /// The verdict on the time before a thread ran for the first time.
     pub(super) fn judge_unstarted(self) -> Verdict {
         let (cause, basis) = match self.successor {
             Some(_) => (Cause::ContextSwitch, CauseBasis::Seen),
@@ -306,7 +304,6 @@ impl Case<'_> {
         CauseBasis::Inferred { confidence: confidence.max(GUESSED) }
     }
 
-    /// The cause by the records of the thread's switches.
     fn recorded_switch(&mut self) -> Option<Cause> {
         let (sign, cause) = match self.switched? {
             SwitchEvidence::Kept => (Indication::NoRecordedSwitch, None),
@@ -473,7 +470,6 @@ impl StopAdjustment for (Cause, CauseBasis) {
     }
 }
 
-/// Whether a policy is above ordinary threads.
 pub(super) fn is_real_time(policy: Policy) -> bool {
     matches!(policy, Policy::Fifo(_) | Policy::RoundRobin(_) | Policy::Deadline)
 }

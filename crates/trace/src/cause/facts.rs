@@ -8,7 +8,6 @@ use hourglass_documents::Policy;
 /// a microsecond lies a dense population of which nothing is known.
 pub const REPORTED_NS: u64 = 1_000;
 
-/// Facts about a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunFacts {
     /// The threads by their numbers.
@@ -19,7 +18,6 @@ pub struct RunFacts {
     pub tick_clock: Option<TickClock>,
     /// Interrupts of the CPUs, where the kernel's counts were read.
     pub interrupts: BTreeMap<u32, InterruptFacts>,
-    /// Whether a hypervisor is below the kernel.
     pub virtual_machine: Option<bool>,
     /// The kernel's limit on the CPU time of real-time threads.
     pub rt_limit: Option<RtLimit>,
@@ -28,7 +26,6 @@ pub struct RunFacts {
     pub real_time: Option<BTreeSet<u32>>,
     /// The control group's quota, and whether it stopped the group in this run.
     pub quota: Option<Quota>,
-    /// The coverage of the kernel's events, if it was traced.
     pub kernel: Option<KernelCoverage>,
     /// What the events are where the kernel was not traced: records of the threads' own switches.
     pub switches: Option<SwitchFacts>,
@@ -65,7 +62,6 @@ pub struct TickClock {
     pub skew_ns: u64,
 }
 
-/// Interrupts of a CPU in the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InterruptFacts {
     /// How many there were that were no ticks, at most.
@@ -80,7 +76,6 @@ pub struct InterruptFacts {
 
 impl InterruptFacts {
     /// Whether all of a gap lies where there was none.
-    #[must_use]
     pub fn is_quiet(&self, start_ns: i64, end_ns: i64) -> bool {
         let behind = self.quiet.partition_point(|(from, _)| *from <= start_ns);
         let before = behind.checked_sub(1).and_then(|at| self.quiet.get(at));
@@ -88,7 +83,6 @@ impl InterruptFacts {
     }
 }
 
-/// Facts about a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadFacts {
     /// The scheduling policy, if it is known.
@@ -124,7 +118,6 @@ pub struct RtLimit {
     pub others_ended: bool,
 }
 
-/// A quota on the time of ordinary threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
     /// The period of the quota, ns.
@@ -135,7 +128,6 @@ pub struct Quota {
     pub throttled_ns: Option<u64>,
 }
 
-/// The coverage of the kernel's events of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelCoverage {
     /// CPUs whose events were recorded: for each, how many were lost.
@@ -144,7 +136,6 @@ pub struct KernelCoverage {
     pub error_ns: u64,
 }
 
-/// Records of the switches of a run's threads, as any user may have them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SwitchFacts {
     /// Whether there are records of all threads, and none was lost.

@@ -24,7 +24,6 @@ const TIMERS: usize = 8;
 /// A timer that expired so often in a row at the tick's distance is the tick's.
 const TICKS_IN_A_ROW: u8 = 8;
 
-/// The kernel's activity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum KernelActivity {
     #[default]
@@ -36,19 +35,13 @@ enum KernelActivity {
     Signal,
 }
 
-/// The evidence of the kernel's events about a gap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct KernelEvidence {
     pub(super) composition: GapBreakdown,
-    /// The thread that took the CPU first, if the thread was switched out.
     pub(super) next_thread: Option<u32>,
-    /// The occupants of the CPU while it was switched out, with their times.
     pub(super) occupants: GapOccupants,
-    /// Whether the thread was waiting when it was switched out.
     pub(super) waiting: bool,
-    /// Whether it was stopped or traced.
     pub(super) stopped: bool,
-    /// Whether the thread that took its CPU moved it to another.
     pub(super) moved_away: bool,
     /// Whether there was an interrupt, a softirq, a fault or a signal.
     pub(super) worked: bool,
@@ -94,18 +87,14 @@ struct Cpu {
     tick: Option<u64>,
 }
 
-/// How sound the events are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Soundness {
     /// Events of threads of the run that lay in a gap, as they must.
     pub(super) in_gaps: u64,
-    /// Events that lay where the thread was seen to run.
     pub(super) inside: u64,
-    /// Events that were lost, as the events themselves say.
     pub(super) lost: u64,
 }
 
-/// Follows the kernel's events.
 #[derive(Clone, Debug)]
 pub(super) struct KernelSide<'a> {
     coverage: &'a KernelCoverage,
@@ -114,7 +103,6 @@ pub(super) struct KernelSide<'a> {
     cpus: BTreeMap<u32, Cpu>,
     numbers: BTreeMap<u32, u32>,
     soundness: Soundness,
-    /// All occupants of the CPU in the last gap.
     last: BTreeMap<u32, u64>,
 }
 
@@ -237,7 +225,6 @@ impl<'a> KernelSide<'a> {
         }
     }
 
-    /// The account of the thread that runs on the event's CPU, if the event is in a gap of it.
     fn running(&mut self, event: &KernelEvent) -> Option<&mut CpuState> {
         let thread = self.cpus.get(&event.cpu)?.running?;
         let error_ns = self.error_ns();
@@ -369,7 +356,6 @@ fn is_no_thread(number: u32) -> bool {
 }
 
 impl CpuState {
-    /// Whether the thread is away and waits for this CPU.
     fn waits_for(&self, cpu: u32) -> bool {
         self.switched_out && self.waiting_for_cpu == cpu
     }

@@ -14,7 +14,6 @@ const TICK_NS: i64 = 500_000;
 
 /// The cause of a gap of a thread on `cpu` that never waits, from `start_ns` to `end_ns` on the time line of `tick`.
 /// `Unknown` without evidence.
-#[must_use]
 pub fn at_first_sight(
     evidence: Evidence,
     (start_ns, end_ns): (i64, i64),

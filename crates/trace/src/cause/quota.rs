@@ -9,16 +9,13 @@ use super::gap::length_ns;
 
 /// Number of steps of a period in which phases are distinguished.
 const STEPS: usize = 500;
-/// Fewer gaps give no phase.
 const FEWEST: usize = 3;
 /// Of the longest gaps at least this part must hold the moment, per cent.
 const MOST_HOLD: usize = 60;
 /// Steps count as candidates down to this part of the most gaps that hold one, per cent.
 const PLATEAU: u32 = 90;
-/// Long gaps that are kept.
 const MOST: usize = 50_000;
 
-/// Searches the moment at which a quota's periods begin.
 #[derive(Clone, Debug)]
 pub(super) struct QuotaFinder {
     period_ns: i64,
@@ -26,7 +23,6 @@ pub(super) struct QuotaFinder {
     gaps: Vec<(i64, i64)>,
 }
 
-/// The moments at which a quota's periods begin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct QuotaPeriods {
     period_ns: i64,
@@ -44,7 +40,6 @@ impl QuotaFinder {
         Some(QuotaFinder { period_ns, throttled, gaps: Vec::new() })
     }
 
-    /// A gap that may be the quota's.
     pub(super) fn push(&mut self, start: i64, end: i64) {
         if self.gaps.len() < MOST {
             self.gaps.push((start, end));
@@ -81,7 +76,6 @@ impl QuotaFinder {
         Some(periods)
     }
 
-    /// Whether a gap is as long as a period.
     fn is_whole(&self, start: i64, end: i64) -> bool {
         length_ns(start, end) >= self.period_ns.unsigned_abs()
     }
@@ -113,7 +107,6 @@ impl QuotaFinder {
         self.period_ns / STEPS as i64
     }
 
-    /// How many of the gaps hold each step of a period.
     fn held(&self, gaps: &[(i64, i64)]) -> Vec<u32> {
         let mut held = vec![0_u32; STEPS];
         for (start, end) in gaps {

@@ -21,18 +21,14 @@ const STOLEN: f64 = 0.5;
 /// The quota's time of stops is not known, or not for all of the loss: it may be the quota, or not.
 const QUOTA_UNKNOWN: f64 = 0.5;
 
-/// What a thread found out about a span in which it was off the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpanSeen {
     /// The lost time, ns.
     pub lost_ns: u64,
-    /// Switches forced on the thread.
     pub involuntary: u64,
-    /// Switches by its own waits.
     pub voluntary: u64,
     /// Major page faults: the kernel counts a fault so that had to wait and was tried again. The others keep the CPU.
     pub major_faults: u64,
-    /// Whether it went on upon another CPU.
     pub cpu_changed: bool,
     /// Whether the kernel cleared the critical section; `None` without one.
     pub cleared: Option<bool>,
@@ -48,7 +44,6 @@ pub struct SpanSeen {
 ///
 /// `facts` may name a limit of real-time threads and a quota; of `thread` the policy counts, and whether it
 /// waits by itself within the span (`waits_unseen`).
-#[must_use]
 pub fn judge_span(
     facts: &RunFacts,
     thread: &ThreadFacts,

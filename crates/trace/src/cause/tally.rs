@@ -25,7 +25,6 @@ struct Sum {
 }
 
 impl CauseTally {
-    #[must_use]
     pub fn new() -> CauseTally {
         CauseTally::default()
     }
@@ -52,7 +51,6 @@ impl CauseTally {
 
     /// One report for each cause, by total time lost, the most first. A cause's confidence is the
     /// mean of its gaps', weighted by their lengths.
-    #[must_use]
     pub fn reports(&self) -> Vec<CauseReport> {
         let report = |(cause, sum): (&Cause, &Sum)| {
             let lengths = sum.lengths.report();

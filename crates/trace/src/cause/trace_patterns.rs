@@ -61,7 +61,6 @@ struct Cpu {
     repeats: RepeatFinder,
 }
 
-/// Patterns that the gaps of a trace have in common.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Patterns {
     pub(super) ticks: BTreeMap<u32, Ticks>,
@@ -82,7 +81,6 @@ pub struct Patterns {
 pub(super) enum Ticks {
     /// Ticks on a known grid.
     Clocked(Box<TickGaps>),
-    /// Ticks on a grid that was found.
     Found(GapGrid),
 }
 
@@ -95,7 +93,6 @@ impl Ticks {
         }
     }
 
-    /// Whether they show among the gaps.
     pub(super) fn show(&self) -> bool {
         match self {
             Ticks::Clocked(gaps) => gaps.shows(),
@@ -164,8 +161,6 @@ pub struct RepeatFound {
 }
 
 impl<'a> TracePatterns<'a> {
-    /// A survey of a trace with these facts.
-    #[must_use]
     pub fn new(facts: &'a RunFacts) -> TracePatterns<'a> {
         let throttling = facts.quota.filter(|quota| quota.throttled > 0);
         let quota = throttling.and_then(|quota| QuotaFinder::new(quota.period_ns, quota.throttled));
@@ -229,7 +224,6 @@ impl<'a> TracePatterns<'a> {
         thread.succeeded = false;
     }
 
-    #[must_use]
     pub fn finish(self) -> Patterns {
         let mut patterns = Patterns {
             quota_most: self.quota.as_ref().map(QuotaFinder::most),
@@ -304,7 +298,6 @@ impl Gap {
     }
 }
 
-/// Whether a gap of this length may be a quota's.
 pub(super) fn may_be_quota(thread: Option<&ThreadFacts>, length: u64, quota: Quota) -> bool {
     let ordinary = thread
         .and_then(|thread| thread.policy)
@@ -314,7 +307,6 @@ pub(super) fn may_be_quota(thread: Option<&ThreadFacts>, length: u64, quota: Quo
     ordinary && length >= STOPPED_NS && periods <= quota.throttled
 }
 
-/// Whether a gap of this length may be one in which the thread's reservation had no budget left.
 pub(super) fn may_be_budget(reservation: (u64, u64), length: u64) -> bool {
     let (budget, period) = reservation;
     // The budget is taken at the tick, so that much may be overdrawn and paid back later.
@@ -362,7 +354,6 @@ fn is_watched(interval: &Interval) -> bool {
     interval.start_ns < interval.end_ns
 }
 
-/// Whether nothing says that the thread kept its CPU.
 fn not_kept(interval: &Interval) -> bool {
     interval.evidence.cleared != Some(false)
 }

@@ -9,7 +9,6 @@ use super::sample::{MeasuredValue, PARTS, RunSample};
 use super::verdict::{QuantityChange, Rules};
 use crate::statistics::{Estimate, USUAL, share};
 
-/// How often the parts are drawn.
 const DRAWS: usize = 1_000;
 
 /// Student's t for 19 degrees of freedom, as many as a run has parts less one, at 95 %, and the
@@ -44,7 +43,6 @@ const DRAWN: usize = 10;
 const FIRST_LATENCY: usize = 6;
 
 /// Compares two runs. If neighbouring parts resemble each other, intervals become wider.
-#[must_use]
 pub fn by_parts(a: &RunSample, b: &RunSample, rules: &Rules) -> Vec<DiffMetric> {
     let uncertainty = Uncertainty::of(&RunParts::of(a), &RunParts::of(b), rules.seed);
     let (values_a, values_b) = (a.values(), b.values());
@@ -121,7 +119,6 @@ fn periods(a: &RunSample, b: &RunSample) -> QuantityChange {
     }
 }
 
-/// Equal numbers of one part, counted.
 struct Cell {
     ns: u64,
     part: u8,
@@ -135,7 +132,6 @@ struct RunParts {
     watched_ns: [f64; PARTS],
 }
 
-/// How often each part was drawn.
 type Weights = [u32; PARTS];
 
 impl RunParts {
@@ -152,7 +148,6 @@ impl RunParts {
         }
     }
 
-    /// The quantities of the run that these parts would make up.
     fn quantities(&self, weights: &Weights) -> [Option<f64>; DRAWN] {
         let weighed = |sums: &[f64; PARTS]| -> f64 {
             sums.iter().zip(weights).map(|(sum, weight)| sum * f64::from(*weight)).sum()
@@ -167,7 +162,6 @@ impl RunParts {
         [g50, g99, g999, None, rate, lost, l50, l99, l999, None]
     }
 
-    /// How many parts hold something, of gaps and of latencies.
     fn filled(&self) -> (usize, usize) {
         let filled = |cells: &[Cell]| {
             let mut parts = [false; PARTS];
@@ -197,7 +191,6 @@ fn cells(measured: &[MeasuredValue]) -> Vec<Cell> {
     cells
 }
 
-/// How many measurements there are, and three percentiles of them.
 fn percentiles(cells: &[Cell], weights: &Weights) -> (u64, [Option<f64>; 3]) {
     let weight =
         |cell: &Cell| u64::from(weights[usize::from(cell.part) % PARTS]) * u64::from(cell.count);

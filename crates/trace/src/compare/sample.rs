@@ -18,7 +18,6 @@ const NS_PER_S: f64 = 1e9;
 const PER_CENT: f64 = 100.0;
 const PS_PER_NS: u64 = 1_000;
 
-/// Something that was measured, and the part of the run into which it fell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct MeasuredValue {
     pub(super) ns: u64,
@@ -34,7 +33,6 @@ struct RunTotals {
     causes: BTreeMap<String, u64>,
 }
 
-/// The data of a run for comparisons, all threads together.
 #[derive(Clone, Debug)]
 pub struct RunSample {
     elapsed_ns: u64,
@@ -49,7 +47,6 @@ pub struct RunSample {
 
 impl RunSample {
     /// A sample of a run of `elapsed_ns`, without measurements yet.
-    #[must_use]
     pub fn new(elapsed_ns: u64) -> RunSample {
         RunSample {
             elapsed_ns: elapsed_ns.max(PARTS as u64),
@@ -104,7 +101,6 @@ impl RunSample {
         }
     }
 
-    /// Takes the causes that were found.
     pub fn push_causes(&mut self, causes: &[CauseReport]) {
         for cause in causes {
             let sum = self.counts.causes.entry(cause.cause.clone()).or_default();
@@ -142,8 +138,6 @@ impl RunSample {
         self.counts.periods
     }
 
-    /// The quantities of the run.
-    #[must_use]
     pub fn values(&self) -> Vec<Value> {
         let watched = self.watched_ns.iter().sum::<u64>() as f64;
         let mut values = Vec::new();

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use crate::Interval;
 
-/// A trace whose records have been given CPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlacedTrace {
     /// The records, in their order, with CPUs counted from 0 by their first use.
@@ -24,7 +23,6 @@ pub struct PlacedTrace {
 /// CPU that became free last: the thread that stopped there was preempted in order to run it, while a
 /// thread that goes on all the time has a CPU of its own (section 7). The records must come in the order
 /// of their starts.
-#[must_use]
 pub fn place(trace: impl IntoIterator<Item = Interval>) -> PlacedTrace {
     let mut placed = PlacedTrace::default();
     // The end of the last record of each CPU, and the CPU of each thread.

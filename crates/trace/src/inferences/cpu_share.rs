@@ -12,7 +12,6 @@ use crate::statistics::{Estimate, USUAL, Windows};
 pub struct CpuShares(BTreeMap<u32, (Windows, u64)>);
 
 impl CpuShares {
-    #[must_use]
     pub fn of(threads: &[ThreadFact]) -> CpuShares {
         let windows = |fact: &ThreadFact| {
             let windows = Windows::between(fact.start_ns, fact.finish_ns)?;
@@ -29,7 +28,6 @@ impl CpuShares {
     }
 
     /// The share of each thread that has a record, from 0 to 1, with its 95 % interval.
-    #[must_use]
     pub fn finish(self) -> Vec<(u32, Estimate)> {
         let share = |(thread, (windows, count)): (u32, (Windows, u64))| {
             let rate = windows.rate(USUAL).filter(|_| count > 0)?;
@@ -40,7 +38,6 @@ impl CpuShares {
 }
 
 /// The share of the CPU that each thread had; see [`CpuShares`].
-#[must_use]
 pub fn cpu_shares(
     trace: impl IntoIterator<Item = Interval>,
     threads: &[ThreadFact],

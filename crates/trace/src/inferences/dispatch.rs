@@ -8,7 +8,6 @@ pub const LATER_THAN_NS: [u64; 4] = [1_000_000, 5_000_000, 10_000_000, 50_000_00
 /// Picoseconds in a nanosecond.
 const PS_PER_NS: f64 = 1e-3;
 
-/// Samples later than a limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TailShare {
     /// The limit, ns.
@@ -18,10 +17,8 @@ pub struct TailShare {
     pub share: Estimate,
 }
 
-/// The latency of a thread's wake-ups.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dispatch {
-    /// Wake-ups.
     pub count: u64,
     /// Median, 99th and 99.9th percentile with their 95 % intervals, ns.
     pub p50: Estimate,
@@ -36,7 +33,6 @@ pub struct Dispatch {
 }
 
 /// Sums up latencies, in picoseconds. `None` without one.
-#[must_use]
 pub fn dispatch(latencies_ps: impl IntoIterator<Item = u64>) -> Option<Dispatch> {
     let mut sorted: Vec<u64> = latencies_ps.into_iter().collect();
     sorted.sort_unstable();

@@ -25,7 +25,6 @@ pub struct InterruptCost {
     pub certain: bool,
 }
 
-/// A thread while its records are being read.
 #[derive(Clone, Debug)]
 struct Thread {
     fact: ThreadFact,
@@ -43,7 +42,6 @@ pub struct Interrupts {
     threads: BTreeMap<u32, Thread>,
 }
 
-/// The evidence about a gap before a record.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OccupancyEvidence {
     Unoccupied,
@@ -62,7 +60,6 @@ fn ran(interval: &Interval) -> OccupancyEvidence {
 }
 
 impl Interrupts {
-    #[must_use]
     pub fn of(threads: &[ThreadFact]) -> Interrupts {
         let thread = |fact: &ThreadFact| {
             let windows = Windows::between(fact.start_ns, fact.finish_ns)?;
@@ -96,8 +93,6 @@ impl Interrupts {
         thread.lost.stretch(end_ns, interval.start_ns);
     }
 
-    /// One statement for each thread that was interrupted.
-    #[must_use]
     pub fn finish(self) -> Vec<InterruptCost> {
         let statement = |(number, thread): (u32, Thread)| {
             let count = thread.lengths.len() as u64;
@@ -116,7 +111,6 @@ impl Interrupts {
 }
 
 /// The cost of interrupts to each thread; see [`Interrupts`].
-#[must_use]
 pub fn interrupts(
     trace: impl IntoIterator<Item = Interval>,
     threads: &[ThreadFact],

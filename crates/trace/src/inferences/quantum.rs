@@ -3,7 +3,6 @@
 use super::switches::{Switch, SwitchKind};
 use crate::statistics::{Estimate, USUAL, mean, median, mode};
 
-/// The length of a quantum.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Quantum {
     /// The length at which the turns are densest, ns.
@@ -16,7 +15,6 @@ pub struct Quantum {
 
 /// The quantum, from the turns that ended in a preemption and of which the beginning is known.
 /// Interrupts within a turn count as part of it. `None` without such a turn.
-#[must_use]
 pub fn quantum(switches: &[Switch]) -> Option<Quantum> {
     let preempted = switches.iter().filter(|switch| switch.kind == SwitchKind::Involuntary);
     let mut turns: Vec<u64> = preempted.filter_map(|switch| switch.turn_ns).collect();

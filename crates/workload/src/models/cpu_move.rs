@@ -63,7 +63,6 @@ impl Move {
     }
 }
 
-/// From the beginning of one block to that of the other.
 fn distance(bytes: usize) -> usize {
     bytes.next_multiple_of(PAGE) + PAGE / 2
 }

@@ -39,23 +39,19 @@ pub const ALL: [&ModelEntry; 9] = [
     &grid::ENTRY,
 ];
 
-/// How a model is named and read.
 #[derive(Debug)]
 pub struct ModelEntry {
-    /// Its name on the command line.
     pub name: &'static str,
     /// Name and parameters: `PERIODIC AMOUNT PERIOD`.
     pub synopsis: &'static str,
     pub about: &'static str,
     /// How many words follow the name.
     pub parameters: usize,
-    /// Reads the words behind the name.
     pub parse: fn(TokenReader<'_>) -> Result<Arc<dyn Model>, WordError>,
 }
 
 /// A model with its parameters. Prints as it is written on the command line.
 pub trait Model: Debug + Display + Send + Sync {
-    /// What it asks of the machine.
     fn demand(&self) -> Demand;
 
     /// Execution times that were read from a file, in their order; empty without a file.
@@ -68,12 +64,10 @@ pub trait Model: Debug + Display + Send + Sync {
     fn prepare(&self, seed: u64) -> Box<dyn AnyExecution>;
 }
 
-/// What a model asks of the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Demand {
     /// Never blocks by itself.
     pub cpu_bound: bool,
-    /// Period, for models that have one.
     pub period: Option<Span>,
     /// Longest amount of processor time in a period, where there is a limit.
     pub longest: Option<Span>,
@@ -83,7 +77,6 @@ pub struct Demand {
     pub latency: bool,
     /// Its wake-ups lie on a grid that lateness does not move, so that periods can be lost.
     pub on_grid: bool,
-    /// Counts passes of its work.
     pub counts_work: bool,
     /// Memory for its own data, beside the records.
     pub bytes: usize,
@@ -130,7 +123,6 @@ impl<E: Execution> AnyExecution for E {
 }
 
 /// The model of a thread of which nothing was said: cpu-bound.
-#[must_use]
 pub fn default_model() -> Arc<dyn Model> {
     Arc::new(cpu::Cpu)
 }

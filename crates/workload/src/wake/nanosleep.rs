@@ -73,7 +73,6 @@ pub(super) fn set_slack(method: &dyn WakeUpMethod, slack: Option<Span>) -> Resul
     })
 }
 
-/// What to say when the kernel has no such means.
 pub(super) fn kernel_refused(
     method: &dyn WakeUpMethod,
     error: &io::Error,

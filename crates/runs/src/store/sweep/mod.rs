@@ -32,7 +32,6 @@ pub const TABLE_FILE: &str = "sweep.parquet";
 /// A row for each set.
 pub const SETS_FILE: &str = "sets.parquet";
 
-/// The folder of an experiment, open for more points.
 #[derive(Debug)]
 pub struct SweepFolder {
     path: PathBuf,
@@ -209,7 +208,6 @@ fn write_experiment(path: &Path, experiment: &SweepExperiment) -> Result<(), Swe
     write_whole(path, EXPERIMENT_FILE, serde_json::to_vec_pretty(experiment))
 }
 
-/// Two experiments that are one.
 fn same(
     path: &Path,
     found: &SweepExperiment,
@@ -307,7 +305,6 @@ fn fresh(folder: &Path, name: &str) -> Result<PartialFile, SweepFolderError> {
     PartialFile::create(folder, name).map_err(|error| SweepFolderError::io(&stale, error))
 }
 
-/// Writes a document, and a line end behind it.
 fn write_whole(
     folder: &Path,
     name: &str,
