@@ -93,7 +93,8 @@ impl RunOptions {
 pub struct Finished {
     pub document: RunDocument,
     pub folder: Option<Result<PathBuf, WriteError>>,
-    pub(crate) measured: RunMeasurement,
+    /// What the threads measured, on the run's own timeline.
+    pub measured: RunMeasurement,
     pub(crate) kernel: Option<kernel_trace::KernelRecording>,
     pub(crate) records: Option<switch_records::SwitchRecording>,
     explanation: Explanation,
@@ -119,10 +120,6 @@ impl Finished {
     /// length 0. For causes; what happened between such gaps is unknown.
     pub fn intervals_and_long_gaps(&self) -> impl Iterator<Item = Interval> + '_ {
         records::with_long_gaps(&self.measured)
-    }
-
-    pub fn into_measured(self) -> RunMeasurement {
-        self.measured
     }
 
     /// The jobs of a thread that were kept one by one, in the order in which they ended.
@@ -331,7 +328,7 @@ fn kernel_events<'a>(
 }
 
 /// Finds the causes of all gaps and puts them into the document.
-fn explain<I: Iterator<Item = Interval>>(
+pub(crate) fn explain<I: Iterator<Item = Interval>>(
     document: &mut RunDocument,
     intervals: impl Fn() -> I,
     events: impl Iterator<Item = KernelEvent>,

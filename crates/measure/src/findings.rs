@@ -22,7 +22,6 @@ use crate::gates::with_lost;
 
 /// ENOMEM, the kernel's answer to a lock beyond `RLIMIT_MEMLOCK`.
 const ENOMEM: i32 = 12;
-
 pub(crate) const MEMORY_UNLOCKED: &str = "memory-unlocked";
 
 pub(crate) struct ManifestInputs<'a> {

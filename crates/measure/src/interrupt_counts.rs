@@ -26,12 +26,10 @@ const SOFTIRQS: &str = "/proc/softirqs";
 
 /// Softirqs that the tick brings, by itself or through timers.
 const SOFTIRQS_OF_TICKS: [&str; 4] = ["TIMER", "SCHED", "HRTIMER", "RCU"];
-
 const EVERY_TICKS: u64 = 4;
 
 /// Reading takes no more than this part of the free CPU.
 const READING_ONE_IN: u64 = 50;
-
 const MOST_STRETCHES: usize = 2_000;
 
 /// Stack of the reading thread; small, since all of it may be locked.

@@ -45,7 +45,7 @@ impl Finished {
                 longest.get(&report.id).filter(|ns| complete_ns.is_some_and(|all| all <= **ns));
             let (thread, gaps) = (report.id, report.gaps);
             let (counts, beyond, width_ns) = match self.buckets(thread) {
-                Some(buckets) => (buckets.counts().to_vec(), buckets.beyond(), buckets.width_ns()),
+                Some(buckets) => (buckets.counts().to_vec(), buckets.beyond(), buckets.width_ns),
                 None => (Vec::new(), 0, 1),
             };
             let all = Noise { thread, gaps, counts, beyond };

@@ -66,7 +66,7 @@ pub(crate) fn wake_ups(
 }
 
 pub(crate) fn switches(measured: &RunMeasurement) -> u64 {
-    let mut timeline = CpuTimeline::new();
+    let mut timeline = CpuTimeline::default();
     for interval in merged(measured) {
         timeline.push(&interval);
     }

@@ -81,10 +81,6 @@ impl Explanation {
         &self.facts
     }
 
-    pub fn patterns(&self) -> &Patterns {
-        &self.patterns
-    }
-
     /// Puts the causes of all gaps into the document, and warnings of what they lack.
     ///
     /// # Errors
@@ -95,7 +91,7 @@ impl Explanation {
         intervals: impl IntoIterator<Item = Result<Interval, E>>,
         events: impl IntoIterator<Item = Result<KernelEvent, E>>,
     ) -> Result<(), E> {
-        let mut tally = CauseTally::new();
+        let mut tally = CauseTally::default();
         let (mut failed, mut hosts) = (None, 0_u64);
         let mut gaps = self.gaps(intervals, events);
         for gap in gaps.by_ref() {

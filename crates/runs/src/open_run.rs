@@ -85,7 +85,7 @@ impl OpenRun {
         if known || drawn || self.document.manifest.simulation.is_some() {
             return;
         }
-        let Ok(trace) = self.folder.intervals() else { return };
+        let Ok(trace) = self.folder.trace().intervals() else { return };
         let threads = self.document.result.threads.iter();
         let tested = threads.filter(|thread| thread.latency.is_some()).map(|thread| thread.id);
         let latencies = tested.filter_map(|thread| {
@@ -103,7 +103,7 @@ impl OpenRun {
     pub fn intervals(
         &self,
     ) -> Result<impl Iterator<Item = Result<Interval, TraceError>> + use<>, TraceError> {
-        self.folder.intervals()
+        self.folder.trace().intervals()
     }
 
     /// The kernel's trace events, in order of time; nothing if it was not traced.

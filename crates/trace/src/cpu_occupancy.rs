@@ -63,11 +63,6 @@ struct Cpu {
 }
 
 impl CpuOccupancy {
-    /// The record of a run, of which nothing is known yet.
-    pub fn new() -> CpuOccupancy {
-        CpuOccupancy::default()
-    }
-
     /// Takes the next event, and gives what ended with it to `each`.
     pub fn take(&mut self, event: &KernelEvent, each: &mut impl FnMut(Slice)) {
         let number = event.cpu;
@@ -111,7 +106,7 @@ impl CpuOccupancy {
 /// All slices of these events, in the order in which they ended on their CPU.
 pub fn slices(events: &[KernelEvent], end_ns: i64) -> Vec<Slice> {
     let mut all = Vec::new();
-    let mut who_ran = CpuOccupancy::new();
+    let mut who_ran = CpuOccupancy::default();
     for event in events {
         who_ran.take(event, &mut |slice| all.push(slice));
     }

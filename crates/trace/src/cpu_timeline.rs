@@ -34,10 +34,6 @@ pub struct CpuTimeline {
 }
 
 impl CpuTimeline {
-    pub fn new() -> CpuTimeline {
-        CpuTimeline::default()
-    }
-
     /// Takes the next record and gives the gap before it on its CPU; `None` for the first record
     /// of a CPU. Records must come in the order of their starts.
     pub fn push(&mut self, interval: &Interval) -> Option<CpuGap> {
@@ -94,7 +90,7 @@ impl<I> CpuGaps<I> {
     where
         T: IntoIterator<IntoIter = I, Item = Interval>,
     {
-        CpuGaps { intervals: intervals.into_iter(), timeline: CpuTimeline::new() }
+        CpuGaps { intervals: intervals.into_iter(), timeline: CpuTimeline::default() }
     }
 
     /// The switches among the records yielded so far; see [`CpuTimeline::switches`].
@@ -161,7 +157,7 @@ mod tests {
 
     #[test]
     fn the_ends_of_the_range_do_not_wrap() {
-        let mut timeline = CpuTimeline::new();
+        let mut timeline = CpuTimeline::default();
         let mut first = interval(0, u32::MAX, 0, 0);
         first.end_ns = i64::MIN;
         first.end_ticks = u64::MAX;

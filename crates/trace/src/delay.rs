@@ -13,7 +13,6 @@ use crate::GapStatistics;
 
 /// `TASK_STOPPED` and `TASK_TRACED` of `sched_switch` (trace/events/sched.h).
 const STOPPED_STATES: u64 = 0x4 | 0x8;
-
 const NAMED: usize = 3;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,10 +103,6 @@ pub struct Delays {
 }
 
 impl Delays {
-    pub fn new() -> Delays {
-        Delays::default()
-    }
-
     /// From here on the thread with the kernel's number `tid` is followed; at `ns` or right after it did as `first`
     /// says. Once is enough.
     pub fn follow(&mut self, tid: u32, ns: i64, first: InitialState) {
@@ -338,9 +333,11 @@ fn length(from_ns: i64, to_ns: i64) -> u64 {
 #[derive(Clone, Debug, Default)]
 pub struct DelayTally {
     lengths: GapStatistics,
-    after_wait: u64,
+    /// How many delays came after the thread's own wait.
+    pub after_wait: u64,
     ran: BTreeMap<u32, u64>,
-    worst: Option<Delay>,
+    /// The first of the longest.
+    pub worst: Option<Delay>,
 }
 
 impl DelayTally {
@@ -358,15 +355,6 @@ impl DelayTally {
 
     pub fn lengths(&self) -> GapReport {
         self.lengths.report()
-    }
-
-    pub fn after_wait(&self) -> u64 {
-        self.after_wait
-    }
-
-    /// The longest, the first of several.
-    pub fn worst(&self) -> Option<&Delay> {
-        self.worst.as_ref()
     }
 
     /// The threads that had the CPU in all delays, the longest first.

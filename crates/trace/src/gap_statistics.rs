@@ -21,10 +21,6 @@ pub struct GapStatistics {
 }
 
 impl GapStatistics {
-    pub fn new() -> GapStatistics {
-        GapStatistics::default()
-    }
-
     /// Adds a gap of `ns` nanoseconds.
     pub fn push(&mut self, ns: u64) {
         self.count = self.count.saturating_add(1);
@@ -71,7 +67,7 @@ mod tests {
     fn percentiles_agree_with_sorting() {
         let mut seed = 20_020_618_u64;
         let mut lengths = Vec::new();
-        let mut statistics = GapStatistics::new();
+        let mut statistics = GapStatistics::default();
         for _ in 0..10_000 {
             seed = seed
                 .wrapping_mul(6_364_136_223_846_793_005)
@@ -97,9 +93,9 @@ mod tests {
 
     #[test]
     fn nothing_and_the_longest() {
-        assert_eq!(GapStatistics::new().report(), GapReport::default());
+        assert_eq!(GapStatistics::default().report(), GapReport::default());
         let longest = u64::MAX / 2; // the longest that two signed timestamps can make
-        let mut statistics = GapStatistics::new();
+        let mut statistics = GapStatistics::default();
         for _ in 0..3 {
             statistics.push(longest);
         }

@@ -42,7 +42,7 @@ impl Thread {
         Thread {
             intervals: 0,
             received_ns: 0,
-            gaps: GapStatistics::new(),
+            gaps: GapStatistics::default(),
             migrations: 0,
             cpus_seen: BTreeSet::new(),
             first_start_ns: interval.start_ns,
@@ -97,10 +97,6 @@ pub struct TraceSummary {
 }
 
 impl TraceSummary {
-    pub fn new() -> TraceSummary {
-        TraceSummary::default()
-    }
-
     /// Takes the next interval. Intervals must come in the order of their starts.
     pub fn push(&mut self, interval: &Interval) {
         self.timeline.push(interval);
@@ -142,18 +138,8 @@ mod tests {
     use super::*;
     use crate::IntervalStart;
 
-    fn interval(
-        thread: u32,
-        cpu: u32,
-        start_ns: i64,
-        end_ns: i64,
-        onset: IntervalStart,
-    ) -> Interval {
-        Interval::new(thread, cpu, start_ns, end_ns, onset)
-    }
-
     fn summary(intervals: &[Interval]) -> TraceSummary {
-        let mut summary = TraceSummary::new();
+        let mut summary = TraceSummary::default();
         summary.extend(intervals.iter().copied());
         summary
     }
@@ -163,11 +149,11 @@ mod tests {
     #[test]
     fn a_wait_is_no_gap() {
         let trace = summary(&[
-            interval(3, 1, 0, 2_000, IntervalStart::Start),
-            interval(3, 1, 2_010, 4_000, IntervalStart::Gap),
-            interval(3, 0, 4_300, 5_000, IntervalStart::Migration),
-            interval(3, 0, 10_000, 14_000, IntervalStart::Wait),
-            interval(3, 0, 14_030, 15_000, IntervalStart::Yield),
+            Interval::new(3, 1, 0, 2_000, IntervalStart::Start),
+            Interval::new(3, 1, 2_010, 4_000, IntervalStart::Gap),
+            Interval::new(3, 0, 4_300, 5_000, IntervalStart::Migration),
+            Interval::new(3, 0, 10_000, 14_000, IntervalStart::Wait),
+            Interval::new(3, 0, 14_030, 15_000, IntervalStart::Yield),
         ]);
         let [thread] = trace.threads().try_into().unwrap();
         assert_eq!((thread.thread, thread.intervals), (3, 5));
@@ -182,9 +168,9 @@ mod tests {
     #[test]
     fn a_thread_waits_while_another_runs() {
         let trace = summary(&[
-            interval(0, 0, 0, 100, IntervalStart::Start),
-            interval(1, 0, 102, 200, IntervalStart::Start),
-            interval(0, 0, 202, 300, IntervalStart::Gap),
+            Interval::new(0, 0, 0, 100, IntervalStart::Start),
+            Interval::new(1, 0, 102, 200, IntervalStart::Start),
+            Interval::new(0, 0, 202, 300, IntervalStart::Gap),
         ]);
         assert_eq!(trace.switches(), 2);
         let threads = trace.threads();
@@ -195,7 +181,7 @@ mod tests {
     /// A ring buffer keeps the newest records: the first one left may begin with a gap.
     #[test]
     fn the_first_record_has_no_gap() {
-        let trace = summary(&[interval(0, 0, 500, 600, IntervalStart::Gap)]);
+        let trace = summary(&[Interval::new(0, 0, 500, 600, IntervalStart::Gap)]);
         assert_eq!(trace.threads()[0].gaps, GapReport::default());
     }
 
@@ -209,9 +195,9 @@ mod tests {
     #[test]
     fn the_ends_of_the_range_do_not_wrap() {
         let trace = summary(&[
-            interval(u32::MAX, 0, i64::MIN, i64::MAX, IntervalStart::Gap),
-            interval(u32::MAX, 0, i64::MIN, i64::MIN, IntervalStart::Gap),
-            interval(u32::MAX, 0, i64::MAX, i64::MIN, IntervalStart::Gap),
+            Interval::new(u32::MAX, 0, i64::MIN, i64::MAX, IntervalStart::Gap),
+            Interval::new(u32::MAX, 0, i64::MIN, i64::MIN, IntervalStart::Gap),
+            Interval::new(u32::MAX, 0, i64::MAX, i64::MIN, IntervalStart::Gap),
         ]);
         let threads = trace.threads();
         assert_eq!(threads[0].received_ns, i64::MAX as u64);

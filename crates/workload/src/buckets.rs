@@ -11,7 +11,7 @@ pub struct Steps {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Buckets {
-    width_ns: u64,
+    pub width_ns: u64,
     counts: Vec<u64>,
     beyond: u64,
     /// The numbers, from 0, of the first that were beyond; as many as there are steps.
@@ -50,11 +50,6 @@ impl Buckets {
             }
         }
         self.total += 1;
-    }
-
-    /// Width of a step, ns.
-    pub fn width_ns(&self) -> u64 {
-        self.width_ns
     }
 
     /// How many fell into each step, from 0 on; a step does not hold its upper end.

@@ -25,7 +25,6 @@ const CLASSES: usize = 26;
 const PER_SECOND: u64 = 4;
 const FEWEST: u64 = 4_096;
 const MOST: u64 = 1 << 20;
-
 const NOWHERE: u32 = u32::MAX;
 
 /// A gap on the raw counter.

@@ -122,7 +122,7 @@ pub struct Recorder<'a, C: MeasuringCounter> {
     /// From which length on a gap in which the kernel did not take the CPU is the host's, in ticks.
     paused: u64,
     /// What such gaps took of the job that has begun, in ticks.
-    lost_below: u64,
+    pub(crate) lost_below: u64,
     open: Option<CurrentInterval>,
     /// The job that has begun; its `received` is what the thread had received before.
     job: Option<JobTiming>,

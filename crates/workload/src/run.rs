@@ -34,7 +34,6 @@ const CALIBRATION_WINDOW_NS: u64 = 20_000_000;
 /// Time for all threads to pass the gate and reach their start, for a run and for each thread.
 const LEAD: Span = Span::from_millis(2);
 const LEAD_PER_THREAD: Span = Span::from_micros(50);
-
 const WATCH_PERIOD_NS: u64 = 100_000_000;
 
 /// Hears what happens, on the thread that called [`run`].

@@ -76,7 +76,7 @@ fn switches(measured: &RunMeasurement) -> u64 {
         let counted = measured.threads.iter().filter_map(|thread| thread.kernel);
         return counted.map(|k| k.involuntary_switches + k.voluntary_switches).sum();
     }
-    let mut timeline = CpuTimeline::new();
+    let mut timeline = CpuTimeline::default();
     merged(measured).for_each(|interval| {
         timeline.push(&interval);
     });

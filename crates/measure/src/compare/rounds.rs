@@ -22,7 +22,6 @@ use crate::gates::Gates;
 
 /// Rounds, unless another number is asked for: they can decide every metric that a run has.
 pub const DEFAULT_ROUNDS: u32 = 10;
-
 pub const MOST_ROUNDS: u32 = 1_000;
 
 /// How long a way of running is tried before the first round, so that what the machine refuses is refused
@@ -222,7 +221,7 @@ fn compared(finished: &Finished) -> ComparedRun {
 }
 
 fn is_whole(of_round: &[(Side, ComparedRun)]) -> bool {
-    of_round.iter().all(|(_, run)| !run.is_interrupted())
+    of_round.iter().all(|(_, run)| !run.interrupted)
 }
 
 fn one_run(

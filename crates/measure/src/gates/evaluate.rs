@@ -36,7 +36,7 @@ pub(crate) fn evaluate(
     hit: Option<&HitReport>,
 ) -> Vec<GateReport> {
     let mut all: Vec<GateReport> =
-        gates.limits().iter().map(|limit| evaluate_limit(*limit, measured, spec)).collect();
+        gates.limits.iter().map(|limit| evaluate_limit(*limit, measured, spec)).collect();
     for (kind, limit) in [("gap", spec.guard.stop_on_gap), ("latency", spec.guard.stop_on_latency)]
     {
         let Some(limit) = limit else { continue };

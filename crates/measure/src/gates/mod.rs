@@ -21,7 +21,8 @@ pub use percentile::{ParsePercentileError, Percentile};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gates {
-    limits: Vec<Limit>,
+    /// In the order in which they were given.
+    pub limits: Vec<Limit>,
     /// What `sh -c` runs when `--stop-on-gap` or `--stop-on-latency` ended the run and all threads
     /// have stopped.
     pub on_hit: Option<String>,
@@ -58,11 +59,6 @@ impl Gates {
         let name = limit.to_string();
         self.limits.retain(|known| known.to_string() != name);
         self.limits.push(limit);
-    }
-
-    /// The limits, in the order in which they were given.
-    pub fn limits(&self) -> &[Limit] {
-        &self.limits
     }
 
     /// That each limit is one, and that a run of `spec` could break it.
@@ -170,7 +166,7 @@ mod tests {
             Limit::MaxLatency(us(50)),
         ]);
         let wanted = [p99("p99.9=90us"), p99("p99=70us"), Limit::MaxLatency(us(50))];
-        assert_eq!(gates.limits(), wanted);
+        assert_eq!(gates.limits, wanted);
         assert_eq!(gates.counted(), [us(70), us(90)]);
     }
 

@@ -25,7 +25,7 @@ const STACK_BYTES: usize = 256 << 10;
 /// Turns pieces into events. Fields by name, offset and size, as the kernel described them.
 #[derive(Debug)]
 pub(super) struct Decoder {
-    plans: Plans,
+    pub(super) plans: Plans,
     /// Number of the kernel's event for marks, and where its text is.
     mark: Option<(u16, Field)>,
     pub(super) names: KernelNames,
@@ -42,10 +42,6 @@ impl Decoder {
         let names = KernelNames { softirqs, ..KernelNames::default() };
         let offset = Offset::of_this_process();
         Decoder { plans, mark, names, marks: BTreeMap::new(), stacks, offset }
-    }
-
-    pub(super) fn plans(&self) -> &Plans {
-        &self.plans
     }
 
     /// Takes a piece apart and keeps its events in `lane`, as far as there is `room`.

@@ -35,7 +35,7 @@ impl Raw {
 pub(super) struct CpuEvents {
     pub(super) cpu: u32,
     chunks: Vec<Vec<Raw>>,
-    events: u64,
+    pub(super) events: u64,
     last: u64,
     unordered: bool,
     pub(super) lost: u64,
@@ -81,10 +81,6 @@ impl CpuEvents {
                 self.chunks.push(chunk);
             }
         }
-    }
-
-    pub(super) fn events(&self) -> u64 {
-        self.events
     }
 
     /// Takes out the events before `time`, in order.
@@ -160,7 +156,7 @@ mod tests {
         }
         let kept: Vec<(u64, u64, Kind)> = lane.iter().map(|r| (r.time, r.value, r.kind)).collect();
         let expected = [(0, 0, Kind::Switch), (1, 0, Kind::Switch), (2, 3, Kind::Lost)];
-        assert_eq!((kept, lane.events(), lane.lost), (expected.to_vec(), 2, 3));
+        assert_eq!((kept, lane.events, lane.lost), (expected.to_vec(), 2, 3));
     }
 
     #[test]

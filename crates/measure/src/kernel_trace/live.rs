@@ -138,7 +138,7 @@ impl LiveRecording {
             missing_switches: lane.missing(&self.missing),
         };
         let cpus = self.recording.lanes.iter().map(of_lane).collect();
-        let plans = self.recording.decoder.plans();
+        let plans = &self.recording.decoder.plans;
         let (events, missing) = (plans.events.clone(), plans.missing.clone());
         KernelFacts {
             clock: CLOCK.to_owned(),

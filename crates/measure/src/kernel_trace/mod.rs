@@ -64,7 +64,6 @@ const DRAINED_RING: u64 = 8 * MIB;
 
 /// Largest ring of a CPU whose events are taken out afterwards.
 const LARGEST_RING: u64 = 64 * MIB;
-
 const SMALLEST_RING: u64 = MIB / 4;
 
 /// All rings together take no more than this part of the memory.
@@ -75,7 +74,6 @@ const DRAIN_PERIOD: Duration = Duration::from_millis(100);
 
 /// Events kept at most; each takes 32 bytes.
 const MOST_EVENTS: u64 = 32 << 20;
-
 const EVENT_BYTES: u64 = 32;
 
 /// Kept events take no more than this part of the memory.
@@ -317,13 +315,13 @@ impl TraceSession {
         let missing = missing::of(&recording.lanes);
         let cpus = recording.lanes.iter().map(|lane| KernelCpu {
             cpu: lane.cpu,
-            events: lane.events(),
+            events: lane.events,
             lost: lane.lost,
             damaged: lane.damaged,
             missing_switches: lane.missing(&missing),
         });
         let mut facts = self.facts(checks, cpus.collect());
-        let plans = recording.decoder.plans();
+        let plans = &recording.decoder.plans;
         (facts.events, facts.missing) = (plans.events.clone(), plans.missing.clone());
         facts.names = std::mem::take(&mut recording.decoder.names);
         facts.missing.extend(self.stackless.then(|| "sched/sched_switch: stacktrace".to_owned()));

@@ -5,7 +5,6 @@
 //! has the counts only, as they were at every look.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::path::PathBuf;
 
 use hourglass_documents::CpuSet;
@@ -24,8 +23,7 @@ use hourglass_trace::{ThreadSummary, TraceSummary};
 
 use super::WatchRequest;
 use super::kernel_tracer::StoredTrace;
-use hourglass_runs::Explanation;
-
+use crate::experiment::explain;
 use crate::findings::percentiles;
 use crate::outside;
 
@@ -62,7 +60,7 @@ pub(super) fn keep(
     kept.intervals.sort_by_key(|interval| (interval.start_ns, interval.thread));
     let records = kept.intervals.len() as u64;
     let mut trace = folder.trace()?;
-    let mut summary = TraceSummary::new();
+    let mut summary = TraceSummary::default();
     for interval in &kept.intervals {
         trace.write(interval)?;
         summary.push(interval);
@@ -76,7 +74,8 @@ pub(super) fn keep(
         manifest,
     };
     if document.manifest.kernel.is_some() {
-        explain(&mut document, &kept);
+        let events = kept.events.iter().copied();
+        explain(&mut document, || kept.intervals.iter().copied(), events);
         let of_thread = |(tid, delays): (&u32, _)| Some((*ids.get(tid)?, delays));
         let delays = kept.delays.iter().map(|(tid, delays)| (tid, &delays.histogram));
         let histograms: Vec<_> = delays.filter_map(of_thread).collect();
@@ -86,13 +85,6 @@ pub(super) fn keep(
     let whole = Manifest { result: Some(document.result), ..document.manifest };
     folder.finish(&whole)?;
     Ok(path)
-}
-
-fn explain(document: &mut RunDocument, kept: &StoredTrace) {
-    let intervals = || kept.intervals.iter().map(|interval| Ok::<_, Infallible>(*interval));
-    let Ok(explanation) = Explanation::new(document, intervals());
-    let Ok(()) =
-        explanation.fill(document, intervals(), kept.events.iter().map(|event| Ok(*event)));
 }
 
 fn result(

@@ -84,7 +84,7 @@ impl KernelTracer {
         Ok(KernelTracer {
             live: Some(LiveRecording::begin(&cpus, memory)?),
             facts: KernelFacts::default(),
-            delays: Delays::new(),
+            delays: Delays::default(),
             tallies: BTreeMap::new(),
             kept: keeps.then(|| StoredTrace { room, ..StoredTrace::default() }),
         })
@@ -155,13 +155,13 @@ impl KernelTracer {
         thread.ran = named(&tally.ran(), names);
         thread.delays = Some(DelayReport {
             count: lengths.count,
-            after_wait: tally.after_wait(),
+            after_wait: tally.after_wait,
             total_ns: lengths.total_ns,
             p50_ns: lengths.p50_ns,
             p99_ns: lengths.p99_ns,
             p999_ns: lengths.p999_ns,
             max_ns: lengths.max_ns,
-            worst: tally.worst().map(|worst| WorstDelay {
+            worst: tally.worst.as_ref().map(|worst| WorstDelay {
                 at_ns: worst.from_ns,
                 monotonic_ns: epoch_ns.saturating_add_signed(worst.from_ns),
                 delay_ns: worst.length_ns(),

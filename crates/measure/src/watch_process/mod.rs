@@ -257,7 +257,7 @@ impl WatchSession {
             let times = process.cpu_time.as_mut().zip(cpu_ns).filter(|_| !process.ended);
             if let Some((times, cpu_ns)) = times {
                 times.take(cpu_ns, unseen::ran_ns(&self.threads, *pid), self.now_ns);
-            } else if self.samples == 0 && self.finder.has_all_of(*pid) {
+            } else if self.samples == 0 && self.finder.whom.has_all_of(*pid) {
                 process.cpu_time = self.reader.process_cpu_ns(*pid).map(CpuTime::new);
             }
         }

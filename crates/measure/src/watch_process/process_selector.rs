@@ -40,17 +40,13 @@ pub enum ProcessNotFound {
 
 #[derive(Debug)]
 pub(super) struct Finder {
-    whom: ProcessSelector,
+    pub(super) whom: ProcessSelector,
     due_ns: u64,
 }
 
 impl Finder {
     pub(super) fn new(whom: &ProcessSelector) -> Finder {
         Finder { whom: whom.clone(), due_ns: 0 }
-    }
-
-    pub(super) fn has_all_of(&self, pid: u32) -> bool {
-        self.whom.has_all_of(pid)
     }
 
     /// Whether everybody is there who is named.

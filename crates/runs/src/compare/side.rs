@@ -22,7 +22,7 @@ pub struct ComparedRun {
     pub(super) gates: Vec<GateReport>,
     pub(super) folder: Option<PathBuf>,
     pub(super) dropped: u64,
-    pub(super) interrupted: bool,
+    pub interrupted: bool,
     pub(super) premises: Vec<Premise>,
     pub(super) without_order: bool,
 }
@@ -100,10 +100,6 @@ impl ComparedRun {
             }
         }
         run
-    }
-
-    pub fn is_interrupted(&self) -> bool {
-        self.interrupted
     }
 
     /// The longest GAP of its threads: shorter gaps are not recorded by all of them.

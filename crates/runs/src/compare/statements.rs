@@ -25,7 +25,6 @@ const LATE_NS: [u64; 5] = [100_000, 1_000_000, 5_000_000, 10_000_000, 50_000_000
 
 /// A wake-up is late beyond this multiple of the median, or beyond the next of [`LATE_NS`] above it.
 const MEDIANS: u64 = 2;
-
 const PS_PER_NS: u64 = 1_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,7 +16,6 @@ use super::FleetError;
 
 /// Folders at fault that a message names besides the first.
 const NAMED: usize = 5;
-
 const NS_PER_S: u64 = 1_000_000_000;
 
 /// A run that is going to be written, without its series where they have to be counted first.

@@ -84,10 +84,10 @@ pub(super) fn of_folder(path: &Path) -> Result<Vec<SeriesHistogram>, FleetError>
 
 /// A series for each thread and cause of gaps, and one for those that are too short for a cause.
 fn gaps(folder: &RunFolder, document: &RunDocument) -> Result<Vec<SeriesHistogram>, FleetError> {
-    let explanation = Explanation::new(document, folder.intervals()?)?;
+    let explanation = Explanation::new(document, folder.trace().intervals()?)?;
     let mut short =
         ShortGaps { longest_ns: explanation.facts().reported_ns, ..ShortGaps::default() };
-    let intervals = folder.intervals()?.inspect(|interval| {
+    let intervals = folder.trace().intervals()?.inspect(|interval| {
         if let Ok(interval) = interval {
             short.look_at(interval);
         }

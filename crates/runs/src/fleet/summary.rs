@@ -15,7 +15,6 @@ use hourglass_documents::merged::{
 use super::FleetError;
 
 pub(super) const UNNAMED: &str = "node-not-named";
-
 const BILLION: u128 = 1_000_000_000;
 
 /// Names that a warning has at most.

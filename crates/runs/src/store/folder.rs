@@ -17,7 +17,7 @@ use crate::store::partial::partial_path;
 use crate::store::samples::StoredWakeUp;
 use crate::store::spans::Spans;
 use crate::store::table::read::Rows;
-use crate::store::trace::{Intervals, Trace};
+use crate::store::trace::Trace;
 use crate::store::watch_samples::WatchSamples;
 use crate::store::{
     FILES, KERNEL_FILE, LATENCY_FILE, LOOKS_FILE, MANIFEST_FILE, SAMPLES_FILE, SPANS_FILE,
@@ -76,14 +76,6 @@ impl RunFolder {
 
     pub fn trace(&self) -> &Trace {
         &self.trace
-    }
-
-    /// The trace's records in the order of their start, decoded as they are asked for.
-    ///
-    /// # Errors
-    /// The file cannot be opened any more.
-    pub fn intervals(&self) -> Result<Intervals, TraceError> {
-        self.trace.intervals()
     }
 
     /// Histograms of the threads' latencies in nanoseconds, by the threads' numbers. Empty if

@@ -60,12 +60,6 @@ impl Iterator for KernelEvents {
 
 impl FusedIterator for KernelEvents {}
 
-impl std::fmt::Debug for KernelEvents {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("KernelEvents").field("file", &self.0.table().path()).finish_non_exhaustive()
-    }
-}
-
 #[derive(Default)]
 pub(crate) struct Events {
     last_ticks: u64,

@@ -9,7 +9,7 @@
 //! is half-written.
 
 use std::fs::{self, File};
-use std::io::{self, BufReader, BufWriter, Write};
+use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
 use hourglass_documents::histogram_steps::step_of;
@@ -26,9 +26,7 @@ use crate::store::table::write::{EncodeRows, TableWriter};
 use crate::store::table::{Column, ColumnType, Layout, Table, TableReader, to_int32};
 
 pub const MERGED_FILE: &str = "merged.json";
-
 pub const HISTOGRAM_FILE: &str = "histogram.parquet";
-
 const NODE: Column = Column::required("node", ColumnType::Text);
 const LO_NS: Column = Column::required("lo_ns", ColumnType::Int64);
 const COUNT: Column = Column::required("count", ColumnType::Int64);
@@ -114,14 +112,10 @@ impl NewMergedFolder {
     /// # Errors
     /// The file refuses.
     pub fn finish(mut self, document: &MergedDocument) -> Result<(), WriteError> {
-        let path = self.path.join(MERGED_FILE);
-        let failed = |error: io::Error| WriteError::file(&path, error);
-        let partial = PartialFile::create(&self.path, MERGED_FILE).map_err(failed)?;
-        let mut file = BufWriter::new(partial.file());
-        let written = serde_json::to_writer(&mut file, document).map_err(io::Error::from);
-        written.and_then(|()| file.write_all(b"\n")).and_then(|()| file.flush()).map_err(failed)?;
-        drop(file);
-        partial.commit().map_err(failed)?;
+        let failed = |error: io::Error| WriteError::file(self.path.join(MERGED_FILE), error);
+        let mut text = serde_json::to_vec(document).map_err(|error| failed(error.into()))?;
+        text.push(b'\n');
+        PartialFile::write(&self.path, MERGED_FILE, &text).map_err(failed)?;
         self.finished = true;
         if let Some(parent) = self.path.parent() {
             // A parent that may be written but not read is no failure.

@@ -45,20 +45,14 @@ pub use guard::is_decoding;
 pub use kernel::KernelEvents;
 pub use merge::{Merge, merge_by_start};
 pub use samples::StoredWakeUp;
-pub use trace::{Intervals, Trace, TraceWriter};
+pub use trace::{Trace, TraceWriter};
 
 pub const MANIFEST_FILE: &str = "manifest.json";
-
 pub const TRACE_FILE: &str = "trace.parquet";
-
 pub const LATENCY_FILE: &str = "latency.hlog";
-
 pub const SAMPLES_FILE: &str = "latency.parquet";
-
 pub const KERNEL_FILE: &str = "kernel.parquet";
-
 pub const LOOKS_FILE: &str = "looks.parquet";
-
 pub const SPANS_FILE: &str = "spans.parquet";
 
 const FILES: [&str; 7] =

@@ -1,7 +1,7 @@
 //! Files that get their name only when they are complete.
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// What stands behind the name of a file that is not complete.
@@ -26,6 +26,13 @@ impl PartialFile {
         let partial = partial_path(folder, name);
         let file = OpenOptions::new().write(true).create_new(true).open(&partial)?;
         Ok(PartialFile { file, partial, target: folder.join(name) })
+    }
+
+    /// Writes the file `name` in `folder` as a whole.
+    pub(crate) fn write(folder: &Path, name: &str, contents: &[u8]) -> io::Result<()> {
+        let partial = PartialFile::create(folder, name)?;
+        partial.file().write_all(contents)?;
+        partial.commit()
     }
 
     /// The file, for writing at the place where the last write ended.

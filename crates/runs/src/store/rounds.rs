@@ -4,7 +4,7 @@
 //! is compared. The result of the comparison lies beside them as `diff.json`.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use hourglass_documents::diff::DiffDocument;
@@ -14,7 +14,6 @@ use crate::store::error::{CreateError, OpenError, WriteError};
 use crate::store::partial::PartialFile;
 
 pub const DIFF_FILE: &str = "diff.json";
-
 const CUT_SHORT: &str = "interrupted-";
 
 #[derive(Debug)]
@@ -75,13 +74,10 @@ impl NewRounds {
     /// # Errors
     /// The system refuses.
     pub fn write(&self, document: &DiffDocument) -> Result<(), WriteError> {
-        let path = self.path.join(DIFF_FILE);
-        let failed = |error: io::Error| WriteError::file(&path, error);
-        let text = serde_json::to_vec_pretty(document).map_err(WriteError::Manifest)?;
-        let partial = PartialFile::create(&self.path, DIFF_FILE).map_err(failed)?;
-        let mut file = partial.file();
-        file.write_all(&text).and_then(|()| file.write_all(b"\n")).map_err(failed)?;
-        partial.commit().map_err(failed)
+        let mut text = serde_json::to_vec_pretty(document).map_err(WriteError::Manifest)?;
+        text.push(b'\n');
+        PartialFile::write(&self.path, DIFF_FILE, &text)
+            .map_err(|error| WriteError::file(self.path.join(DIFF_FILE), error))
     }
 
     pub fn remove_empty(&self) {

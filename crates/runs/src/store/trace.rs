@@ -135,35 +135,14 @@ impl Trace {
     }
 
     /// The records in the order of their start, decoded as they are asked for. Each call starts
-    /// from the first record.
+    /// from the first record. After an error the iterator ends.
     ///
     /// # Errors
     /// The file cannot be opened any more.
-    pub fn intervals(&self) -> Result<Intervals, TraceError> {
-        Rows::new(&self.table).map(Intervals)
-    }
-}
-
-/// Iterator over the records of a trace. After an error it ends.
-pub struct Intervals(Rows<Records, 11>);
-
-impl Iterator for Intervals {
-    type Item = Result<Interval, TraceError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.0.next()
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.0.size_hint()
-    }
-}
-
-impl FusedIterator for Intervals {}
-
-impl std::fmt::Debug for Intervals {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Intervals").field("trace", &self.0.table().path()).finish_non_exhaustive()
+    pub fn intervals(
+        &self,
+    ) -> Result<impl FusedIterator<Item = Result<Interval, TraceError>> + use<>, TraceError> {
+        Rows::<Records, _>::new(&self.table)
     }
 }
 
@@ -220,11 +199,5 @@ impl<'a> TraceWriter<'a> {
     /// The file refuses.
     pub fn finish(self) -> Result<u64, WriteError> {
         self.0.finish()
-    }
-}
-
-impl std::fmt::Debug for TraceWriter<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TraceWriter").field("written", &self.0.written()).finish_non_exhaustive()
     }
 }

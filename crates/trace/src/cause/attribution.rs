@@ -178,8 +178,8 @@ impl<'a> Attribution<'a> {
     }
 
     fn soundness(&self) -> Soundness {
-        let traced = self.kernel.as_ref().map(KernelSide::soundness);
-        traced.or(self.switches.as_ref().map(SwitchSide::soundness)).unwrap_or_default()
+        let traced = self.kernel.as_ref().map(|side| side.soundness);
+        traced.or(self.switches.as_ref().map(|side| side.soundness)).unwrap_or_default()
     }
 
     fn events_refused(&self) -> bool {
@@ -364,7 +364,7 @@ impl<'a> Attribution<'a> {
             .filter(|periods| periods.holds(before.end_ns, interval.start_ns))
             .map(|periods| periods.confidence);
         // Where its periods do not show, each gap may be the quota's.
-        let shown = patterns.quota.is_some_and(|periods| periods.begin_is_known());
+        let shown = patterns.quota.is_some_and(|periods| periods.phase_ns.is_some());
         let unplaced = may_be.and(patterns.quota_most).filter(|_| !shown && quota.is_none());
         let in_user_space = known.is_some_and(|known| known.in_user_space);
         let real_time = matches!(policy, Some(Policy::Fifo(_) | Policy::RoundRobin(_)));

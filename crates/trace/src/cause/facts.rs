@@ -83,7 +83,7 @@ impl InterruptFacts {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadFacts {
     /// The scheduling policy, if it is known.
     pub policy: Option<Policy>,
@@ -103,7 +103,7 @@ pub struct ThreadFacts {
 }
 
 /// Real-time threads get at most `runtime_ns` in every `period_ns`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RtLimit {
     /// Time in each period, ns.
     pub runtime_ns: u64,

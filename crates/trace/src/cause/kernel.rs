@@ -102,7 +102,7 @@ pub(super) struct KernelSide<'a> {
     accounts: BTreeMap<u32, CpuState>,
     cpus: BTreeMap<u32, Cpu>,
     numbers: BTreeMap<u32, u32>,
-    soundness: Soundness,
+    pub(super) soundness: Soundness,
     last: BTreeMap<u32, u64>,
 }
 
@@ -124,10 +124,6 @@ impl<'a> KernelSide<'a> {
     /// How far events may be off, ns.
     pub(super) fn error_ns(&self) -> i64 {
         i64::try_from(self.coverage.error_ns).unwrap_or(i64::MAX)
-    }
-
-    pub(super) fn soundness(&self) -> Soundness {
-        self.soundness
     }
 
     /// Takes the next event, in order of time.

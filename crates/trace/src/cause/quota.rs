@@ -27,7 +27,7 @@ pub(super) struct QuotaFinder {
 pub(super) struct QuotaPeriods {
     period_ns: i64,
     /// `None` where the gaps do not show it: only those that are longer than a period hold one for sure.
-    phase_ns: Option<i64>,
+    pub(super) phase_ns: Option<i64>,
     /// That a long gap that holds such a moment is the quota's, from 0 to 1.
     pub(super) confidence: f64,
 }
@@ -120,11 +120,6 @@ impl QuotaFinder {
 }
 
 impl QuotaPeriods {
-    /// Whether gaps shorter than a period can be laid to it.
-    pub(super) fn begin_is_known(&self) -> bool {
-        self.phase_ns.is_some()
-    }
-
     /// Whether a gap holds the beginning of a period, but for a step.
     pub(super) fn holds(&self, start: i64, end: i64) -> bool {
         if length_ns(start, end) >= self.period_ns.unsigned_abs() {

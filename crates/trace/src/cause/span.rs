@@ -21,7 +21,7 @@ const STOLEN: f64 = 0.5;
 /// The quota's time of stops is not known, or not for all of the loss: it may be the quota, or not.
 const QUOTA_UNKNOWN: f64 = 0.5;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpanSeen {
     /// The lost time, ns.
     pub lost_ns: u64,
@@ -154,35 +154,17 @@ mod tests {
             policy: Some(policy),
             never_waits: !waits,
             waits_unseen: waits,
-            highest: false,
-            reservation: None,
-            in_user_space: false,
-            number: None,
+            ..ThreadFacts::default()
         }
     }
 
     fn seen(lost_ns: u64, involuntary: u64, voluntary: u64) -> SpanSeen {
-        SpanSeen {
-            lost_ns,
-            involuntary,
-            voluntary,
-            major_faults: 0,
-            cpu_changed: false,
-            cleared: Some(true),
-            throttled_ns: None,
-            other_quotas: false,
-            stolen_ns: 0,
-        }
+        SpanSeen { lost_ns, involuntary, voluntary, cleared: Some(true), ..SpanSeen::default() }
     }
 
     fn facts() -> RunFacts {
-        let rt_limit = Some(RtLimit {
-            runtime_ns: 950 * MS,
-            period_ns: 1_000 * MS,
-            logged: false,
-            others_ns: 0,
-            others_ended: false,
-        });
+        let rt_limit =
+            Some(RtLimit { runtime_ns: 950 * MS, period_ns: 1_000 * MS, ..RtLimit::default() });
         let quota = Some(Quota { period_ns: 100 * MS, throttled: 1, throttled_ns: None });
         RunFacts { rt_limit, quota, ..RunFacts::default() }
     }

@@ -28,7 +28,7 @@ pub(super) struct SwitchSide<'a> {
     switches: &'a SwitchFacts,
     numbers: BTreeMap<u32, u32>,
     threads: BTreeMap<u32, Thread>,
-    soundness: Soundness,
+    pub(super) soundness: Soundness,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -64,10 +64,6 @@ impl<'a> SwitchSide<'a> {
     /// How far records may be off, ns.
     pub(super) fn error_ns(&self) -> i64 {
         i64::try_from(self.switches.error_ns).unwrap_or(i64::MAX)
-    }
-
-    pub(super) fn soundness(&self) -> Soundness {
-        self.soundness
     }
 
     /// Takes the next record, in order of time.

@@ -25,10 +25,6 @@ struct Sum {
 }
 
 impl CauseTally {
-    pub fn new() -> CauseTally {
-        CauseTally::default()
-    }
-
     pub fn push(&mut self, gap: &AttributedGap) {
         let sum = self.causes.entry(gap.cause).or_default();
         let length = gap.length_ns();

@@ -331,7 +331,6 @@ pub(super) fn may_be_throttling(
 /// A throttling is shorter by at most one part in the first number, and later by one in the second.
 const SHORT_PARTS: u64 = 5;
 const LATE_PARTS: u64 = 50;
-
 const MOST_TICK_NS: u64 = 10_000_000;
 
 /// The distance of the kernel's ticks, or the longest that there is.

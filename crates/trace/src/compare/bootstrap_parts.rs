@@ -32,7 +32,6 @@ const ALIKE_UNSEEN: f64 = 0.15;
 
 /// Bits of a number that are kept where numbers are put together: to 0.4 %.
 const BITS: u32 = 8;
-
 const NS_PER_S: f64 = 1e9;
 const PER_CENT: f64 = 100.0;
 
@@ -53,7 +52,7 @@ pub fn by_parts(a: &RunSample, b: &RunSample, rules: &Rules) -> Vec<DiffMetric> 
     let changes = all.into_iter().map(|quantity| {
         let of = |values: &[Value]| values.iter().find(|v| v.quantity == quantity).cloned();
         let (a_value, b_value) = (of(&values_a), of(&values_b));
-        let in_order = a.latencies_are_in_order() && b.latencies_are_in_order();
+        let in_order = a.latencies_in_order && b.latencies_in_order;
         let drawn = Quantity::PLAIN[..DRAWN].iter().position(|one| *one == quantity);
         let drawn = drawn.filter(|at| in_order || *at < FIRST_LATENCY);
         match (drawn, &quantity) {
@@ -137,14 +136,14 @@ type Weights = [u32; PARTS];
 impl RunParts {
     fn of(sample: &RunSample) -> RunParts {
         let mut gaps_ns = [0.0; PARTS];
-        for gap in sample.gaps() {
+        for gap in &sample.gaps {
             gaps_ns[usize::from(gap.part) % PARTS] += gap.ns as f64;
         }
         RunParts {
-            gaps: cells(sample.gaps()),
-            latencies: cells(sample.latencies()),
+            gaps: cells(&sample.gaps),
+            latencies: cells(&sample.latencies),
             gaps_ns,
-            watched_ns: sample.watched_ns().map(|ns| ns as f64),
+            watched_ns: sample.watched_ns.map(|ns| ns as f64),
         }
     }
 

@@ -11,7 +11,6 @@ use super::*;
 const P50_NS: f64 = 100_000.0;
 const P50_STRAYS_NS: f64 = 6_000.0;
 const TAIL_NS: f64 = 140_000.0;
-
 const SHIFT_NS: f64 = 20_000.0;
 
 fn normal(random: &mut Stream) -> f64 {

@@ -13,7 +13,6 @@ use crate::statistics::quantile_of;
 /// neighbours alike, and enough of them that their spread is known (batch means, Jain 1991,
 /// section 25.5.2).
 pub const PARTS: usize = 20;
-
 const NS_PER_S: f64 = 1e9;
 const PER_CENT: f64 = 100.0;
 const PS_PER_NS: u64 = 1_000;
@@ -37,11 +36,13 @@ struct RunTotals {
 pub struct RunSample {
     elapsed_ns: u64,
     last_end: BTreeMap<u32, i64>,
-    gaps: Vec<MeasuredValue>,
-    watched_ns: [u64; PARTS],
-    latencies: Vec<MeasuredValue>,
+    /// Lengths of gaps in the order in which they were found.
+    pub(super) gaps: Vec<MeasuredValue>,
+    /// Time of each part in which a thread ran or wanted to, summed over threads.
+    pub(super) watched_ns: [u64; PARTS],
+    pub(super) latencies: Vec<MeasuredValue>,
     /// Whether the parts of `latencies` mean anything.
-    latencies_in_order: bool,
+    pub(super) latencies_in_order: bool,
     counts: RunTotals,
 }
 
@@ -112,25 +113,6 @@ impl RunSample {
     /// larger of their thresholds.
     pub fn drop_gaps_to(&mut self, ns: u64) {
         self.gaps.retain(|gap| gap.ns > ns);
-    }
-
-    /// Lengths of gaps in the order in which they were found.
-    pub(super) fn gaps(&self) -> &[MeasuredValue] {
-        &self.gaps
-    }
-
-    pub(super) fn latencies(&self) -> &[MeasuredValue] {
-        &self.latencies
-    }
-
-    /// Whether it is known in which part of the run each wake-up was.
-    pub(super) fn latencies_are_in_order(&self) -> bool {
-        self.latencies_in_order
-    }
-
-    /// Time of each part in which a thread ran or wanted to, summed over threads.
-    pub(super) fn watched_ns(&self) -> &[u64; PARTS] {
-        &self.watched_ns
     }
 
     /// Periods not finished in time, and all.

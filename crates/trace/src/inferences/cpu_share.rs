@@ -51,7 +51,6 @@ pub fn cpu_shares(
 mod tests {
     use crate::IntervalStart;
 
-    use super::super::simulated::interval;
     use super::*;
 
     /// PERIODIC 3ms 8ms has three eighths.
@@ -65,8 +64,8 @@ mod tests {
             never_blocks: false,
             highest: false,
         };
-        let records =
-            (0..100).map(|n| interval(4, 0, n * 8 * MS, (n * 8 + 3) * MS, IntervalStart::Wait));
+        let records = (0..100)
+            .map(|n| Interval::new(4, 0, n * 8 * MS, (n * 8 + 3) * MS, IntervalStart::Wait));
         let found = cpu_shares(records, &[fact]);
         let [(4, share)] = found[..] else { panic!("{found:?}") };
         assert!((share.value - 0.375).abs() < 1e-9 && share.half_width() < 1e-9, "{share:?}");

@@ -124,7 +124,6 @@ pub fn interrupts(
 mod tests {
     use crate::{CounterDeltas, Evidence};
 
-    use super::super::simulated::interval;
     use super::*;
 
     const MS: i64 = 1_000_000;
@@ -137,7 +136,7 @@ mod tests {
     fn clock() -> Vec<Interval> {
         let one = |n: i64| {
             let onset = if n == 0 { IntervalStart::Start } else { IntervalStart::Gap };
-            interval(0, 0, n * 10 * MS, (n + 1) * 10 * MS - 5_000, onset)
+            Interval::new(0, 0, n * 10 * MS, (n + 1) * 10 * MS - 5_000, onset)
         };
         (0..100).map(one).collect()
     }
@@ -172,9 +171,9 @@ mod tests {
     #[test]
     fn other_threads_are_no_interrupts() {
         let records = [
-            interval(0, 0, 0, 10, IntervalStart::Start),
-            interval(1, 0, 12, 20, IntervalStart::Start),
-            interval(0, 0, 22, 30, IntervalStart::Gap),
+            Interval::new(0, 0, 0, 10, IntervalStart::Start),
+            Interval::new(1, 0, 12, 20, IntervalStart::Start),
+            Interval::new(0, 0, 22, 30, IntervalStart::Gap),
         ];
         assert!(interrupts(records, &[fact(true)]).is_empty());
     }

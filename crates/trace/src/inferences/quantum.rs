@@ -29,9 +29,9 @@ pub fn quantum(switches: &[Switch]) -> Option<Quantum> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{CounterDeltas, Evidence, IntervalStart};
+    use crate::{CounterDeltas, Evidence, Interval, IntervalStart};
 
-    use super::super::simulated::{TurnTrace, interval};
+    use super::super::simulated::TurnTrace;
     use super::super::switches;
     use super::*;
 
@@ -54,11 +54,11 @@ mod tests {
         };
         let with = |evidence| {
             let mut records = vec![
-                interval(0, 0, 0, 10, IntervalStart::Start),
-                interval(1, 0, 12, 20, IntervalStart::Start),
-                interval(1, 0, 30, 40, IntervalStart::Gap),
-                interval(0, 0, 42, 50, IntervalStart::Gap),
-                interval(1, 0, 52, 60, IntervalStart::Gap),
+                Interval::new(0, 0, 0, 10, IntervalStart::Start),
+                Interval::new(1, 0, 12, 20, IntervalStart::Start),
+                Interval::new(1, 0, 30, 40, IntervalStart::Gap),
+                Interval::new(0, 0, 42, 50, IntervalStart::Gap),
+                Interval::new(1, 0, 52, 60, IntervalStart::Gap),
             ];
             records[2].evidence = evidence;
             let turn = switches(records).iter().find(|s| s.prev_tid == 1).map(|s| s.turn_ns);

@@ -153,7 +153,7 @@ pub fn switch_rate(switches: &[Switch], from_ns: i64, to_ns: i64) -> Option<Esti
 
 #[cfg(test)]
 mod tests {
-    use super::super::simulated::{TurnTrace, interval};
+    use super::super::simulated::TurnTrace;
     use super::*;
 
     /// Two threads in turns of 4 ms that cost 2 µs each, and an interrupt of 1 µs in every tenth.
@@ -186,11 +186,11 @@ mod tests {
     #[test]
     fn idle_time_is_no_cost() {
         let found = switches([
-            interval(0, 0, 0, 100, IntervalStart::Start),
-            interval(1, 0, 500, 600, IntervalStart::Start),
-            interval(0, 0, 900, 1_000, IntervalStart::Wait),
-            interval(1, 0, 1_003, 1_100, IntervalStart::Gap),
-            interval(0, 0, 1_105, 1_200, IntervalStart::Wait),
+            Interval::new(0, 0, 0, 100, IntervalStart::Start),
+            Interval::new(1, 0, 500, 600, IntervalStart::Start),
+            Interval::new(0, 0, 900, 1_000, IntervalStart::Wait),
+            Interval::new(1, 0, 1_003, 1_100, IntervalStart::Gap),
+            Interval::new(0, 0, 1_105, 1_200, IntervalStart::Wait),
         ]);
         let seen: Vec<_> =
             found.iter().map(|s| (s.prev_tid, s.kind, s.gap_ns, s.is_cost)).collect();
@@ -208,10 +208,10 @@ mod tests {
     #[test]
     fn nonsense_is_survived() {
         let found = switches([
-            interval(0, 0, i64::MIN, i64::MAX, IntervalStart::Gap),
-            interval(1, 0, i64::MIN, i64::MIN, IntervalStart::Gap),
-            interval(0, 0, i64::MAX, i64::MIN, IntervalStart::Gap),
-            interval(1, 0, 0, 5, IntervalStart::Gap),
+            Interval::new(0, 0, i64::MIN, i64::MAX, IntervalStart::Gap),
+            Interval::new(1, 0, i64::MIN, i64::MIN, IntervalStart::Gap),
+            Interval::new(0, 0, i64::MAX, i64::MIN, IntervalStart::Gap),
+            Interval::new(1, 0, 0, 5, IntervalStart::Gap),
         ]);
         assert!(found.len() <= 2, "{found:?}");
         assert!(switch_rate(&found, i64::MIN, i64::MAX).is_some());

@@ -53,6 +53,6 @@ impl Execution for CpuScanExecution {
     fn run<C: MeasuringCounter>(&mut self, recorder: &mut Recorder<C>) {
         self.0.restart();
         recorder.receive_all(&mut self.0);
-        recorder.tally.work = Some(self.0.passes());
+        recorder.tally.work = Some(self.0.passes);
     }
 }

@@ -61,6 +61,6 @@ impl Execution for CpuScanYieldExecution {
     fn run<C: MeasuringCounter>(&mut self, recorder: &mut Recorder<C>) {
         self.scan.restart();
         yield_after(self.amount, &mut self.scan, recorder);
-        recorder.tally.work = Some(self.scan.passes());
+        recorder.tally.work = Some(self.scan.passes);
     }
 }

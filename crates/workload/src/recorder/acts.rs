@@ -32,11 +32,6 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
         Some(job.response())
     }
 
-    /// What the job lost to pauses below the kernel, in ticks: gaps of 100 us and more in which it kept its CPU.
-    pub fn lost_below(&self) -> u64 {
-        self.lost_below
-    }
-
     pub fn forget_job(&mut self) {
         self.job = None;
     }

@@ -24,7 +24,11 @@ struct ThreadDraft<'a> {
     script: Script,
 }
 
-pub(super) fn threads(set: &TaskSet, manner: ReplayOptions) -> Result<Threads, ReplayError> {
+/// The threads that replay a set, as far as their workloads go.
+///
+/// # Errors
+/// A step cannot be replayed.
+pub fn threads(set: &TaskSet, manner: ReplayOptions) -> Result<Threads, ReplayError> {
     let mut names = Names::of(set);
     let mut notes = Vec::new();
     let mut drafts = Vec::new();

@@ -12,7 +12,6 @@ pub(super) const CHUNK: usize = 4 << 10;
 
 /// Pointers followed between two looks at the counter.
 const HOPS: u64 = 256;
-
 const POINTER: u64 = 8;
 
 /// Pointers that go round a buffer.

@@ -39,9 +39,10 @@ mod signals;
 #[cfg(test)]
 mod tests;
 
+pub use compile::threads;
+
 use std::sync::Arc;
 
-use hourglass_tasks::TaskSet;
 use thiserror::Error;
 
 use crate::models::Model;
@@ -80,12 +81,4 @@ pub enum ReplayError {
     Step { thread: String, step: String },
     #[error("io steps write to {device}, which cannot be opened: {reason}")]
     Device { device: &'static str, reason: String },
-}
-
-/// The threads that replay a set, as far as their workloads go.
-///
-/// # Errors
-/// A step cannot be replayed.
-pub fn threads(set: &TaskSet, manner: ReplayOptions) -> Result<Threads, ReplayError> {
-    compile::threads(set, manner)
 }

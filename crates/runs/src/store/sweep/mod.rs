@@ -101,18 +101,6 @@ impl SweepFolder {
         read_experiment(path)?.ok_or_else(|| SweepFolderError::NoExperiment(path.to_path_buf()))
     }
 
-    /// That what a folder is about is the same as `wanted`.
-    ///
-    /// # Errors
-    /// The first key that differs.
-    pub fn is_about(
-        path: &Path,
-        found: &SweepExperiment,
-        wanted: &SweepExperiment,
-    ) -> Result<(), SweepFolderError> {
-        same(path, found, wanted)
-    }
-
     /// The points that were there when it was opened, in their order from the first.
     pub fn take_points(&mut self) -> Vec<StoredPoint> {
         std::mem::take(&mut self.points)
@@ -208,7 +196,11 @@ fn write_experiment(path: &Path, experiment: &SweepExperiment) -> Result<(), Swe
     write_whole(path, EXPERIMENT_FILE, serde_json::to_vec_pretty(experiment))
 }
 
-fn same(
+/// That what a folder is about is the same as `wanted`.
+///
+/// # Errors
+/// The first key that differs.
+pub fn same(
     path: &Path,
     found: &SweepExperiment,
     wanted: &SweepExperiment,

@@ -75,10 +75,6 @@ impl<'a, E: EncodeRows<N>, const N: usize> TableWriter<'a, E, N> {
         Ok(TableWriter { partial, writer, encoder: E::default(), columns, rows: 0, written: 0 })
     }
 
-    pub(crate) fn written(&self) -> u64 {
-        self.written
-    }
-
     pub(crate) fn write(&mut self, row: &E::Row) -> Result<(), WriteError> {
         let numbers = self.encoder.encode(row).map_err(|fault| WriteError::Record {
             path: self.partial.target().to_path_buf(),
