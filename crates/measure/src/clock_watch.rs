@@ -155,7 +155,6 @@ fn processor_pair() -> Option<Pair> {
     None
 }
 
-/// A clock's distance from `CLOCK_MONOTONIC`.
 struct Offset {
     ns: i64,
     error_ns: u64,

@@ -93,7 +93,6 @@ impl RunOptions {
 pub struct Finished {
     pub document: RunDocument,
     pub folder: Option<Result<PathBuf, WriteError>>,
-    /// What the threads measured, on the run's own timeline.
     pub measured: RunMeasurement,
     pub(crate) kernel: Option<kernel_trace::KernelRecording>,
     pub(crate) records: Option<switch_records::SwitchRecording>,

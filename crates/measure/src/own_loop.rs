@@ -95,7 +95,6 @@ impl MeasuredLoop {
         self.own.begin_period();
     }
 
-    /// A period begins that was due at `due_ns` of `CLOCK_MONOTONIC`.
     #[inline]
     pub fn begin_period_due(&mut self, due_ns: u64) {
         self.own.begin_period_due(due_ns);

@@ -57,7 +57,6 @@ impl Masks {
         places.filter_map(|place| self.changed(*place)).collect()
     }
 
-    /// That the mask of the thread at `place` was changed.
     fn changed(&self, place: usize) -> Option<Premise> {
         let (cpus, at_ns) = self.broken.get(&place)?;
         let given = self.given.get(place)?.as_ref()?;

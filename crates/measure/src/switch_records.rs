@@ -72,7 +72,6 @@ pub(crate) struct SwitchSession {
 }
 
 impl SwitchSession {
-    /// For the threads of `spec`.
     pub(crate) fn new(spec: &RunSpec) -> SwitchSession {
         let of_trace = |(id, thread): (u32, &hourglass_workload::ThreadSpec)| {
             (!thread.model.demand().latency).then_some(id)
@@ -118,7 +117,6 @@ impl SwitchSession {
         self.begin_for(&tids);
     }
 
-    /// The same for threads whose numbers are known.
     fn begin_for(&mut self, tids: &[u32]) {
         let of_run = self.wanted.iter().filter_map(|id| tids.get(*id as usize));
         let open = |tid: &u32| {

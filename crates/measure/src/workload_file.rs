@@ -245,7 +245,6 @@ struct ThreadKeys {
     gap: Option<Spanned<String>>,
 }
 
-/// The keys of `reserve`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ReserveKeys {

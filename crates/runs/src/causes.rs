@@ -26,7 +26,6 @@ use crate::inferences;
 /// the counter runs evenly beside the raw clock.
 pub const SWITCH_ERROR_NS: u64 = 2_000;
 
-/// Nanoseconds in a second.
 const NS_PER_S: f64 = 1e9;
 
 /// The first word of the workload of a program's own loop; no model has it.

@@ -30,7 +30,6 @@ pub(crate) struct LatestWakeUps {
 }
 
 impl LatestWakeUps {
-    /// The latest wake-ups of one thread, where `threads` of the run have wake-ups.
     pub(crate) fn of_threads(threads: usize) -> LatestWakeUps {
         LatestWakeUps { kept: Vec::new(), most: (MOST_KEPT / threads.max(1)).max(FEWEST_KEPT) }
     }

@@ -10,7 +10,6 @@ use crate::causes::Explanation;
 use crate::drift;
 use crate::inferences;
 
-/// Picoseconds in a nanosecond.
 const PS_PER_NS: u64 = 1_000;
 
 #[derive(Debug)]

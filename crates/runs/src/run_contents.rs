@@ -17,7 +17,6 @@ use crate::OpenRun;
 use crate::causes::Explanation;
 use crate::late_wake_ups::{self, LatestWakeUps};
 
-/// Picoseconds in a nanosecond.
 const PS_PER_NS: u64 = 1_000;
 
 const NS_PER_US: u64 = 1_000;
@@ -231,7 +230,6 @@ impl LatencyHistograms {
     }
 }
 
-/// The number rounded down to three digits.
 fn three_digits(number: u64) -> u64 {
     let digits = number.checked_ilog10().unwrap_or(0);
     let unit = 10_u64.pow(digits.saturating_sub(2));

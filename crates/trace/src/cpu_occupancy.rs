@@ -20,15 +20,12 @@ pub enum Occupant {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice {
     pub cpu: u32,
-    /// The start of the slice, ns.
     pub from_ns: i64,
-    /// The end of the slice, ns.
     pub to_ns: i64,
     pub who: Occupant,
 }
 
 impl Slice {
-    /// How long, ns.
     pub fn length_ns(&self) -> u64 {
         self.to_ns.abs_diff(self.from_ns)
     }
@@ -93,7 +90,6 @@ impl CpuOccupancy {
         cpu.last_ns = cpu.last_ns.max(event.ns);
     }
 
-    /// The run ended at `end_ns`: gives what is left.
     pub fn finish(self, end_ns: i64, mut each: impl FnMut(Slice)) {
         for (number, mut cpu) in self.cpus {
             let mut give = |from_ns, to_ns, who| each(Slice { cpu: number, from_ns, to_ns, who });

@@ -10,7 +10,6 @@ use crate::{Interval, IntervalStart};
 /// Negative where two records of one CPU overlap, which an honest trace does not contain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuGap {
-    /// Length in nanoseconds.
     pub ns: i64,
     /// Length on the raw counter, in ticks.
     pub ticks: i64,

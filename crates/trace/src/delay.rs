@@ -50,7 +50,6 @@ pub enum DelayEvent {
     Delayed(u32, Delay),
 }
 
-/// The known state of a thread when the events begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InitialState {
     Runnable(u32),

@@ -21,7 +21,6 @@ pub struct GapStatistics {
 }
 
 impl GapStatistics {
-    /// Adds a gap of `ns` nanoseconds.
     pub fn push(&mut self, ns: u64) {
         self.count = self.count.saturating_add(1);
         self.total_ns = self.total_ns.saturating_add(ns);

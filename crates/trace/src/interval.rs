@@ -75,7 +75,6 @@ impl Interval {
         Interval { thread, cpu, start_ns, end_ns, start_ticks: 0, end_ticks: 0, onset, evidence }
     }
 
-    /// Length in nanoseconds.
     pub fn duration_ns(&self) -> i64 {
         self.end_ns.saturating_sub(self.start_ns)
     }

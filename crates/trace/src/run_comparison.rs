@@ -64,7 +64,6 @@ impl GapRate {
         }
     }
 
-    /// Gaps a second.
     pub fn per_second(&self) -> f64 {
         let seconds = self.counts.len() as f64 * self.slice_ns as f64 / 1e9;
         if seconds > 0.0 { self.gaps as f64 / seconds } else { 0.0 }
@@ -106,9 +105,7 @@ pub struct LoadStatement {
     pub answer: ComparisonOutcome,
     /// The confidence that the runs differ as the answer says, from 0 to 1.
     pub confidence: f64,
-    /// Gaps a second with the load.
     pub with_per_second: f64,
-    /// Gaps a second without.
     pub without_per_second: f64,
     /// Of the gaps with the load, the share that is there because of it, from 0 to 1.
     pub caused: f64,

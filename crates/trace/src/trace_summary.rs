@@ -8,7 +8,6 @@ use hourglass_time::Span;
 
 use crate::{CpuTimeline, GapStatistics};
 
-/// The summary of one thread of a trace. Times in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadSummary {
     pub thread: u32,

@@ -23,7 +23,6 @@ pub struct ObservedWakeUp {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WakeUp {
     pub tid: u32,
-    /// The expiry of the timer, ns.
     pub expiry_ns: i64,
     /// The CPU's timer interrupt began. May be before the expiry: an interrupt that was already
     /// being served finds the timer expired.
@@ -63,7 +62,6 @@ impl WakeUp {
 pub struct TimedWakeUp {
     /// When the thread saw the time, ns from the run's start.
     pub woke_ns: i64,
-    /// How late that was, ns.
     pub latency_ns: u64,
 }
 
@@ -72,7 +70,6 @@ pub struct LateWakeUp {
     pub thread: u32,
     /// When the thread saw the time, ns from the run's start.
     pub woke_ns: i64,
-    /// How late that was, ns.
     pub latency_ns: u64,
     /// Moment by moment; `None` where events are missing.
     pub stages: Option<WakeUp>,

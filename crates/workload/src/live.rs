@@ -12,7 +12,6 @@ use hourglass_trace::{CounterDeltas, Evidence};
 /// one all that is longer (4.6 min).
 pub const OCTAVES: usize = 40;
 
-/// The place of `ns` in the histogram.
 fn octave(ns: u64) -> usize {
     let place = u64::BITS - ns.leading_zeros();
     (place as usize).min(OCTAVES - 1)

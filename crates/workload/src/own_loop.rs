@@ -29,7 +29,6 @@ use crate::thread::{account, difference, wrap};
 use crate::timeline::Timeline;
 use crate::wake::{WakeUp, WakeUpTime};
 
-/// What is known of a loop before it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoopSpec {
     pub name: String,

@@ -121,15 +121,9 @@ pub enum SpecError {
     #[error("-d must be above zero")]
     NoDuration,
     #[error("-e {records} leaves no record for each of {threads} threads")]
-    Records {
-        /// What `-e` says.
-        records: u64,
-        /// What `-n` says.
-        threads: usize,
-    },
+    Records { records: u64, threads: usize },
     #[error("thread {thread}: {option} must not be negative")]
     Negative { thread: usize, option: &'static str },
-    /// The thread would never run.
     #[error("thread {thread}: it finishes ({finish}) before it starts ({start})")]
     NeverRuns { thread: usize, start: Span, finish: Span },
     #[error("thread {0}: --gap must be above zero")]
@@ -139,11 +133,7 @@ pub enum SpecError {
         "thread {thread}: -p {policy} contradicts its reservation, which runs in the deadline \
          class; drop one of them"
     )]
-    PolicyAndReservation {
-        thread: usize,
-        /// What `-p` says.
-        policy: Policy,
-    },
+    PolicyAndReservation { thread: usize, policy: Policy },
     #[error("{0} must not be negative")]
     Limit(&'static str),
     #[error("timer {timer} can be used by {most} thread of a run, not by {users}")]
@@ -156,7 +146,6 @@ pub enum SpecError {
 }
 
 impl RunSpec {
-    /// A run of `threads` with the paper's defaults.
     pub fn new(threads: Vec<ThreadSpec>) -> RunSpec {
         RunSpec {
             duration: DEFAULT_DURATION,

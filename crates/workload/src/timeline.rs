@@ -19,7 +19,6 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// A run that starts `lead` after `now`.
     pub fn starting(now: Pair, realtime_ns: u64, lead: Span, calibration: Calibration) -> Timeline {
         let lead_ns = lead.nanos_or_zero();
         let epoch = Epoch {

@@ -23,9 +23,7 @@ const CUT_OFF: f64 = 0.5;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct TrialResult {
     pub(super) passes: f64,
-    /// Time that all threads received together, ns.
     pub(super) received_ns: f64,
-    /// How long it took, ns.
     pub(super) elapsed_ns: f64,
     pub(super) switches: u64,
     pub(super) interrupted: bool,

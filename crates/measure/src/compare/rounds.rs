@@ -37,7 +37,6 @@ pub enum Side {
 }
 
 impl Side {
-    /// `a` or `b`, as in the names of folders.
     pub fn letter(self) -> char {
         match self {
             Side::A => 'a',

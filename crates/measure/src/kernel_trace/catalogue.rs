@@ -166,7 +166,6 @@ pub(super) struct Plans {
 }
 
 impl Plans {
-    /// Has every event of `scope` recorded that this kernel has.
     pub(super) fn enable(tracefs: &Tracefs, instance: &Instance, scope: Scope) -> Plans {
         let mut plans = Plans::default();
         if scope == Scope::Scheduling {

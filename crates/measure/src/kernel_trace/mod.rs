@@ -98,7 +98,6 @@ struct Size {
 }
 
 impl Size {
-    /// For threads on the CPUs `measured` out of those `allowed`.
     fn choose(measured: &CpuSet, allowed: &CpuSet, duration: Span, memory: Option<u64>) -> Size {
         let cpus: Vec<u32> = measured.iter().collect();
         let free = !allowed.difference(measured).is_empty();

@@ -27,7 +27,6 @@ use crate::experiment::explain;
 use crate::findings::percentiles;
 use crate::outside;
 
-/// What stands for the workload, of which nothing is known.
 const WORKLOAD: &str = "WATCHED";
 
 pub(super) struct WatchRecording {

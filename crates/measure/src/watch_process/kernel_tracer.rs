@@ -76,7 +76,6 @@ pub(super) struct KernelTracer {
 }
 
 impl KernelTracer {
-    /// Begins; what comes is kept one by one if it `keeps`.
     pub(super) fn begin(host: &Host, keeps: bool) -> Result<KernelTracer, Refusal> {
         let cpus = host.cpu.online.clone().unwrap_or_else(|| usual_cpus(host));
         let memory = host.memory.total_bytes;

@@ -69,7 +69,6 @@ impl CpuTime {
     }
 }
 
-/// What the threads seen of `pid` ran.
 pub(super) fn ran_ns(threads: &BTreeMap<u32, ThreadTotals>, pid: u32) -> u64 {
     let own = threads.values().filter(|tally| tally.pid == pid);
     own.filter_map(ThreadTotals::run_ns).fold(0, u64::saturating_add)

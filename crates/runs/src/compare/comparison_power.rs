@@ -31,7 +31,6 @@ impl ComparisonPower {
         Some(ComparisonPower { reach: DetectableRounds { leading: least, all }, leading })
     }
 
-    /// What `rounds` rounds can decide, in a few words.
     pub fn words(&self, rounds: u64) -> String {
         let DetectableRounds { leading, all } = self.reach;
         match rounds {

@@ -26,7 +26,6 @@ pub enum CompareError {
     Unequal {
         /// Runs of the first side, counted.
         a: String,
-        /// Runs of the second side.
         b: String,
     },
     #[error(

@@ -12,7 +12,6 @@ use super::statements::RunObservation;
 use super::{CompareError, PREMISE_BROKEN};
 use crate::OpenRun;
 
-/// What is known of a run.
 #[derive(Debug)]
 pub struct ComparedRun {
     pub(super) manifest: Manifest,

@@ -35,7 +35,6 @@ pub enum Pairing {
     NeverWaiting,
 }
 
-/// What is known of a run's threads.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RunObservation {
     gaps: BTreeMap<u32, GapCounter>,

@@ -55,7 +55,6 @@ pub enum WriteError {
 }
 
 impl WriteError {
-    /// What to say of `what` that was to be kept.
     pub fn said_of(&self, what: &str) -> String {
         match self {
             WriteError::Whole { .. } => self.to_string(),
@@ -88,7 +87,6 @@ pub enum OpenError {
     NotAFolder(PathBuf),
     #[error("{} is not a run folder; make one with `hourglass run -o DIR`", .0.display())]
     NotARunFolder(PathBuf),
-    /// Runs that `hourglass merge` put together.
     #[error(
         "{} has runs that were put together, not one; `hourglass report {}` shows them",
         .0.display(),

@@ -39,7 +39,6 @@ fn settled(folder: &Path, synced: io::Result<()>) -> Result<(), WriteError> {
     })
 }
 
-/// Reads the manifest at `path`.
 pub(crate) fn read(path: &Path) -> Result<Manifest, OpenError> {
     let text =
         read_file(path).map_err(|source| OpenError::Io { path: path.to_path_buf(), source })?;

@@ -137,7 +137,6 @@ impl Drop for NewMergedFolder {
     }
 }
 
-/// Writes the histograms, one series after the other in their order.
 pub struct HistogramWriter<'a> {
     table: TableWriter<'a, WrittenSteps, 4>,
 }

@@ -15,7 +15,6 @@ pub(crate) struct PartialFile {
     target: PathBuf,
 }
 
-/// The temporary name of `file` in `folder`.
 pub(crate) fn partial_path(folder: &Path, file: &str) -> PathBuf {
     folder.join(format!("{file}{PARTIAL_SUFFIX}"))
 }
@@ -28,7 +27,6 @@ impl PartialFile {
         Ok(PartialFile { file, partial, target: folder.join(name) })
     }
 
-    /// Writes the file `name` in `folder` as a whole.
     pub(crate) fn write(folder: &Path, name: &str, contents: &[u8]) -> io::Result<()> {
         let partial = PartialFile::create(folder, name)?;
         partial.file().write_all(contents)?;

@@ -182,7 +182,6 @@ impl TableReader {
     }
 }
 
-/// Opens the table at `path` for reading.
 fn open_file(path: &Path) -> Result<File, TraceError> {
     File::open(path).map_err(|source| match source.kind() {
         io::ErrorKind::NotFound => TraceError::Missing(path.to_path_buf()),

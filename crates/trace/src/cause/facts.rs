@@ -68,7 +68,6 @@ pub struct InterruptFacts {
     pub most: u64,
     /// Those of devices and from other CPUs (`RES` and `CAL` of `/proc/interrupts`), which may be shorter than ticks.
     pub others: u64,
-    /// Timer interrupts, ticks among them.
     pub timer: u64,
     /// Stretches of the run in which there was none, ns from its start, ascending.
     pub quiet: Vec<(i64, i64)>,
@@ -85,7 +84,6 @@ impl InterruptFacts {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadFacts {
-    /// The scheduling policy, if it is known.
     pub policy: Option<Policy>,
     /// Whether it neither waits nor yields by itself.
     pub never_waits: bool,
@@ -94,7 +92,6 @@ pub struct ThreadFacts {
     /// Whether it has a real-time priority above that of all threads of the run that share a CPU
     /// with it.
     pub highest: bool,
-    /// The reservation: budget and period, ns.
     pub reservation: Option<(u64, u64)>,
     /// Whether that is kept from user space, and not by the deadline class.
     pub in_user_space: bool,
@@ -105,9 +102,7 @@ pub struct ThreadFacts {
 /// Real-time threads get at most `runtime_ns` in every `period_ns`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RtLimit {
-    /// Time in each period, ns.
     pub runtime_ns: u64,
-    /// The period, ns.
     pub period_ns: u64,
     /// Whether the kernel said in this run that it throttles. Most say it once since boot, so that
     /// silence says nothing.
@@ -120,7 +115,6 @@ pub struct RtLimit {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
-    /// The period of the quota, ns.
     pub period_ns: u64,
     /// Periods of this run in which the group was stopped (`nr_throttled`, after less before).
     pub throttled: u64,

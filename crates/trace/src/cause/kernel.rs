@@ -52,7 +52,7 @@ pub(super) struct KernelEvidence {
     pub(super) complete: bool,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct CpuState {
     evidence: KernelEvidence,
     cpu: u32,
@@ -166,19 +166,13 @@ impl<'a> KernelSide<'a> {
             cpu: interval.cpu,
             since_ns: interval.end_ns,
             mark_ns: interval.end_ns,
-            stack: [KernelActivity::Nothing; DEEPEST],
-            depth: 0,
-            between: KernelActivity::Nothing,
-            switched_out: false,
             waiting_for_cpu: interval.cpu,
             charged_ns: interval.end_ns,
-            run_ns_by_thread: BTreeMap::new(),
-            tick_expired: false,
-            other_expired: false,
             number: match &before {
                 Some(known) => known.number,
                 None => self.number_of(interval.thread),
             },
+            ..CpuState::default()
         };
         self.accounts.insert(interval.thread, fresh);
         let mut account = before?;

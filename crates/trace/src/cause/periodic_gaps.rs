@@ -44,7 +44,6 @@ struct Size {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Repeats {
-    /// The period of each power of two, ns.
     periods: Vec<Option<u64>>,
 }
 

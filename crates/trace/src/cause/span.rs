@@ -23,7 +23,6 @@ const QUOTA_UNKNOWN: f64 = 0.5;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpanSeen {
-    /// The lost time, ns.
     pub lost_ns: u64,
     pub involuntary: u64,
     pub voluntary: u64,

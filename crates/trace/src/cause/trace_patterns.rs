@@ -53,7 +53,6 @@ struct Thread {
 #[derive(Clone, Debug)]
 struct Cpu {
     occupant: Option<u32>,
-    /// The tick, if its moments are known.
     clocked: Option<TickGaps>,
     /// Searches for the tick, if they are not known.
     ticks: Vec<GridFinder>,
@@ -76,16 +75,13 @@ pub struct Patterns {
     pub(super) quota_most: Option<f64>,
 }
 
-/// The ticks of a CPU.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Ticks {
-    /// Ticks on a known grid.
     Clocked(Box<TickGaps>),
     Found(GapGrid),
 }
 
 impl Ticks {
-    /// The number of the tick that a gap is.
     pub(super) fn point(&self, start: i64, end: i64) -> Option<i64> {
         match self {
             Ticks::Clocked(gaps) => gaps.grid().point(start, end),
@@ -109,7 +105,6 @@ impl Ticks {
         }
     }
 
-    /// Whether ticks were `counted` that do not show.
     pub(super) fn contradict(&self, counted: u64) -> bool {
         matches!(self, Ticks::Clocked(gaps) if gaps.contradict(counted))
     }
@@ -140,7 +135,6 @@ impl Ticks {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TickFound {
     pub cpu: u32,
-    /// Distance of the ticks, ns.
     pub period_ns: u64,
     /// Share of the ticks to expect that were seen, per mille.
     pub seen_per_mille: u64,
@@ -152,11 +146,8 @@ pub struct TickFound {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RepeatFound {
     pub cpu: u32,
-    /// Their minimum length, ns.
     pub from_ns: u64,
-    /// Their length is below this, ns.
     pub to_ns: u64,
-    /// Their distance, ns.
     pub period_ns: u64,
 }
 
@@ -259,7 +250,6 @@ impl<'a> TracePatterns<'a> {
 }
 
 impl Patterns {
-    /// The timer ticks that were found, by CPU.
     pub fn ticks(&self) -> impl Iterator<Item = TickFound> + '_ {
         self.ticks.iter().filter(|(_, ticks)| ticks.show()).map(|(cpu, ticks)| {
             let (period_ns, seen_per_mille) = match ticks {

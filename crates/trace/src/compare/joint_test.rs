@@ -124,7 +124,6 @@ impl DetectableRounds {
         DetectableRounds::of(leading.len(), others.len())
     }
 
-    /// Rounds for a family of `leading` quantities and `others`.
     pub fn of(leading: usize, others: usize) -> DetectableRounds {
         let (leading, others) = (leading as u64, others as u64);
         // Rounds that agree are two patterns of signs, all one way and all the other way.

@@ -52,7 +52,6 @@ fn verdict_of(metrics: &[DiffMetric], name: &str) -> DiffVerdict {
     metrics.iter().find(|metric| metric.name == name).unwrap().verdict
 }
 
-/// Seeds of those trials that `fail`.
 fn failed(trials: u64, fail: impl Fn(u64) -> bool) -> Vec<u64> {
     (0..trials).filter(|seed| fail(*seed)).collect()
 }

@@ -4,14 +4,12 @@ use std::fmt;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Quantity {
-    /// The gap that half of all do not exceed, ns.
     GapP50,
     /// The length that 99 of 100 gaps do not exceed.
     GapP99,
     /// The length that 999 of 1000 gaps do not exceed.
     GapP999,
     GapMax,
-    /// Gaps in a second that was watched.
     GapRate,
     /// The part of the watched time that gaps took, per cent.
     GapLost,
@@ -24,7 +22,6 @@ pub enum Quantity {
     LatencyMax,
     /// Periods that were not finished in time, or lost, per cent.
     DeadlinesFailed,
-    /// Passes in a second.
     Work,
     /// The part of the watched time that gaps of one cause took, per cent.
     CauseLost(String),

@@ -62,7 +62,6 @@ fn family(
     changes.map(|change| change.judged(rules)).collect()
 }
 
-/// The rows that moved, those at `sound` considered together.
 fn moved(rows: &[Row], sound: &[usize], rules: &Rules) -> Vec<bool> {
     let mut moved = vec![false; rows.len()];
     let candidate = |row: &Row| Candidate {

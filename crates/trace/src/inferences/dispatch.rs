@@ -5,12 +5,10 @@ use crate::statistics::{Estimate, USUAL, percentile, share};
 /// The limits of the paper's Table 1, ns.
 pub const LATER_THAN_NS: [u64; 4] = [1_000_000, 5_000_000, 10_000_000, 50_000_000];
 
-/// Picoseconds in a nanosecond.
 const PS_PER_NS: f64 = 1e-3;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TailShare {
-    /// The limit, ns.
     pub than_ns: u64,
     pub samples: u64,
     /// The share of these records, from 0 to 1, with its 95 % interval.
@@ -26,7 +24,6 @@ pub struct Dispatch {
     pub p99: Estimate,
     /// See `p50`.
     pub p999: Estimate,
-    /// The latest, ns.
     pub max_ns: f64,
     /// One for each limit of [`LATER_THAN_NS`].
     pub later: Vec<TailShare>,

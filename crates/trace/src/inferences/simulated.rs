@@ -11,7 +11,6 @@ pub(super) struct TurnTrace {
 }
 
 impl TurnTrace {
-    /// The records; each turn after a thread's first begins with `onset`.
     pub(super) fn records(&self, onset: IntervalStart) -> Vec<Interval> {
         let mut records = Vec::new();
         let mut now = 0;

@@ -26,7 +26,6 @@ pub struct Statements {
     pub involuntary: Option<CostEstimate>,
     /// Whether the preemptions are certain (section 4, second rule).
     pub preemptions_certain: bool,
-    /// Switches from one thread of the run to another, in a second.
     pub switches_per_second: Option<Estimate>,
     pub quantum: Option<Quantum>,
     pub interrupts: Vec<InterruptCost>,

@@ -46,7 +46,6 @@ impl Estimate {
         (self.hi - self.lo) / 2.0
     }
 
-    /// Whether the interval holds `value`.
     pub fn holds(&self, value: f64) -> bool {
         self.lo <= value && value <= self.hi
     }

@@ -22,7 +22,6 @@ impl Windows {
         (length >= PARTS as i64).then_some(Windows { from_ns, to_ns, sums: [0.0; PARTS] })
     }
 
-    /// Start of part `number`.
     fn start(&self, number: usize) -> i64 {
         let length = i128::from(self.to_ns) - i128::from(self.from_ns);
         let at = i128::from(self.from_ns) + length * number as i128 / PARTS as i128;

@@ -97,6 +97,31 @@ pub trait Execution: Send {
     fn run<C: MeasuringCounter>(&mut self, recorder: &mut Recorder<C>);
 }
 
+/// The loop of a model whose only state is its work.
+pub(crate) trait ThreadLoop: Send {
+    type Work: Work;
+
+    /// Runs until the thread's time is over.
+    fn run<C: MeasuringCounter>(&self, work: &mut Self::Work, recorder: &mut Recorder<C>);
+}
+
+pub(crate) struct LoopExecution<L: ThreadLoop> {
+    model: L,
+    work: L::Work,
+}
+
+impl<L: ThreadLoop> Execution for LoopExecution<L> {
+    type Work = L::Work;
+
+    fn work(&mut self) -> &mut L::Work {
+        &mut self.work
+    }
+
+    fn run<C: MeasuringCounter>(&mut self, recorder: &mut Recorder<C>) {
+        self.model.run(&mut self.work, recorder);
+    }
+}
+
 /// An [`Execution`] behind a pointer: one dispatch at the start, none in the loop.
 pub trait AnyExecution: Send {
     fn loop_time(&mut self, counter: AnyCounter) -> LoopTime;
@@ -153,11 +178,15 @@ pub fn parse(words: &[&str]) -> Result<Arc<dyn Model>, WordError> {
 pub(crate) mod simulated_executions {
     use hourglass_time::Span;
 
-    use super::{Execution, cpu, cpu_periodic, grid, lat, periodic};
+    use super::{Execution, LoopExecution, ThreadLoop, cpu, cpu_periodic, grid, lat, periodic};
     use crate::recorder::NoWork;
 
+    fn running<L: ThreadLoop<Work = NoWork>>(model: L) -> impl Execution {
+        LoopExecution { model, work: NoWork }
+    }
+
     pub(crate) fn cpu() -> impl Execution {
-        cpu::CpuExecution(NoWork)
+        running(cpu::Cpu)
     }
 
     pub(crate) fn periodic(amount: i64, period: i64) -> impl Execution {
@@ -166,14 +195,14 @@ pub(crate) mod simulated_executions {
 
     pub(crate) fn cpu_periodic(amount: i64, period: i64) -> impl Execution {
         let (amount, period) = (Span::from_millis(amount), Span::from_millis(period));
-        cpu_periodic::CpuPeriodicExecution { amount, period, work: NoWork }
+        running(cpu_periodic::CpuPeriodic { amount, period })
     }
 
     pub(crate) fn lat(period: i64) -> impl Execution {
-        lat::LatExecution { period: Span::from_millis(period), work: NoWork }
+        running(lat::Lat { period: Span::from_millis(period) })
     }
 
     pub(crate) fn grid(period: i64, cycles: Option<u64>) -> impl Execution {
-        grid::GridExecution { period: Span::from_millis(period), cycles, work: NoWork }
+        running(grid::Grid { period: Span::from_millis(period), cycles })
     }
 }

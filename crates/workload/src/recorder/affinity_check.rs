@@ -49,7 +49,6 @@ impl AffinityCheck {
         }
     }
 
-    /// An interval of `ticks` on this CPU ends.
     pub(super) fn leave(&mut self, cpu: u32, ticks: u64) {
         if self.is_outside(cpu)
             && let Some(strayed) = &mut self.strayed

@@ -102,7 +102,6 @@ impl Timer {
         self.0.fetch_add(period_ns, Ordering::Relaxed).saturating_add(period_ns)
     }
 
-    /// Counts from `now_ns` on.
     pub(super) fn restart(&self, now_ns: u64) {
         self.0.store(now_ns, Ordering::Relaxed);
     }
@@ -116,7 +115,6 @@ pub(super) struct JobCounter {
 }
 
 impl JobCounter {
-    /// A count of starts by `fork`.
     pub(super) fn of_forks() -> JobCounter {
         JobCounter { is_waited_for: true, ..JobCounter::default() }
     }

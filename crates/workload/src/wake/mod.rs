@@ -94,6 +94,13 @@ pub struct OpenWakeUp {
     pub emulated: Option<String>,
 }
 
+impl OpenWakeUp {
+    /// A device of the machine.
+    fn native(wait: impl FnMut(WakeUpTime) + Send + 'static) -> OpenWakeUp {
+        OpenWakeUp { wake_up: Box::new(wait), emulated: None }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WakeUpTime {
     /// Now, `CLOCK_MONOTONIC`.
@@ -110,6 +117,12 @@ pub struct WakeUpTime {
 /// comes; it MAY return early, and is then called again. It MUST NOT allocate or panic.
 pub trait WakeUp: Send {
     fn wait(&mut self, alarm: WakeUpTime);
+}
+
+impl<F: FnMut(WakeUpTime) + Send> WakeUp for F {
+    fn wait(&mut self, alarm: WakeUpTime) {
+        self(alarm);
+    }
 }
 
 #[derive(Clone, Debug, Error, PartialEq, Eq)]

@@ -46,12 +46,10 @@ pub(crate) struct Rows<D, const N: usize> {
 }
 
 impl<D: DecodeRows<N>, const N: usize> Rows<D, N> {
-    /// The rows of the table in the file `path`.
     pub(crate) fn open(path: PathBuf) -> Result<Rows<D, N>, TraceError> {
         Rows::new(&TableReader::open(path, D::LAYOUT)?)
     }
 
-    /// The rows of `table` from the first one on.
     pub(crate) fn new(table: &TableReader) -> Result<Rows<D, N>, TraceError> {
         // A file of its own: threads that shared one would move each other's position in it.
         let file = Arc::new(open_file(&table.path)?);
