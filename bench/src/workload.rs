@@ -198,7 +198,7 @@ fn received(binary: &Path) -> Result<Vec<Row>> {
     let at = path.to_str().context("the temporary folder has an odd name")?;
     run(binary, &["-n", "1", "-d", "4s", "-w", "PERIODIC", "3ms", "8ms", "--json", "-o", at])?;
     let mut jobs: Vec<f64> = Vec::new();
-    for interval in RunFolder::open(&path)?.intervals()? {
+    for interval in RunFolder::open(&path)?.trace().intervals()? {
         let interval = interval?;
         let length = interval.duration_ns() as f64;
         match (interval.onset, jobs.last_mut()) {

@@ -32,7 +32,7 @@ pub(super) fn measure() -> Result<Vec<Row>> {
     let events = (0..INTERVALS).flat_map(events);
     let begun = Instant::now();
     let Ok(patterns) = cause::survey(&facts, trace());
-    let mut tally = CauseTally::new();
+    let mut tally = CauseTally::default();
     let mut gaps = cause::attribute(&facts, &patterns, trace(), events);
     for gap in gaps.by_ref() {
         let Ok(gap) = gap;

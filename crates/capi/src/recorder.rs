@@ -273,7 +273,7 @@ pub unsafe extern "C" fn hg_loop_finish(
         let taken = taken.ok_or_else(|| CapiError::new(HG_STALE, "the loop was finished"))?;
         let mut finished = taken.finish();
         let kept = finished.folder.take();
-        let made = hg_recording { handle: RECORDINGS.insert(finished.into_measured())? };
+        let made = hg_recording { handle: RECORDINGS.insert(finished.measured)? };
         // SAFETY: as the header says of `recording`.
         unsafe { write(recording, made, "recording") }?;
         match kept {

@@ -111,7 +111,7 @@ pub(crate) fn print(source: &mut impl Source, format: Format) -> Result<()> {
 
 fn lines(source: &mut impl Source, cycles: bool) -> Result<()> {
     let mut out = RecordWriter::new(io::stdout().lock());
-    let mut timeline = CpuTimeline::new();
+    let mut timeline = CpuTimeline::default();
     source.each_interval(|interval| {
         let gap = timeline.push(&interval);
         out.record(&interval, gap)?;

@@ -8,7 +8,6 @@ use hourglass_time::Span;
 use hourglass_workload::Timeline;
 use hourglass_workload::recorder::AffinityViolation;
 
-/// What was counted, on the run's time line.
 pub(crate) fn report(timeline: &Timeline, strayed: &AffinityViolation) -> StrayReport {
     StrayReport {
         at_ns: timeline.ns_at(strayed.since).max(0).unsigned_abs(),

@@ -65,7 +65,6 @@ pub fn watch(
     (facts, signal::stop_asked())
 }
 
-/// A clock that runs as the policy says.
 fn clock(policy: SelectionPolicy, selected: SourceName) -> WatchedClock {
     let own: Arc<dyn Timebase> = Arc::new(Native);
     let id = SourceId::from_name(selected).unwrap_or(SourceId::OS);
@@ -83,7 +82,6 @@ struct Observer {
     begin_ns: u64,
     /// The last pair of the processor's counter and `CLOCK_MONOTONIC`.
     pair: Option<Pair>,
-    /// The rate in the first interval.
     first: Option<Calibration>,
 }
 
@@ -148,7 +146,6 @@ impl Observer {
     }
 }
 
-/// A pair of the processor's counter, whether it is trusted or not.
 fn processor_pair() -> Option<Pair> {
     #[cfg(target_arch = "x86_64")]
     return source::probe(SourceName::Tsc).ok().map(|_| Pair::read(&hourglass_clock::Tsc));
@@ -158,7 +155,6 @@ fn processor_pair() -> Option<Pair> {
     None
 }
 
-/// A clock's distance from `CLOCK_MONOTONIC`.
 struct Offset {
     ns: i64,
     error_ns: u64,

@@ -30,7 +30,6 @@ const LEAST_SPAN_NS: u64 = 100_000;
 const LONG_ASLEEP_NS: u64 = 250_000_000;
 const NAMED: usize = 3;
 
-/// A thread that ran between two looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct RunTime {
     tid: u32,
@@ -47,11 +46,9 @@ struct SampleInterval {
     ran: Vec<RunTime>,
 }
 
-/// Looks at all visible threads.
 #[derive(Debug)]
 pub(crate) struct RunTimeSampler {
     reader: HostReader,
-    /// When the last look began.
     looked_ns: Option<u64>,
     due_ns: u64,
     run_ns: BTreeMap<u32, u64>,
@@ -116,7 +113,6 @@ impl RunTimeSampler {
         self.awake = self.waited_ns().map(|wait_ns| (now_ns(ClockId::Monotonic), wait_ns));
     }
 
-    /// For how long this thread waited for CPUs so far.
     fn waited_ns(&self) -> Option<u64> {
         Some(self.reader.thread_times(std::process::id(), os::id())?.wait_ns)
     }

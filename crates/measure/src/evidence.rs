@@ -6,7 +6,6 @@ use hourglass_workload::run::RunMeasurement;
 
 use crate::switch_records::SwitchRecording;
 
-/// What the threads could find out about their gaps.
 pub(crate) fn of_threads(measured: &RunMeasurement) -> Vec<EvidenceFacts> {
     let rseq = match &measured.rseq {
         Ok(ClearRule::EverySwitch) => {
@@ -44,7 +43,6 @@ pub(crate) fn of_threads(measured: &RunMeasurement) -> Vec<EvidenceFacts> {
     ]
 }
 
-/// What would make critical sections tell.
 fn remedy(reason: &RseqUnusable) -> String {
     let remedy = match reason {
         RseqUnusable::KeptInSystemCalls => {

@@ -62,17 +62,14 @@ use crate::worst_intervals::{self, WorstInterval};
 use crate::worst_stacks;
 use hourglass_runs::{Explanation, drift, inferences};
 
-/// What to run, and what to do with it.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
     pub spec: RunSpec,
-    /// The command line, word by word, for the manifest.
     pub command_line: Vec<String>,
     /// Holds `/dev/cpu_dma_latency` at this value, in microseconds.
     pub dma_latency_us: Option<u32>,
     /// Keep the run in this folder, which must not exist.
     pub folder: Option<PathBuf>,
-    /// Limits that the run has to keep.
     pub gates: Gates,
     /// Record the kernel's events of the measured CPUs too, which needs root.
     pub trace: bool,
@@ -80,7 +77,6 @@ pub struct RunOptions {
 
 impl RunOptions {
     /// A run of `spec` that is not kept, with no more than that.
-    #[must_use]
     pub fn new(spec: RunSpec) -> RunOptions {
         RunOptions {
             spec,
@@ -96,9 +92,8 @@ impl RunOptions {
 #[derive(Debug)]
 pub struct Finished {
     pub document: RunDocument,
-    /// Where it was kept, or why it could not be.
     pub folder: Option<Result<PathBuf, WriteError>>,
-    pub(crate) measured: RunMeasurement,
+    pub measured: RunMeasurement,
     pub(crate) kernel: Option<kernel_trace::KernelRecording>,
     pub(crate) records: Option<switch_records::SwitchRecording>,
     explanation: Explanation,
@@ -111,8 +106,6 @@ impl Finished {
         kernel_events(&self.measured, self.kernel.as_ref(), self.records.as_ref())
     }
 
-    /// What gives each gap of the trace its cause.
-    #[must_use]
     pub fn explanation(&self) -> &Explanation {
         &self.explanation
     }
@@ -128,12 +121,6 @@ impl Finished {
         records::with_long_gaps(&self.measured)
     }
 
-    /// What the threads measured, on the run's own timeline.
-    #[must_use]
-    pub fn into_measured(self) -> RunMeasurement {
-        self.measured
-    }
-
     /// The jobs of a thread that were kept one by one, in the order in which they ended.
     pub fn jobs(&self, thread: u32) -> impl Iterator<Item = JobTimes> + '_ {
         let jobs = self.jobs_of(thread).map_or(&[][..], JobLog::jobs);
@@ -141,13 +128,11 @@ impl Finished {
     }
 
     /// The job of a thread with the longest response, whether it was kept or not.
-    #[must_use]
     pub fn worst_job(&self, thread: u32) -> Option<JobTimes> {
         self.jobs_of(thread)?.worst.as_ref().map(|job| self.times(job))
     }
 
     /// For how long the job had been there, from its arrival, that the end of the run cut off.
-    #[must_use]
     pub fn cut_off_ns(&self, thread: u32) -> Option<u64> {
         let arrival = self.jobs_of(thread)?.unfinished?;
         let ended = self.outcome(thread)?.recorded.end;
@@ -172,20 +157,15 @@ impl Finished {
         }
     }
 
-    /// The kernel's number of a thread.
-    #[must_use]
     pub fn tid(&self, thread: u32) -> Option<u32> {
         Some(self.outcome(thread)?.tid)
     }
 
     /// The last wake-up of a latency test, ns late.
-    #[must_use]
     pub fn last_latency_ns(&self, thread: u32) -> Option<u64> {
         Some(self.outcome(thread)?.recorded.lateness.as_ref()?.last_ns)
     }
 
-    /// A thread's histogram of equal steps, where one was wanted.
-    #[must_use]
     pub fn buckets(&self, thread: u32) -> Option<&Buckets> {
         let recorded = &self.outcome(thread)?.recorded;
         match &recorded.lateness {
@@ -194,7 +174,6 @@ impl Finished {
         }
     }
 
-    /// The signal that ended the run early, if one did.
     pub fn signal(&self) -> Option<i32> {
         self.measured.interrupted
     }
@@ -205,7 +184,6 @@ impl Finished {
         lateness_ps(&self.measured).filter(move |(id, _)| *id == thread).flat_map(|(_, late)| late)
     }
 
-    /// The same with the time of each wake-up, where it was kept.
     pub fn wake_ups(&self, thread: u32) -> impl Iterator<Item = StoredWakeUp> + '_ {
         records::wake_ups(&self.measured)
             .filter(move |(id, _)| *id == thread)
@@ -217,7 +195,6 @@ impl Finished {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobTimes {
     pub arrival_ns: i64,
-    /// When it first ran.
     pub start_ns: i64,
     pub finished_ns: i64,
     /// Processor time that it received.
@@ -225,8 +202,6 @@ pub struct JobTimes {
 }
 
 impl JobTimes {
-    /// From its arrival to its end.
-    #[must_use]
     pub fn response_ns(&self) -> u64 {
         self.finished_ns.saturating_sub(self.arrival_ns).max(0).unsigned_abs()
     }
@@ -352,7 +327,7 @@ fn kernel_events<'a>(
 }
 
 /// Finds the causes of all gaps and puts them into the document.
-fn explain<I: Iterator<Item = Interval>>(
+pub(crate) fn explain<I: Iterator<Item = Interval>>(
     document: &mut RunDocument,
     intervals: impl Fn() -> I,
     events: impl Iterator<Item = KernelEvent>,
@@ -363,7 +338,6 @@ fn explain<I: Iterator<Item = Interval>>(
     explanation
 }
 
-/// The wake-ups whose times were kept.
 fn woken(measured: &RunMeasurement) -> impl Iterator<Item = WorstInterval> + '_ {
     records::wake_ups(measured).flat_map(|(thread, all)| {
         let outcome = measured.threads.iter().find(|outcome| outcome.id == thread);
@@ -483,7 +457,6 @@ fn demands(spec: &RunSpec) -> Vec<ThreadDemand> {
         .collect()
 }
 
-/// Writes the folder; the manifest in it carries the result.
 fn keep(mut folder: NewRunFolder, finished: &Finished) -> Result<PathBuf, WriteError> {
     let Finished { document, measured, kernel, records, .. } = finished;
     let path = folder.path().to_path_buf();

@@ -13,29 +13,15 @@ use crate::gates::GateError;
 pub enum RunFailure {
     #[error(transparent)]
     Spec(#[from] SpecError),
-    /// A limit that cannot be read, or that this run could not break.
     #[error(transparent)]
     Gate(#[from] GateError),
-    /// A CPU that the machine does not have.
     #[error("thread {thread}: --cpu: CPU {cpu} is not online; use some of {online}")]
-    NoSuchCpu {
-        thread: usize,
-        cpu: u32,
-        /// Those that there are.
-        online: CpuSet,
-    },
-    /// A CPU that this process may not use.
+    NoSuchCpu { thread: usize, cpu: u32, online: CpuSet },
     #[error(
         "thread {thread}: --cpu: CPU {cpu} is not in the cpuset of this process's control group; use \
          some of {permitted}, or give the cpuset more (docker: --cpuset-cpus)"
     )]
-    Barred {
-        thread: usize,
-        cpu: u32,
-        /// Those that it may use.
-        permitted: CpuSet,
-    },
-    /// More memory than there is.
+    Barred { thread: usize, cpu: u32, permitted: CpuSet },
     #[error(
         "-e: the records and arrays of the run take {wanted} MiB, and {limit}; lower -e, or the SIZE \
          of its scanning threads"
@@ -45,7 +31,6 @@ pub enum RunFailure {
         wanted: u64,
         /// What it may have, MiB.
         given: u64,
-        /// What limits it, in words.
         limit: String,
     },
     /// More memory than there is, for one of the sizes of `cache-cost`.
@@ -57,13 +42,10 @@ pub enum RunFailure {
         kib: u64,
         /// What the run would lock, MiB.
         wanted: u64,
-        /// What limits it, in words.
         limit: String,
     },
-    /// The folder cannot be made.
     #[error("-o: {0}")]
     Folder(#[from] CreateError),
-    /// The machine refuses what the run needs.
     #[error("{}", .0.first().map_or("the machine refuses", |r| r.what.as_str()))]
     Refused(Vec<Refusal>),
     /// Something else of the machine.

@@ -22,11 +22,8 @@ use crate::gates::with_lost;
 
 /// ENOMEM, the kernel's answer to a lock beyond `RLIMIT_MEMLOCK`.
 const ENOMEM: i32 = 12;
-
-/// The warning that memory could not be locked.
 pub(crate) const MEMORY_UNLOCKED: &str = "memory-unlocked";
 
-/// What the manifest needs beside the measurement.
 pub(crate) struct ManifestInputs<'a> {
     pub(crate) spec: &'a RunSpec,
     pub(crate) command_line: Vec<String>,
@@ -227,7 +224,6 @@ fn backwards(measured: &RunMeasurement) -> Option<Warning> {
     })
 }
 
-/// The manifest, without the result.
 pub(crate) fn manifest(measured: &RunMeasurement, facts: ManifestInputs) -> Manifest {
     let ManifestInputs { spec, command_line, dma_latency_us, host } = facts;
     let timeline = &measured.timeline;

@@ -26,20 +26,15 @@ const SOFTIRQS: &str = "/proc/softirqs";
 
 /// Softirqs that the tick brings, by itself or through timers.
 const SOFTIRQS_OF_TICKS: [&str; 4] = ["TIMER", "SCHED", "HRTIMER", "RCU"];
-
-/// Ticks between two samples of the counts.
 const EVERY_TICKS: u64 = 4;
 
 /// Reading takes no more than this part of the free CPU.
 const READING_ONE_IN: u64 = 50;
-
-/// Stretches that are kept of a CPU.
 const MOST_STRETCHES: usize = 2_000;
 
 /// Stack of the reading thread; small, since all of it may be locked.
 const STACK_BYTES: usize = 256 << 10;
 
-/// The counts of a CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct CpuInterruptCounts {
     timer: u64,
@@ -148,7 +143,6 @@ impl QuietIntervals {
     }
 }
 
-/// The counting in a run: begun, ended.
 #[derive(Debug)]
 pub(crate) struct InterruptSession {
     measured: CpuSet,
@@ -161,7 +155,6 @@ pub(crate) struct InterruptSession {
 }
 
 impl InterruptSession {
-    /// For the CPUs of a run.
     pub(crate) fn for_run(spec: &RunSpec, tick: Option<HostTick>) -> InterruptSession {
         let (measured, allowed) = kernel_trace::cpus(spec);
         InterruptSession::new(measured, &allowed, tick)
@@ -173,7 +166,6 @@ impl InterruptSession {
         InterruptSession { measured, free, tick, first: None, last: None, reader: None, quiet }
     }
 
-    /// Begins, on the thread that supervises the run.
     pub(crate) fn begin(&mut self) {
         self.first = Reading::now();
         let (Some(first), Some(tick)) = (self.first.clone(), self.tick) else { return };

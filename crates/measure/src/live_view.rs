@@ -16,7 +16,6 @@ use hourglass_workload::{LiveSnapshot, LiveThreads, WorstEvent};
 
 use crate::tick;
 
-/// Looks at the threads of a run.
 #[derive(Debug)]
 pub struct LiveView {
     wake_ups: bool,
@@ -26,25 +25,21 @@ pub struct LiveView {
     looked: Vec<LastSample>,
 }
 
-/// What the last look at a thread found.
 #[derive(Clone, Copy, Debug, Default)]
 struct LastSample {
     wait_ns: Option<u64>,
     max_ns: u64,
-    /// What the thread waited for a CPU while its greatest lateness came.
     waited_ns: Option<u64>,
 }
 
 impl LiveView {
     /// Of a run whose threads count wake-ups, or else gaps.
-    #[must_use]
     pub fn of(wake_ups: bool) -> LiveView {
         let reader = HostReader::new(Path::new("/"));
         let tick = tick::from_host(&reader.read()).and_then(on_monotonic);
         LiveView { wake_ups, reader, tick, threads: None, looked: Vec::new() }
     }
 
-    /// Where the threads of the run count.
     pub fn know(&mut self, threads: &LiveThreads) {
         self.threads = Some(threads.clone());
     }

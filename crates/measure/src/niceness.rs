@@ -41,7 +41,6 @@ pub(crate) fn fit(spec: &mut RunSpec, host: &Host) -> Option<Warning> {
     })
 }
 
-/// Priorities that a reservation leaves without effect.
 pub(crate) fn without_effect(spec: &RunSpec) -> impl Iterator<Item = Warning> + '_ {
     let named = spec.threads.iter().enumerate().filter(|(_, thread)| {
         let priority = !matches!(thread.policy, Policy::Other(0) | Policy::Deadline);

@@ -4,13 +4,11 @@ use std::env;
 
 use hourglass_documents::host::Host;
 
-/// The variable that names the node, where the host name does not, as in a container.
 const VARIABLE: &str = "HOURGLASS_NODE";
 
 /// Characters of a name that are kept; host names have 64 at most.
 const MOST_CHARACTERS: usize = 256;
 
-/// The machine under the name that the environment gives it.
 pub(crate) fn named(mut host: Host) -> Host {
     if let Some(name) = env::var(VARIABLE).ok().as_deref().and_then(clean) {
         host.node = Some(name);

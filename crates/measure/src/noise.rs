@@ -12,23 +12,18 @@ use hourglass_documents::document::{GapReport, ThreadReport};
 use crate::experiment::Finished;
 use crate::findings::percentiles;
 
-/// The gaps of a thread that are noise.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Noise {
-    /// Number of the thread.
     pub thread: u32,
-    /// All gaps but those of throttling.
     pub gaps: GapReport,
     /// How many fell into each step, from 0 on, where steps were wanted.
     pub counts: Vec<u64>,
-    /// How many were longer than all steps.
     pub beyond: u64,
 }
 
 impl Finished {
     /// The noise of each thread. Throttled gaps are known however long the run was: those that found the
     /// trace full have a place beside it.
-    #[must_use]
     pub fn noise(&self) -> Vec<Noise> {
         let mut throttled: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
         let mut longest: BTreeMap<u32, u64> = BTreeMap::new();
@@ -50,7 +45,7 @@ impl Finished {
                 longest.get(&report.id).filter(|ns| complete_ns.is_some_and(|all| all <= **ns));
             let (thread, gaps) = (report.id, report.gaps);
             let (counts, beyond, width_ns) = match self.buckets(thread) {
-                Some(buckets) => (buckets.counts().to_vec(), buckets.beyond(), buckets.width_ns()),
+                Some(buckets) => (buckets.counts().to_vec(), buckets.beyond(), buckets.width_ns),
                 None => (Vec::new(), 0, 1),
             };
             let all = Noise { thread, gaps, counts, beyond };

@@ -47,17 +47,14 @@ pub enum LoopFailure {
     /// Its specification cannot be meant, or the counter stands still.
     #[error(transparent)]
     Loop(#[from] LoopError),
-    /// More memory than there is.
     #[error("records: they take {wanted} MiB, and {limit}; ask for fewer")]
     Memory {
         /// What they would take, MiB.
         wanted: u64,
         /// What there is, MiB.
         given: u64,
-        /// What limits it, in words.
         limit: String,
     },
-    /// The folder cannot be made.
     #[error(transparent)]
     Folder(#[from] CreateError),
 }
@@ -76,9 +73,6 @@ pub struct MeasuredLoop {
 impl MeasuredLoop {
     /// Makes everything ready, in the thread that will run the loop, after it has taken its CPUs and
     /// its policy. `folder`, if the run is to be kept, must not exist. Takes some 30 ms.
-    ///
-    /// # Errors
-    /// See [`LoopFailure`].
     pub fn start(spec: LoopSpec, folder: Option<PathBuf>) -> Result<MeasuredLoop, LoopFailure> {
         spec.check()?;
         let reader = HostReader::new(Path::new("/"));
@@ -96,38 +90,32 @@ impl MeasuredLoop {
         Ok(MeasuredLoop { own, folder, host, reader, switches })
     }
 
-    /// A period begins, and was due now.
     #[inline]
     pub fn begin_period(&mut self) {
         self.own.begin_period();
     }
 
-    /// A period begins that was due at `due_ns` of `CLOCK_MONOTONIC`.
     #[inline]
     pub fn begin_period_due(&mut self, due_ns: u64) {
         self.own.begin_period_due(due_ns);
     }
 
-    /// Within a period: the thread runs.
     #[inline]
     pub fn check(&mut self) {
         self.own.check();
     }
 
-    /// The period is done; the thread may wait now.
     #[inline]
     pub fn end_period(&mut self) {
         self.own.end_period();
     }
 
     /// Periods so far, without the one at hand.
-    #[must_use]
     pub fn deadlines(&self) -> Deadlines {
         self.own.deadlines()
     }
 
     /// Ends measuring, writes the folder if there is to be one, and tells what was found.
-    #[must_use]
     pub fn finish(self) -> Finished {
         let MeasuredLoop { own, folder, mut host, reader, mut switches } = self;
         let asked = own.spec().clone();

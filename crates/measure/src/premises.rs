@@ -20,7 +20,6 @@ const PINNING_LOST: &str = "pinning-lost";
 /// Models whose phases may have CPUs of their own are written so.
 const OWN_CPUS: &str = "PHASES";
 
-/// The masks of pinned threads.
 #[derive(Debug)]
 pub(crate) struct Masks {
     /// By their places: CPUs as given.
@@ -58,7 +57,6 @@ impl Masks {
         places.filter_map(|place| self.changed(*place)).collect()
     }
 
-    /// That the mask of the thread at `place` was changed.
     fn changed(&self, place: usize) -> Option<Premise> {
         let (cpus, at_ns) = self.broken.get(&place)?;
         let given = self.given.get(place)?.as_ref()?;
@@ -97,7 +95,6 @@ impl Masks {
     }
 }
 
-/// That a thread ran elsewhere.
 fn strayed(thread: &ThreadReport) -> Option<Premise> {
     let strayed = thread.strayed?;
     let given: CpuSet = thread.cpus.iter().copied().collect();

@@ -37,7 +37,6 @@ fn of_thread<'a>(
     })
 }
 
-/// The threads that test latency, each with its single samples.
 pub(crate) fn lateness_ps(
     measured: &RunMeasurement,
 ) -> impl Iterator<Item = (u32, impl Iterator<Item = u64> + use<'_>)> {
@@ -67,7 +66,7 @@ pub(crate) fn wake_ups(
 }
 
 pub(crate) fn switches(measured: &RunMeasurement) -> u64 {
-    let mut timeline = CpuTimeline::new();
+    let mut timeline = CpuTimeline::default();
     for interval in merged(measured) {
         timeline.push(&interval);
     }
@@ -128,7 +127,6 @@ fn edges(timeline: &Timeline, thread: &ThreadOutcome) -> Vec<Interval> {
 impl Finished {
     /// The gaps with their causes, also long ones that the trace had no room for, in order of thread and
     /// then of end.
-    #[must_use]
     pub fn gaps(&self) -> Vec<AttributedGap> {
         let intervals = self.intervals_and_long_gaps().map(Ok::<_, Infallible>);
         let Ok(gaps) = in_order(self.explanation().gaps(intervals, self.kernel_events().map(Ok)));

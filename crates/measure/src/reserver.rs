@@ -71,7 +71,6 @@ impl KernelReserver {
         doubts
     }
 
-    /// By one means.
     fn by(
         &self,
         kind: BackendKind,

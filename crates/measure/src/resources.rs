@@ -35,7 +35,6 @@ const LOCKABLE: (u64, u64) = (3, 4);
 /// What a run takes beside its buffers, until its result is written: the trace's file has 15 MiB of columns at
 /// a time. Bytes.
 const BESIDE: u64 = 24 * MIB;
-
 const MIB: u64 = 1 << 20;
 
 pub(crate) fn check_memory(spec: &RunSpec, host: &Host) -> Result<(), RunFailure> {

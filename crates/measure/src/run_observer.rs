@@ -12,7 +12,6 @@ use crate::observer::ExperimentObserver;
 use crate::premises::Masks;
 use crate::{concurrent_threads, interrupt_counts, kernel_trace, switch_records};
 
-/// Passes on what the engine tells.
 pub(crate) struct RunObserver<'a> {
     pub(crate) watch: &'a mut dyn ExperimentObserver,
     /// What will spoil the numbers, if threads get what they ask for.
@@ -24,7 +23,6 @@ pub(crate) struct RunObserver<'a> {
     pub(crate) switches: Option<&'a mut switch_records::SwitchSession>,
     /// Who runs meanwhile, by counts, where nothing is traced.
     pub(crate) meanwhile: &'a mut Option<concurrent_threads::RunTimeSampler>,
-    /// The CPUs of pinned threads.
     pub(crate) masks: &'a mut Masks,
     /// Before the run: none.
     pub(crate) live_threads: Option<LiveThreads>,

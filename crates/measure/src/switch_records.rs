@@ -60,7 +60,6 @@ impl Moment {
     }
 }
 
-/// The recording of a run: wanted, begun, ended.
 #[derive(Debug)]
 pub(crate) struct SwitchSession {
     /// Threads that write a trace, by their numbers: the others have nothing to explain.
@@ -73,7 +72,6 @@ pub(crate) struct SwitchSession {
 }
 
 impl SwitchSession {
-    /// For the threads of `spec`.
     pub(crate) fn new(spec: &RunSpec) -> SwitchSession {
         let of_trace = |(id, thread): (u32, &hourglass_workload::ThreadSpec)| {
             (!thread.model.demand().latency).then_some(id)
@@ -119,7 +117,6 @@ impl SwitchSession {
         self.begin_for(&tids);
     }
 
-    /// The same for threads whose numbers are known.
     fn begin_for(&mut self, tids: &[u32]) {
         let of_run = self.wanted.iter().filter_map(|id| tids.get(*id as usize));
         let open = |tid: &u32| {
@@ -132,7 +129,6 @@ impl SwitchSession {
         self.first = Moment::now();
     }
 
-    /// Records no longer.
     pub(crate) fn end(&mut self) {
         for records in self.open.iter().flatten() {
             // Does not fail for an open event; what came later would lie outside all gaps.
@@ -162,7 +158,6 @@ impl SwitchSession {
     }
 }
 
-/// The records of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct SwitchRecording {
     switches: Vec<Switch>,
@@ -174,7 +169,6 @@ pub(crate) struct SwitchRecording {
 }
 
 impl SwitchRecording {
-    /// Whether there may be records.
     pub(crate) fn is_there(&self) -> bool {
         self.refused.is_none()
     }
@@ -197,7 +191,6 @@ impl SwitchRecording {
         })
     }
 
-    /// What the manifest says of them.
     pub(crate) fn facts(&self) -> EvidenceFacts {
         let found = match (&self.refused, self.lost) {
             (Some(refused), _) => refused.to_string(),
@@ -221,7 +214,6 @@ impl SwitchRecording {
     }
 }
 
-/// What would give the records.
 fn remedy(refused: &PerfUnavailable) -> Option<String> {
     let line = match refused {
         PerfUnavailable::Paranoid(_) => "sudo sysctl kernel.perf_event_paranoid=2",

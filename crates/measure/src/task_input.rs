@@ -21,16 +21,11 @@ use hourglass_sys::memory::has_room;
 /// Maximum size of a file of tasks, bytes: 64 MiB. A thousand tasks take a tenth of one MiB.
 pub const MOST_BYTES: u64 = 64 << 20;
 
-/// A format that tasks are read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// A file of tasks, TOML.
     Toml,
-    /// The same, JSON.
     Json,
-    /// rt-app's JSON.
     RtApp,
-    /// A file of another tool.
     Foreign(Format),
     Run,
 }
@@ -50,7 +45,6 @@ impl Source {
     ];
 }
 
-/// A set of tasks that was read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Input {
     pub set: TaskSet,
@@ -68,7 +62,6 @@ impl Input {
     }
 
     /// Gives threads that may run anywhere these CPUs, where the file names none.
-    #[must_use]
     pub fn on(mut self, cpus: Option<&CpuSet>) -> Input {
         if let Some(cpus) = cpus.filter(|_| self.runs_anywhere) {
             self.set.machine.cpus = Some(with_named(&self.set, cpus));
@@ -77,7 +70,6 @@ impl Input {
     }
 }
 
-/// These CPUs, and those that threads of the set name.
 fn with_named(set: &TaskSet, cpus: &CpuSet) -> CpuSet {
     let tasks = set.tasks.iter().map(|task| &task.cpus);
     let background = set.background.iter().map(|thread| &thread.cpus);
@@ -114,22 +106,17 @@ fn rt_app(read: Imported, online: Option<CpuSet>) -> Input {
 /// Why a set of tasks cannot be read. The text is one line with the culprit and the remedy.
 #[derive(Debug, Error)]
 pub enum InputError {
-    /// The file cannot be opened or read.
     #[error("{}: {reason}", .path.display())]
     Unreadable { path: PathBuf, reason: std::io::Error },
-    /// There is no such file.
     #[error("{}: no such file; name a file of tasks, a run folder, or - for the standard input", .0.display())]
     Missing(PathBuf),
     /// A pipe, a socket or a device, which may never end.
     #[error("{}: no regular file; name one, or - for the standard input, as in: cat PIPE | hourglass check -", .0.display())]
     Special(PathBuf),
-    /// There is nothing in it.
     #[error("{}: the file is empty; write a table [[task]] with name, wcet and period for each task", .0.display())]
     Empty(PathBuf),
-    /// More than a file of tasks can have.
     #[error("{}: more than {} MiB; that is not a file of tasks", .0.display(), MOST_BYTES >> 20)]
     TooLong(PathBuf),
-    /// It is no text.
     #[error("{}: no text: byte {at} is not UTF-8; give a file of tasks (TOML, JSON, rt-app) or a run folder", .path.display())]
     Binary {
         path: PathBuf,
@@ -138,20 +125,12 @@ pub enum InputError {
     },
     #[error("{}: worked examples, not tasks; use hourglass check --corpus FOLDER", .0.display())]
     Corpus(PathBuf),
-    /// A file of another tool that is not read.
     #[error("{}: this looks like {what}", .path.display())]
-    Unread {
-        path: PathBuf,
-        /// What it is, and what to do.
-        what: &'static str,
-    },
-    /// It is a folder, but of no run.
+    Unread { path: PathBuf, what: &'static str },
     #[error(transparent)]
     Folder(#[from] OpenError),
-    /// The trace of a run is damaged.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// There is more in the folder than is read at a time.
     #[error(transparent)]
     TooMuch(#[from] RunContentsError),
     #[error("{}: {source}", .path.display())]
@@ -215,7 +194,6 @@ fn run_folder(path: &Path) -> Result<Input, InputError> {
     Ok(Input::new(read.set, notes))
 }
 
-/// The standard input among paths.
 const STANDARD_INPUT: &str = "-";
 
 /// Where a program's open files are, among them the pipes that a shell makes for `<(COMMAND)`: these have a writer.

@@ -29,7 +29,6 @@ const MOST_JOBS: u64 = 1 << 20;
 /// Jobs for which there is room beyond those that the duration makes likely.
 const SPARE_JOBS: u64 = 64;
 
-/// How to run a set.
 #[derive(Clone, Debug)]
 pub struct RunRequest {
     /// For how long, above zero.
@@ -45,13 +44,10 @@ pub struct RunRequest {
     pub watches_others: bool,
     /// Keep the run in this folder, which must not exist.
     pub folder: Option<PathBuf>,
-    /// The command line, word by word, for the manifest.
     pub command_line: Vec<String>,
 }
 
 impl RunRequest {
-    /// Options for a run of this length; all others have their defaults.
-    #[must_use]
     pub fn with_duration(duration: Span) -> RunRequest {
         RunRequest {
             duration,
@@ -69,17 +65,10 @@ impl RunRequest {
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// A step that cannot be replayed.
     #[error("{0}; or --no-run")]
     Replay(#[from] ReplayError),
-    /// A wake-up method that there is not.
     #[error("task '{task}': timer: {source}")]
-    Timer {
-        task: String,
-        /// What is wrong with it.
-        source: WordError,
-    },
-    /// A priority that the kernel does not have.
+    Timer { task: String, source: WordError },
     #[error(
         "task '{task}': the kernel's FIFO class has priorities from 1 to 99, not {priority}; \
          change it, or --no-run"
@@ -91,37 +80,27 @@ pub enum PlanError {
          to each task, or --no-run"
     )]
     NoPriority(String),
-    /// CPUs that the machine does not have.
     #[error(
         "{thread}: CPU {missing} does not exist here or is offline (online: {online}); change its \
          cpus, or --no-run"
     )]
-    NoSuchCpu {
-        thread: String,
-        /// Those that are missing.
-        missing: CpuSet,
-        /// Those that there are.
-        online: CpuSet,
-    },
+    NoSuchCpu { thread: String, missing: CpuSet, online: CpuSet },
     /// A scheduler that Linux does not have for ordinary threads.
     #[error(
         "scheduler = \"edf\": Linux has it only with budgets, which a set of tasks does not give; \
          use --no-run"
     )]
     Edf,
-    /// A server that no thread can be put in.
     #[error(
         "server '{0}': only servers of kind cbs-hard and cbs-soft with one task, and a deadline \
          equal to the period, can be run here; use --no-run"
     )]
     Server(String),
-    /// The first job comes after the run.
     #[error(
         "task '{task}': its first job arrives {offset} after the start, which a run of {duration} \
          does not see; give --duration more than that"
     )]
     Late { task: String, offset: Span, duration: Span },
-    /// More threads than a run has.
     #[error("{0} threads are more than a run has ({MOST_THREADS}); use --no-run")]
     TooMany(usize),
 }
@@ -137,7 +116,6 @@ pub struct TaskRunPlan {
 }
 
 impl TaskRunPlan {
-    /// What is asked of the machine.
     pub fn request(&self, wish: &RunRequest) -> experiment::RunOptions {
         experiment::RunOptions {
             command_line: wish.command_line.clone(),
@@ -146,7 +124,6 @@ impl TaskRunPlan {
         }
     }
 
-    /// The wake-up method of a task.
     pub fn timer(&self, task: usize) -> Option<&dyn WakeUpMethod> {
         self.spec.threads.get(task).map(|thread| &*thread.wake)
     }
@@ -166,10 +143,6 @@ pub fn threads(
     Ok((threads.map(|thread| ThreadSpec { jobs: 0, ..thread }).collect(), plan.notes))
 }
 
-/// Plans the run.
-///
-/// # Errors
-/// See [`PlanError`].
 pub fn plan(set: &TaskSet, wish: &RunRequest, seed: u64) -> Result<TaskRunPlan, PlanError> {
     let count = set.tasks.len() + set.background.len();
     if count > MOST_THREADS {
@@ -260,7 +233,6 @@ fn method(task: &Task) -> Result<Arc<dyn WakeUpMethod>, PlanError> {
         .map_err(|source| PlanError::Timer { task: task.name.clone(), source })
 }
 
-/// The policy of a task, and its reservation if it runs in a server.
 fn scheduling(
     set: &TaskSet,
     task: &Task,

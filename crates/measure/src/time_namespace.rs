@@ -52,7 +52,6 @@ impl Offset {
         u64::try_from(i128::from(self.0).rem_euclid(period)).unwrap_or(0)
     }
 
-    /// Whether both clocks are one.
     pub(crate) fn is_none(self) -> bool {
         self.0 == 0
     }

@@ -10,7 +10,6 @@ use hourglass_trace::wakeup::{self, ObservedWakeUp, UnmatchedWakeUp, WakeUp};
 use hourglass_trace::{IntervalStart, KernelEvent};
 use hourglass_workload::run::{RunMeasurement, ThreadOutcome};
 
-/// One report for each thread that woke up at all.
 pub(crate) fn of_run(
     measured: &RunMeasurement,
     events: impl Iterator<Item = KernelEvent>,

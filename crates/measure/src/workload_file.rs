@@ -41,15 +41,12 @@ use toml::Spanned;
 
 use crate::gates::Gates;
 
-/// Where the kernel lists the CPUs that can run threads.
 const ONLINE: &str = "/sys/devices/system/cpu/online";
 
 /// A run as a file describes it. What the file does not say is `None`.
 #[derive(Clone, Debug, Default)]
 pub struct WorkloadFile {
-    /// How long to measure.
     pub duration: Option<Span>,
-    /// Records of all threads together.
     pub records: Option<u64>,
     /// Whether a full buffer keeps the newest records.
     pub ring: Option<bool>,
@@ -61,15 +58,12 @@ pub struct WorkloadFile {
     pub dma_latency_us: Option<u32>,
     /// Whether to go on, degraded, where the machine refuses something.
     pub best_effort: Option<bool>,
-    /// What ends the run early from within.
     pub guard: Guard,
-    /// Limits that the run has to keep.
     pub gates: Gates,
     /// Whether the kernel's events are recorded too.
     pub trace: Option<bool>,
     /// The threads, at least one; an entry with `count` stands here that many times.
     pub threads: Vec<ThreadSpec>,
-    /// What the threads do not do as the file says, one sentence each.
     pub notes: Vec<String>,
     places: Vec<String>,
 }
@@ -77,18 +71,15 @@ pub struct WorkloadFile {
 impl WorkloadFile {
     /// Where a thread is described, for messages: `audio.toml:7:1`, with its name if it has one.
     /// Empty if there is no such thread.
-    #[must_use]
     pub fn place(&self, thread: usize) -> &str {
         self.places.get(thread).map_or("", String::as_str)
     }
 }
 
-/// A workload file that cannot be used.
 #[derive(Debug, Error)]
 pub enum WorkloadFileError {
     #[error("{path}: {source}")]
     Read { path: String, source: io::Error },
-    /// Something in it is wrong.
     #[error("{path}:{line}:{column}: {message}")]
     Wrong {
         path: String,
@@ -98,12 +89,10 @@ pub enum WorkloadFileError {
         column: usize,
         message: String,
     },
-    /// It is a set of tasks, and cannot be read or run.
     #[error("{0}")]
     Tasks(String),
 }
 
-/// A CPU that the machine does not have.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("CPU {missing} does not exist or is offline; online: {online}")]
 pub struct NoSuchCpu {
@@ -112,7 +101,6 @@ pub struct NoSuchCpu {
 }
 
 /// The CPUs that can run threads; `None` where the kernel does not tell.
-#[must_use]
 pub fn online_cpus() -> Option<CpuSet> {
     fs::read_to_string(ONLINE).ok()?.trim().parse().ok()
 }
@@ -216,7 +204,6 @@ fn of_tasks(text: &str) -> Option<&'static str> {
     )
 }
 
-/// The keys of the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FileKeys {
@@ -258,7 +245,6 @@ struct ThreadKeys {
     gap: Option<Spanned<String>>,
 }
 
-/// The keys of `reserve`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ReserveKeys {

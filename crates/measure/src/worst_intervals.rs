@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 
 use hourglass_trace::Interval;
 
-/// How many intervals of each kind are reported.
 const WORST: usize = 5;
 
 /// A gap or wake-up, ns from the run's start.
@@ -44,7 +43,6 @@ pub(crate) fn gaps(
     })
 }
 
-/// The longest, the longest first.
 pub(crate) fn longest(all: impl Iterator<Item = WorstInterval>) -> Vec<WorstInterval> {
     let mut kept: Vec<WorstInterval> = Vec::with_capacity(2 * WORST);
     let cut = |kept: &mut Vec<WorstInterval>| {

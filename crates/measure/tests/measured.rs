@@ -374,7 +374,7 @@ fn the_trace_tells_what_the_recorder_counted() {
     assert!(matches!(finished.folder, Some(Ok(_))));
     let recalled = open_run(&path).unwrap();
     assert_eq!(recalled.document.result, finished.document.result);
-    let mut summary = TraceSummary::new();
+    let mut summary = TraceSummary::default();
     let stored: Vec<Interval> = recalled.intervals().unwrap().map(Result::unwrap).collect();
     assert_eq!(stored, finished.intervals().collect::<Vec<_>>());
     summary.extend(stored);

@@ -26,7 +26,6 @@ use crate::inferences;
 /// the counter runs evenly beside the raw clock.
 pub const SWITCH_ERROR_NS: u64 = 2_000;
 
-/// Nanoseconds in a second.
 const NS_PER_S: f64 = 1e9;
 
 /// The first word of the workload of a program's own loop; no model has it.
@@ -77,16 +76,8 @@ impl Explanation {
         cause::attribute(&self.facts, &self.patterns, intervals, events)
     }
 
-    /// The facts that the causes rest on.
-    #[must_use]
     pub fn facts(&self) -> &RunFacts {
         &self.facts
-    }
-
-    /// What the gaps have in common.
-    #[must_use]
-    pub fn patterns(&self) -> &Patterns {
-        &self.patterns
     }
 
     /// Puts the causes of all gaps into the document, and warnings of what they lack.
@@ -99,7 +90,7 @@ impl Explanation {
         intervals: impl IntoIterator<Item = Result<Interval, E>>,
         events: impl IntoIterator<Item = Result<KernelEvent, E>>,
     ) -> Result<(), E> {
-        let mut tally = CauseTally::new();
+        let mut tally = CauseTally::default();
         let (mut failed, mut hosts) = (None, 0_u64);
         let mut gaps = self.gaps(intervals, events);
         for gap in gaps.by_ref() {
@@ -131,7 +122,6 @@ impl Explanation {
         failed.map_or(Ok(()), Err)
     }
 
-    /// The period of what the host does, where it has one.
     fn host_period(&self) -> Option<Warning> {
         self.facts.virtual_machine.filter(|virtual_machine| *virtual_machine)?;
         // The longest gaps tell most.
@@ -195,7 +185,6 @@ fn other_quotas(host: &Host) -> Option<Warning> {
     })
 }
 
-/// What a run's document tells the inference.
 fn facts(document: &RunDocument) -> RunFacts {
     let manifest = &document.manifest;
     let host = &manifest.host;

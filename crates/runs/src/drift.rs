@@ -18,7 +18,6 @@ pub const MOST_NS: u64 = 50_000;
 /// Frequencies that are written in hertz are compared in units of 1/1000 Hz.
 const MILLIHERTZ: f64 = 1e3;
 
-/// A counter that did not keep its rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drift {
     /// By how much it was faster over the whole run than at its start, parts per billion.

@@ -41,7 +41,6 @@ pub fn of_run<L: Iterator<Item = u64>>(
     all
 }
 
-/// What a manifest tells about each thread.
 pub fn facts(manifest: &Manifest) -> Vec<ThreadFact> {
     let elapsed = manifest.elapsed_ns;
     let ns = |ns: u64| i64::try_from(ns.min(elapsed)).unwrap_or(i64::MAX);

@@ -30,7 +30,6 @@ pub(crate) struct LatestWakeUps {
 }
 
 impl LatestWakeUps {
-    /// The latest wake-ups of one thread, where `threads` of the run have wake-ups.
     pub(crate) fn of_threads(threads: usize) -> LatestWakeUps {
         LatestWakeUps { kept: Vec::new(), most: (MOST_KEPT / threads.max(1)).max(FEWEST_KEPT) }
     }
@@ -105,7 +104,7 @@ fn say_who_ran(reports: &mut [LateWakeUp], tids: &BTreeMap<u32, u32>, events: &[
     let mut times: Vec<BTreeMap<Successor, u64>> = vec![BTreeMap::new(); reports.len()];
     let stages: Vec<(usize, WakeUp)> =
         reports.iter().enumerate().filter_map(|(place, one)| Some((place, one.stages?))).collect();
-    let mut who_ran = CpuOccupancy::new();
+    let mut who_ran = CpuOccupancy::default();
     let mut note = |slice: hourglass_trace::cpu_occupancy::Slice| {
         let Occupant::Thread(number) = slice.who else { return };
         for (place, up) in stages.iter().filter(|(_, up)| up.cpu == slice.cpu && up.tid != number) {

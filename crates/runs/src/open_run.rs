@@ -10,13 +10,10 @@ use crate::causes::Explanation;
 use crate::drift;
 use crate::inferences;
 
-/// Picoseconds in a nanosecond.
 const PS_PER_NS: u64 = 1_000;
 
-/// A run folder, opened.
 #[derive(Debug)]
 pub struct OpenRun {
-    /// What was found, as the run itself said it.
     pub document: RunDocument,
     pub(crate) folder: RunFolder,
 }
@@ -37,7 +34,6 @@ pub fn open_run(path: &Path) -> Result<OpenRun, OpenError> {
 }
 
 impl OpenRun {
-    /// Says what the run itself did not.
     fn warn(&mut self, warning: Option<Warning>) {
         let warnings = &mut self.document.result.warnings;
         warnings.extend(warning.filter(|new| warnings.iter().all(|known| known.id != new.id)));
@@ -88,7 +84,7 @@ impl OpenRun {
         if known || drawn || self.document.manifest.simulation.is_some() {
             return;
         }
-        let Ok(trace) = self.folder.intervals() else { return };
+        let Ok(trace) = self.folder.trace().intervals() else { return };
         let threads = self.document.result.threads.iter();
         let tested = threads.filter(|thread| thread.latency.is_some()).map(|thread| thread.id);
         let latencies = tested.filter_map(|thread| {
@@ -106,7 +102,7 @@ impl OpenRun {
     pub fn intervals(
         &self,
     ) -> Result<impl Iterator<Item = Result<Interval, TraceError>> + use<>, TraceError> {
-        self.folder.intervals()
+        self.folder.trace().intervals()
     }
 
     /// The kernel's trace events, in order of time; nothing if it was not traced.

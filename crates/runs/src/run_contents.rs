@@ -17,13 +17,10 @@ use crate::OpenRun;
 use crate::causes::Explanation;
 use crate::late_wake_ups::{self, LatestWakeUps};
 
-/// Picoseconds in a nanosecond.
 const PS_PER_NS: u64 = 1_000;
 
-/// Nanoseconds in a microsecond.
 const NS_PER_US: u64 = 1_000;
 
-/// What a run folder holds beside its manifest.
 #[derive(Clone, Debug, Default)]
 pub struct RunContents {
     /// The trace, in order of start.
@@ -38,7 +35,6 @@ pub struct RunContents {
     /// The wake-ups of latency tests in order of time, by thread: where there are very many, the latest of
     /// them. Empty where their times were not kept, as in folders of earlier versions.
     pub wake_ups: BTreeMap<u32, Vec<TimedWakeUp>>,
-    /// The latest of them all, the latest first.
     pub latest: Vec<LateWakeUp>,
     /// The kernel's events, in order of time.
     pub events: Vec<KernelEvent>,
@@ -46,42 +42,28 @@ pub struct RunContents {
     pub spans: Vec<RecordedSpan>,
 }
 
-/// Why a run cannot be read as a whole.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RunContentsError {
-    /// The trace, or the kernel's events.
     #[error(transparent)]
     Trace(#[from] TraceError),
     #[error(transparent)]
     Latency(#[from] LatencyError),
-    /// More records than the run can have written.
     #[error(
         "the trace has {found} records, and its manifest has room for {room}: it is not the trace of this \
          run; copy the folder again, or measure again"
     )]
-    NotItsOwn {
-        /// Records in the file.
-        found: u64,
-        /// Records that the run had room for.
-        room: u64,
-    },
-    /// More than is held in memory at a time.
+    NotItsOwn { found: u64, room: u64 },
     #[error(
         "the folder has {found} records and events, and all of a run is shown up to {MOST_RECORDS}; draw a \
          part with hourglass render --from TIME --to TIME, or measure with -e {MOST_RECORDS} or a longer --gap"
     )]
-    TooMany {
-        /// Records and events in the files.
-        found: u64,
-    },
-    /// More memory than there is.
+    TooMany { found: u64 },
     #[error(
         "{found} records and events take {wanted} MiB of memory, more than there is; draw a part with \
          hourglass render --from TIME --to TIME, or measure with a smaller -e"
     )]
     Memory {
-        /// Records and events in the files.
         found: u64,
         /// What they take, MiB.
         wanted: u64,
@@ -127,7 +109,6 @@ impl OpenRun {
         })
     }
 
-    /// Spans of a program, if there are not too many.
     fn spans(&self) -> Result<Vec<RecordedSpan>, RunContentsError> {
         let spans = self.folder.spans()?.into_iter().flatten();
         let most = usize::try_from(MOST_RECORDS).unwrap_or(usize::MAX);
@@ -218,7 +199,6 @@ impl OpenRun {
     }
 }
 
-/// What a folder has of wake-ups, by thread.
 #[derive(Debug, Default)]
 struct Latencies {
     us: BTreeMap<u32, Vec<(u64, u64)>>,
@@ -250,7 +230,6 @@ impl LatencyHistograms {
     }
 }
 
-/// The number rounded down to three digits.
 fn three_digits(number: u64) -> u64 {
     let digits = number.checked_ilog10().unwrap_or(0);
     let unit = 10_u64.pow(digits.saturating_sub(2));

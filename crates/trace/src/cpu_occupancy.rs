@@ -13,7 +13,6 @@ pub enum Occupant {
     Thread(u32),
     /// Interrupts and softirqs, whichever thread they interrupted.
     Interrupts,
-    /// No thread: the CPU is idle.
     Idle,
 }
 
@@ -21,22 +20,17 @@ pub enum Occupant {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice {
     pub cpu: u32,
-    /// The start of the slice, ns.
     pub from_ns: i64,
-    /// The end of the slice, ns.
     pub to_ns: i64,
     pub who: Occupant,
 }
 
 impl Slice {
-    /// How long, ns.
-    #[must_use]
     pub fn length_ns(&self) -> u64 {
         self.to_ns.abs_diff(self.from_ns)
     }
 
     /// How much of it lies in [`from_ns`, `to_ns`), ns.
-    #[must_use]
     pub fn within_ns(&self, from_ns: i64, to_ns: i64) -> u64 {
         let (from, to) = (self.from_ns.max(from_ns), self.to_ns.min(to_ns));
         if to > from { to.abs_diff(from) } else { 0 }
@@ -57,7 +51,6 @@ pub struct CpuOccupancy {
 struct Cpu {
     /// The time from which on nothing was given yet, ns.
     since_ns: i64,
-    /// When its last event was.
     last_ns: i64,
     current: Option<u32>,
     /// Interrupts in each other.
@@ -67,12 +60,6 @@ struct Cpu {
 }
 
 impl CpuOccupancy {
-    /// The record of a run, of which nothing is known yet.
-    #[must_use]
-    pub fn new() -> CpuOccupancy {
-        CpuOccupancy::default()
-    }
-
     /// Takes the next event, and gives what ended with it to `each`.
     pub fn take(&mut self, event: &KernelEvent, each: &mut impl FnMut(Slice)) {
         let number = event.cpu;
@@ -103,7 +90,6 @@ impl CpuOccupancy {
         cpu.last_ns = cpu.last_ns.max(event.ns);
     }
 
-    /// The run ended at `end_ns`: gives what is left.
     pub fn finish(self, end_ns: i64, mut each: impl FnMut(Slice)) {
         for (number, mut cpu) in self.cpus {
             let mut give = |from_ns, to_ns, who| each(Slice { cpu: number, from_ns, to_ns, who });
@@ -114,10 +100,9 @@ impl CpuOccupancy {
 }
 
 /// All slices of these events, in the order in which they ended on their CPU.
-#[must_use]
 pub fn slices(events: &[KernelEvent], end_ns: i64) -> Vec<Slice> {
     let mut all = Vec::new();
-    let mut who_ran = CpuOccupancy::new();
+    let mut who_ran = CpuOccupancy::default();
     for event in events {
         who_ran.take(event, &mut |slice| all.push(slice));
     }
@@ -135,7 +120,6 @@ fn occupant(number: u32) -> Option<Occupant> {
 }
 
 impl Cpu {
-    /// Ends what has been going on.
     fn handle_switch_out(&mut self, ns: i64, give: &mut impl FnMut(i64, i64, Occupant)) {
         let from_ns = self.since_ns;
         self.since_ns = from_ns.max(ns);

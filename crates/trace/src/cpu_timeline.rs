@@ -10,13 +10,11 @@ use crate::{Interval, IntervalStart};
 /// Negative where two records of one CPU overlap, which an honest trace does not contain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuGap {
-    /// Length in nanoseconds.
     pub ns: i64,
     /// Length on the raw counter, in ticks.
     pub ticks: i64,
 }
 
-/// The last record that a CPU ran.
 #[derive(Clone, Copy, Debug)]
 struct LastRecord {
     thread: u32,
@@ -35,12 +33,6 @@ pub struct CpuTimeline {
 }
 
 impl CpuTimeline {
-    /// A timeline that has seen nothing.
-    #[must_use]
-    pub fn new() -> CpuTimeline {
-        CpuTimeline::default()
-    }
-
     /// Takes the next record and gives the gap before it on its CPU; `None` for the first record
     /// of a CPU. Records must come in the order of their starts.
     pub fn push(&mut self, interval: &Interval) -> Option<CpuGap> {
@@ -68,7 +60,6 @@ impl CpuTimeline {
 
     /// How often a record followed one of a different thread on the same CPU. Each of these is a
     /// context switch that the trace proves (section 4, first rule).
-    #[must_use]
     pub fn switches(&self) -> u64 {
         self.switches
     }
@@ -98,11 +89,10 @@ impl<I> CpuGaps<I> {
     where
         T: IntoIterator<IntoIter = I, Item = Interval>,
     {
-        CpuGaps { intervals: intervals.into_iter(), timeline: CpuTimeline::new() }
+        CpuGaps { intervals: intervals.into_iter(), timeline: CpuTimeline::default() }
     }
 
     /// The switches among the records yielded so far; see [`CpuTimeline::switches`].
-    #[must_use]
     pub fn switches(&self) -> u64 {
         self.timeline.switches()
     }
@@ -166,7 +156,7 @@ mod tests {
 
     #[test]
     fn the_ends_of_the_range_do_not_wrap() {
-        let mut timeline = CpuTimeline::new();
+        let mut timeline = CpuTimeline::default();
         let mut first = interval(0, u32::MAX, 0, 0);
         first.end_ns = i64::MIN;
         first.end_ticks = u64::MAX;

@@ -13,11 +13,8 @@ use crate::GapStatistics;
 
 /// `TASK_STOPPED` and `TASK_TRACED` of `sched_switch` (trace/events/sched.h).
 const STOPPED_STATES: u64 = 0x4 | 0x8;
-
-/// How many of those who ran are named.
 const NAMED: usize = 3;
 
-/// A time during which a thread could run and did not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delay {
     /// When it could run, ns from the run's start.
@@ -33,36 +30,28 @@ pub struct Delay {
 
 impl Delay {
     /// The time from start to end, ns.
-    #[must_use]
     pub fn length_ns(&self) -> u64 {
         length(self.from_ns, self.to_ns)
     }
 }
 
-/// A time during which a thread had a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunSegment {
     /// The start of the delay, ns from the run's start.
     pub from_ns: i64,
-    /// Until when.
     pub to_ns: i64,
     pub cpu: u32,
-    /// The state of the thread before.
     pub onset: IntervalStart,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DelayEvent {
-    /// A thread had a CPU.
     Ran(u32, RunSegment),
-    /// A thread had to wait for one.
     Delayed(u32, Delay),
 }
 
-/// The known state of a thread when the events begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InitialState {
-    /// The thread runs on this CPU, or waits for it.
     Runnable(u32),
     Stopped,
     /// The thread waits by its own will, or its state is not known.
@@ -113,12 +102,6 @@ pub struct Delays {
 }
 
 impl Delays {
-    /// Starts without a thread to follow.
-    #[must_use]
-    pub fn new() -> Delays {
-        Delays::default()
-    }
-
     /// From here on the thread with the kernel's number `tid` is followed; at `ns` or right after it did as `first`
     /// says. Once is enough.
     pub fn follow(&mut self, tid: u32, ns: i64, first: InitialState) {
@@ -133,29 +116,23 @@ impl Delays {
         });
     }
 
-    /// How often the thread was moved to another CPU.
-    #[must_use]
     pub fn migrations(&self, tid: u32) -> u64 {
         self.threads.get(&tid).map_or(0, |thread| thread.migrations)
     }
 
     /// For how long the thread was stopped up to `ns`, by a signal or a debugger.
-    #[must_use]
     pub fn stopped_ns(&self, tid: u32, ns: i64) -> u64 {
         let Some(thread) = self.threads.get(&tid) else { return 0 };
         let open = if thread.state == State::Stopped { length(thread.since_ns, ns) } else { 0 };
         thread.stopped_ns.saturating_add(open)
     }
 
-    /// Events that were lost.
-    #[must_use]
     pub fn lost(&self) -> u64 {
         self.lost
     }
 
     /// Switches of the threads that must have been and are not among the events, though none was lost: a thread left
     /// a CPU that it had not taken, or took one while it had one. What it did around them is not known.
-    #[must_use]
     pub fn missing(&self) -> u64 {
         self.threads.values().map(|thread| thread.missing).fold(0, u64::saturating_add)
     }
@@ -341,7 +318,6 @@ impl Thread {
     }
 }
 
-/// The threads that ran longest, the longest first.
 fn longest(ran: &BTreeMap<u32, u64>) -> Vec<(u32, u64)> {
     let mut all: Vec<(u32, u64)> = ran.iter().map(|(tid, ns)| (*tid, *ns)).collect();
     all.sort_by_key(|(tid, ns)| (std::cmp::Reverse(*ns), *tid));
@@ -356,9 +332,11 @@ fn length(from_ns: i64, to_ns: i64) -> u64 {
 #[derive(Clone, Debug, Default)]
 pub struct DelayTally {
     lengths: GapStatistics,
-    after_wait: u64,
+    /// How many delays came after the thread's own wait.
+    pub after_wait: u64,
     ran: BTreeMap<u32, u64>,
-    worst: Option<Delay>,
+    /// The first of the longest.
+    pub worst: Option<Delay>,
 }
 
 impl DelayTally {
@@ -374,33 +352,16 @@ impl DelayTally {
         }
     }
 
-    /// Count, sum and percentiles.
-    #[must_use]
     pub fn lengths(&self) -> GapReport {
         self.lengths.report()
     }
 
-    /// How many of them came after the thread's own wait.
-    #[must_use]
-    pub fn after_wait(&self) -> u64 {
-        self.after_wait
-    }
-
-    /// The longest, the first of several.
-    #[must_use]
-    pub fn worst(&self) -> Option<&Delay> {
-        self.worst.as_ref()
-    }
-
     /// The threads that had the CPU in all delays, the longest first.
-    #[must_use]
     pub fn ran(&self) -> Vec<(u32, u64)> {
         longest(&self.ran)
     }
 }
 
-/// The three who ran longest, with their names.
-#[must_use]
 pub fn named(ran: &[(u32, u64)], names: &BTreeMap<u32, String>) -> Vec<OccupantReport> {
     let report = |(tid, total_ns): &(u32, u64)| OccupantReport {
         thread: None,

@@ -34,14 +34,10 @@ impl Evidence {
     /// None.
     pub const NONE: Evidence = Evidence { cleared: None, counted: None };
 
-    /// Whether there is no evidence.
-    #[must_use]
     pub fn is_none(&self) -> bool {
         *self == Evidence::NONE
     }
 
-    /// What was found out about two gaps that are one.
-    #[must_use]
     pub fn and(self, other: Evidence) -> Evidence {
         let cleared = match (self.cleared, other.cleared) {
             (Some(a), Some(b)) => Some(a || b),
@@ -107,14 +103,11 @@ hourglass_documents::named_enum! {
 }
 
 impl KernelEventKind {
-    /// The code stored in files.
-    #[must_use]
     pub fn code(self) -> u8 {
         self as u8
     }
 
     /// The kind with this code; `None` for a code of a later version.
-    #[must_use]
     pub fn from_code(code: u8) -> Option<KernelEventKind> {
         KernelEventKind::ALL.get(usize::from(code)).copied()
     }
@@ -140,13 +133,11 @@ hourglass_documents::named_enum! {
 
 impl Vector {
     /// The code in [`KernelEvent::a`].
-    #[must_use]
     pub fn code(self) -> u32 {
         self as u32
     }
 
     /// The vector with this code; [`Vector::Other`] for a code of a later version.
-    #[must_use]
     pub fn from_code(code: u32) -> Vector {
         usize::try_from(code)
             .ok()
@@ -155,7 +146,6 @@ impl Vector {
     }
 }
 
-/// One event of the kernel's trace, on the time line of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelEvent {
     /// When, ns from the run's start.
@@ -164,13 +154,11 @@ pub struct KernelEvent {
     pub ticks: u64,
     /// See [`KernelEventKind`].
     pub value: u64,
-    /// CPU on which it happened.
     pub cpu: u32,
     /// See [`KernelEventKind`].
     pub a: u32,
     /// See [`KernelEventKind`].
     pub b: u32,
-    /// What happened.
     pub kind: KernelEventKind,
 }
 
@@ -180,7 +168,6 @@ impl KernelEvent {
 
     /// The time for which a timer was armed, on the timer's own clock, ns: `CLOCK_MONOTONIC` for
     /// all that sleeps on it. `a` has the lower half, `b` the upper. `None` for other kinds.
-    #[must_use]
     pub fn expiry_ns(&self) -> Option<u64> {
         let armed = self.kind == KernelEventKind::HrtimerStart;
         armed.then(|| u64::from(self.b) << 32 | u64::from(self.a))

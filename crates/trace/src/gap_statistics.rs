@@ -21,12 +21,6 @@ pub struct GapStatistics {
 }
 
 impl GapStatistics {
-    #[must_use]
-    pub fn new() -> GapStatistics {
-        GapStatistics::default()
-    }
-
-    /// Adds a gap of `ns` nanoseconds.
     pub fn push(&mut self, ns: u64) {
         self.count = self.count.saturating_add(1);
         self.total_ns = self.total_ns.saturating_add(ns);
@@ -43,8 +37,6 @@ impl GapStatistics {
         }
     }
 
-    /// The statistics of what was collected.
-    #[must_use]
     pub fn report(&self) -> GapReport {
         let percentile = |quantile: f64| {
             self.lengths.as_ref().map_or(0, |l| l.value_at_quantile(quantile)).min(self.max_ns)
@@ -74,7 +66,7 @@ mod tests {
     fn percentiles_agree_with_sorting() {
         let mut seed = 20_020_618_u64;
         let mut lengths = Vec::new();
-        let mut statistics = GapStatistics::new();
+        let mut statistics = GapStatistics::default();
         for _ in 0..10_000 {
             seed = seed
                 .wrapping_mul(6_364_136_223_846_793_005)
@@ -100,9 +92,9 @@ mod tests {
 
     #[test]
     fn nothing_and_the_longest() {
-        assert_eq!(GapStatistics::new().report(), GapReport::default());
+        assert_eq!(GapStatistics::default().report(), GapReport::default());
         let longest = u64::MAX / 2; // the longest that two signed timestamps can make
-        let mut statistics = GapStatistics::new();
+        let mut statistics = GapStatistics::default();
         for _ in 0..3 {
             statistics.push(longest);
         }

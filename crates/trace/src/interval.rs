@@ -23,21 +23,17 @@ hourglass_documents::named_enum! {
 }
 
 impl IntervalStart {
-    /// The code stored in the trace.
-    #[must_use]
     pub fn code(self) -> u8 {
         self as u8
     }
 
     /// The value with this code; `None` for a code of a later version.
-    #[must_use]
     pub fn from_code(code: u8) -> Option<IntervalStart> {
         IntervalStart::ALL.get(usize::from(code)).copied()
     }
 
     /// Whether the time before the interval was taken from the thread, rather than given up by
     /// its own wait or not yet begun.
-    #[must_use]
     pub fn is_gap(self) -> bool {
         matches!(self, IntervalStart::Gap | IntervalStart::Yield | IntervalStart::Migration)
     }
@@ -52,7 +48,6 @@ impl IntervalStart {
 pub struct Interval {
     /// Number of the thread in the run, from 0.
     pub thread: u32,
-    /// CPU on which all of the interval ran.
     pub cpu: u32,
     /// First moment at which the thread was seen to run, ns from the run's start.
     pub start_ns: i64,
@@ -62,7 +57,6 @@ pub struct Interval {
     pub start_ticks: u64,
     /// `end_ns` on the raw counter.
     pub end_ticks: u64,
-    /// Why the interval before this one ended.
     pub onset: IntervalStart,
     /// What else was seen about what stands before this interval.
     pub evidence: Evidence,
@@ -70,7 +64,6 @@ pub struct Interval {
 
 impl Interval {
     /// An interval with no evidence, of which the raw counter was not read.
-    #[must_use]
     pub fn new(
         thread: u32,
         cpu: u32,
@@ -82,8 +75,6 @@ impl Interval {
         Interval { thread, cpu, start_ns, end_ns, start_ticks: 0, end_ticks: 0, onset, evidence }
     }
 
-    /// Length in nanoseconds.
-    #[must_use]
     pub fn duration_ns(&self) -> i64 {
         self.end_ns.saturating_sub(self.start_ns)
     }

@@ -8,7 +8,6 @@ use crate::Interval;
 
 use crate::statistics::{Estimate, USUAL, mann_whitney, mann_whitney_of_counts, share};
 
-/// A run is cut into this number of slices, whose counts are compared.
 const SLICES: usize = 40;
 /// The minimum number of slices on each side for a sound comparison.
 const FEWEST_SLICES: usize = 8;
@@ -22,15 +21,11 @@ const REAL_GAPS: f64 = 0.5;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ComparisonOutcome {
-    /// Yes.
     Yes,
-    /// The runs do not differ in that.
     No,
-    /// Too little was measured.
     TooLittle,
 }
 
-/// How many gaps a thread had in equal slices of its run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GapRate {
     counts: Vec<u64>,
@@ -41,7 +36,6 @@ pub struct GapRate {
 impl GapRate {
     /// Counts the gaps longer than `least_ns` of one thread, in order of start, in slices of a
     /// run of `elapsed_ns`.
-    #[must_use]
     pub fn of<'a>(
         intervals: impl IntoIterator<Item = &'a Interval>,
         elapsed_ns: u64,
@@ -70,15 +64,12 @@ impl GapRate {
         }
     }
 
-    /// Gaps a second.
-    #[must_use]
     pub fn per_second(&self) -> f64 {
         let seconds = self.counts.len() as f64 * self.slice_ns as f64 / 1e9;
         if seconds > 0.0 { self.gaps as f64 / seconds } else { 0.0 }
     }
 }
 
-/// Counts the gaps of one thread, interval by interval.
 #[derive(Clone, Debug)]
 pub struct GapCounter {
     rate: GapRate,
@@ -88,7 +79,6 @@ pub struct GapCounter {
 
 impl GapCounter {
     /// A counter of gaps longer than `least_ns`, in slices of a run of `elapsed_ns`.
-    #[must_use]
     pub fn new(elapsed_ns: u64, least_ns: u64) -> GapCounter {
         let slice_ns = (elapsed_ns / SLICES as u64).max(1);
         let rate = GapRate { counts: vec![0; SLICES], slice_ns, gaps: 0 };
@@ -105,22 +95,17 @@ impl GapCounter {
         }
     }
 
-    /// The counts so far.
-    #[must_use]
     pub fn finish(self) -> GapRate {
         self.rate
     }
 }
 
-/// Whether a load causes gaps.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LoadStatement {
     pub answer: ComparisonOutcome,
     /// The confidence that the runs differ as the answer says, from 0 to 1.
     pub confidence: f64,
-    /// Gaps a second with the load.
     pub with_per_second: f64,
-    /// Gaps a second without.
     pub without_per_second: f64,
     /// Of the gaps with the load, the share that is there because of it, from 0 to 1.
     pub caused: f64,
@@ -128,7 +113,6 @@ pub struct LoadStatement {
 
 /// Compares gaps of the same threads with a load and without: slice by slice, by ranks, so that
 /// gaps that come in bursts do not count as independent ones.
-#[must_use]
 pub fn load_causes_gaps(with: &GapRate, without: &GapRate) -> LoadStatement {
     let (more, less) = (with.per_second(), without.per_second());
     let caused = if more > less { 1.0 - less / more } else { 0.0 };
@@ -166,22 +150,18 @@ fn one_sided(p: f64, larger: bool) -> f64 {
     if larger { 1.0 - p / 2.0 } else { p / 2.0 }
 }
 
-/// Whether a timer is inaccurate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TimerStatement {
     pub answer: ComparisonOutcome,
     /// The confidence that the answer is right, from 0 to 1.
     pub confidence: f64,
-    /// Share of its wake-ups later than the limit.
     pub late: Option<Estimate>,
-    /// The share of late wake-ups of the other timer.
     pub late_other: Option<Estimate>,
 }
 
 /// Whether `suspect` is inaccurate, by the share of wake-ups later than `limit_ns` beside those of
 /// another timer on the same machine. `longest_gap_ns` is the longest gap that a thread which
 /// never waits had meanwhile: where real gaps are that long, they may be to blame instead.
-#[must_use]
 pub fn timer_is_inaccurate(
     suspect: impl IntoIterator<Item = u64>,
     other: impl IntoIterator<Item = u64>,
@@ -194,7 +174,6 @@ pub fn timer_is_inaccurate(
 
 /// The same where wake-ups were counted: how many were late, and how many there were. `has_long_gaps` says
 /// whether real gaps meanwhile were as long as what counts as late.
-#[must_use]
 pub fn timer_by_counts(
     (late, all): (u64, u64),
     (late_other, all_other): (u64, u64),

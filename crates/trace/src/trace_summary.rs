@@ -8,14 +8,10 @@ use hourglass_time::Span;
 
 use crate::{CpuTimeline, GapStatistics};
 
-/// The summary of one thread of a trace. Times in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadSummary {
-    /// Number of the thread in the run.
     pub thread: u32,
-    /// Intervals in the trace.
     pub intervals: u64,
-    /// Sum of their lengths.
     pub received_ns: u64,
     /// Gaps that were forced on the thread ([`crate::IntervalStart::is_gap`]); its own waits
     /// are not among them, nor is what came before its first interval in the trace.
@@ -24,13 +20,10 @@ pub struct ThreadSummary {
     pub migrations: u64,
     /// CPUs on which it ran, ascending.
     pub cpus_seen: Vec<u32>,
-    /// Start of its first interval, from the run's start.
     pub first_start_ns: i64,
-    /// End of its last interval, from the run's start.
     pub last_end_ns: i64,
 }
 
-/// A thread while its intervals are being read.
 #[derive(Clone, Debug)]
 struct Thread {
     intervals: u64,
@@ -48,7 +41,7 @@ impl Thread {
         Thread {
             intervals: 0,
             received_ns: 0,
-            gaps: GapStatistics::new(),
+            gaps: GapStatistics::default(),
             migrations: 0,
             cpus_seen: BTreeSet::new(),
             first_start_ns: interval.start_ns,
@@ -103,11 +96,6 @@ pub struct TraceSummary {
 }
 
 impl TraceSummary {
-    #[must_use]
-    pub fn new() -> TraceSummary {
-        TraceSummary::default()
-    }
-
     /// Takes the next interval. Intervals must come in the order of their starts.
     pub fn push(&mut self, interval: &Interval) {
         self.timeline.push(interval);
@@ -118,20 +106,17 @@ impl TraceSummary {
     }
 
     /// One summary for each thread that has an interval, in the order of their numbers.
-    #[must_use]
     pub fn threads(&self) -> Vec<ThreadSummary> {
         self.threads.iter().map(|(&number, thread)| thread.summary(number)).collect()
     }
 
     /// Context switches that the trace proves; see [`CpuTimeline::switches`].
-    #[must_use]
     pub fn switches(&self) -> u64 {
         self.timeline.switches()
     }
 
     /// From the start of the first interval to the end of the last, counted from the run's start;
     /// `None` for a trace without intervals.
-    #[must_use]
     pub fn extent(&self) -> Option<(Span, Span)> {
         let from = self.threads.values().map(|t| t.first_start_ns).min()?;
         let to = self.threads.values().map(|t| t.last_end_ns).max()?;
@@ -152,18 +137,8 @@ mod tests {
     use super::*;
     use crate::IntervalStart;
 
-    fn interval(
-        thread: u32,
-        cpu: u32,
-        start_ns: i64,
-        end_ns: i64,
-        onset: IntervalStart,
-    ) -> Interval {
-        Interval::new(thread, cpu, start_ns, end_ns, onset)
-    }
-
     fn summary(intervals: &[Interval]) -> TraceSummary {
-        let mut summary = TraceSummary::new();
+        let mut summary = TraceSummary::default();
         summary.extend(intervals.iter().copied());
         summary
     }
@@ -173,11 +148,11 @@ mod tests {
     #[test]
     fn a_wait_is_no_gap() {
         let trace = summary(&[
-            interval(3, 1, 0, 2_000, IntervalStart::Start),
-            interval(3, 1, 2_010, 4_000, IntervalStart::Gap),
-            interval(3, 0, 4_300, 5_000, IntervalStart::Migration),
-            interval(3, 0, 10_000, 14_000, IntervalStart::Wait),
-            interval(3, 0, 14_030, 15_000, IntervalStart::Yield),
+            Interval::new(3, 1, 0, 2_000, IntervalStart::Start),
+            Interval::new(3, 1, 2_010, 4_000, IntervalStart::Gap),
+            Interval::new(3, 0, 4_300, 5_000, IntervalStart::Migration),
+            Interval::new(3, 0, 10_000, 14_000, IntervalStart::Wait),
+            Interval::new(3, 0, 14_030, 15_000, IntervalStart::Yield),
         ]);
         let [thread] = trace.threads().try_into().unwrap();
         assert_eq!((thread.thread, thread.intervals), (3, 5));
@@ -192,9 +167,9 @@ mod tests {
     #[test]
     fn a_thread_waits_while_another_runs() {
         let trace = summary(&[
-            interval(0, 0, 0, 100, IntervalStart::Start),
-            interval(1, 0, 102, 200, IntervalStart::Start),
-            interval(0, 0, 202, 300, IntervalStart::Gap),
+            Interval::new(0, 0, 0, 100, IntervalStart::Start),
+            Interval::new(1, 0, 102, 200, IntervalStart::Start),
+            Interval::new(0, 0, 202, 300, IntervalStart::Gap),
         ]);
         assert_eq!(trace.switches(), 2);
         let threads = trace.threads();
@@ -205,7 +180,7 @@ mod tests {
     /// A ring buffer keeps the newest records: the first one left may begin with a gap.
     #[test]
     fn the_first_record_has_no_gap() {
-        let trace = summary(&[interval(0, 0, 500, 600, IntervalStart::Gap)]);
+        let trace = summary(&[Interval::new(0, 0, 500, 600, IntervalStart::Gap)]);
         assert_eq!(trace.threads()[0].gaps, GapReport::default());
     }
 
@@ -219,9 +194,9 @@ mod tests {
     #[test]
     fn the_ends_of_the_range_do_not_wrap() {
         let trace = summary(&[
-            interval(u32::MAX, 0, i64::MIN, i64::MAX, IntervalStart::Gap),
-            interval(u32::MAX, 0, i64::MIN, i64::MIN, IntervalStart::Gap),
-            interval(u32::MAX, 0, i64::MAX, i64::MIN, IntervalStart::Gap),
+            Interval::new(u32::MAX, 0, i64::MIN, i64::MAX, IntervalStart::Gap),
+            Interval::new(u32::MAX, 0, i64::MIN, i64::MIN, IntervalStart::Gap),
+            Interval::new(u32::MAX, 0, i64::MAX, i64::MIN, IntervalStart::Gap),
         ]);
         let threads = trace.threads();
         assert_eq!(threads[0].received_ns, i64::MAX as u64);

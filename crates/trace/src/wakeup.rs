@@ -12,10 +12,8 @@ use crate::{KernelEvent, KernelEventKind as Kind, Vector};
 
 use crate::cause::GapOccupants;
 
-/// A wake-up as the thread saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObservedWakeUp {
-    /// The kernel's number of the thread.
     pub tid: u32,
     /// When it first saw the time again, ns from the run's start.
     pub ns: i64,
@@ -24,21 +22,15 @@ pub struct ObservedWakeUp {
 /// One wake-up, moment by moment, ns from the run's start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WakeUp {
-    /// The kernel's number of the thread.
     pub tid: u32,
-    /// The expiry of the timer, ns.
     pub expiry_ns: i64,
     /// The CPU's timer interrupt began. May be before the expiry: an interrupt that was already
     /// being served finds the timer expired.
     pub interrupt_ns: i64,
-    /// The handler turned to this timer.
     pub handler_ns: i64,
-    /// The thread was made runnable.
     pub waking_ns: i64,
-    /// The CPU was given to the thread.
     pub switch_ns: i64,
     pub cpu: u32,
-    /// The thread saw the time.
     pub user_ns: i64,
 }
 
@@ -54,7 +46,6 @@ impl WakeUp {
     ];
 
     /// The lengths of the stages, ns. Only the first can be negative.
-    #[must_use]
     pub fn stages_ns(&self) -> [i64; 6] {
         [
             self.interrupt_ns.saturating_sub(self.expiry_ns),
@@ -67,23 +58,18 @@ impl WakeUp {
     }
 }
 
-/// A wake-up of a latency test on the run's time line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimedWakeUp {
     /// When the thread saw the time, ns from the run's start.
     pub woke_ns: i64,
-    /// How late that was, ns.
     pub latency_ns: u64,
 }
 
-/// A late wake-up, with what the kernel's events tell of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LateWakeUp {
-    /// Number of the thread in the run.
     pub thread: u32,
     /// When the thread saw the time, ns from the run's start.
     pub woke_ns: i64,
-    /// How late that was, ns.
     pub latency_ns: u64,
     /// Moment by moment; `None` where events are missing.
     pub stages: Option<WakeUp>,
@@ -94,7 +80,6 @@ pub struct LateWakeUp {
 /// A wake-up that a timer did not bring about, or of which an event is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnmatchedWakeUp {
-    /// The kernel's number of the thread.
     pub tid: u32,
 }
 
@@ -109,7 +94,6 @@ struct PendingWakeUp {
     switch: Option<(i64, u32)>,
 }
 
-/// The present activity of a CPU.
 #[derive(Clone, Copy, Debug, Default)]
 struct CpuActivity {
     /// Since when it serves its timer interrupt.
@@ -139,13 +123,11 @@ pub fn decompose(
     })
 }
 
-/// State of all CPUs and threads after the events so far.
 #[derive(Debug, Default)]
 struct State {
     epoch_ns: u64,
     cpus: BTreeMap<u32, CpuActivity>,
     threads: BTreeMap<u32, PendingWakeUp>,
-    /// The expiry of each timer, by its name.
     armed: BTreeMap<u64, i64>,
 }
 

@@ -9,10 +9,9 @@ pub struct Steps {
     pub count: usize,
 }
 
-/// A histogram of equal steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Buckets {
-    width_ns: u64,
+    pub width_ns: u64,
     counts: Vec<u64>,
     beyond: u64,
     /// The numbers, from 0, of the first that were beyond; as many as there are steps.
@@ -23,7 +22,6 @@ pub struct Buckets {
 
 impl Buckets {
     /// An empty histogram, its pages written.
-    #[must_use]
     pub fn new(steps: Steps) -> Buckets {
         // Not zero, so that memory is written and not only promised.
         let mut counts = vec![1; steps.count];
@@ -54,26 +52,16 @@ impl Buckets {
         self.total += 1;
     }
 
-    /// Width of a step, ns.
-    #[must_use]
-    pub fn width_ns(&self) -> u64 {
-        self.width_ns
-    }
-
     /// How many fell into each step, from 0 on; a step does not hold its upper end.
-    #[must_use]
     pub fn counts(&self) -> &[u64] {
         &self.counts
     }
 
-    /// How many were beyond the last step.
-    #[must_use]
     pub fn beyond(&self) -> u64 {
         self.beyond
     }
 
     /// Which ones those were, by their numbers from 0, as far as they were kept.
-    #[must_use]
     pub fn beyond_at(&self) -> &[u64] {
         self.beyond_at.get(..self.beyond_kept).unwrap_or(&[])
     }

@@ -10,7 +10,6 @@ pub struct Record {
     pub start: u64,
     /// Last read of the interval.
     pub end: u64,
-    /// CPU on which it ran.
     pub cpu: u32,
     /// [`Onset`] code and what is known of the evidence ([`ONSET`] and the bits below).
     what: u8,
@@ -41,7 +40,6 @@ impl Record {
         faults: 0,
     };
 
-    #[must_use]
     pub fn new(start: u64, end: u64, cpu: u32, onset: IntervalStart, evidence: Evidence) -> Record {
         let looked = match evidence.cleared {
             None => 0,
@@ -54,14 +52,10 @@ impl Record {
         Record { start, end, cpu, what, involuntary, voluntary, faults }
     }
 
-    /// Why the interval before this one ended.
-    #[must_use]
     pub fn onset(&self) -> IntervalStart {
         IntervalStart::from_code(self.what & ONSET).unwrap_or(IntervalStart::Gap)
     }
 
-    /// What the thread found out about what stands before this interval.
-    #[must_use]
     pub fn evidence(&self) -> Evidence {
         let Record { involuntary, voluntary, faults, .. } = *self;
         let counted = CounterDeltas { involuntary, voluntary, faults };
@@ -83,18 +77,15 @@ pub struct TraceBuffer {
 
 impl TraceBuffer {
     /// A buffer of `capacity` records whose pages have all been written.
-    #[must_use]
     pub fn new(capacity: usize, ring: bool) -> TraceBuffer {
         TraceBuffer { records: vec![Record::EMPTY; capacity], pushed: 0, ring }
     }
 
     /// The memory that must not be paged out.
-    #[must_use]
     pub fn memory(&self) -> &[Record] {
         &self.records
     }
 
-    #[must_use]
     pub fn capacity(&self) -> usize {
         self.records.len()
     }
@@ -115,18 +106,15 @@ impl TraceBuffer {
 
     /// Whether the next record will not be there at the end, or may not: it finds no room, or a ring
     /// makes room again.
-    #[must_use]
     pub fn is_passing(&self) -> bool {
         self.ring || self.pushed >= self.records.len()
     }
 
     /// Records that were pushed and are not there.
-    #[must_use]
     pub fn dropped(&self) -> u64 {
         self.pushed.saturating_sub(self.records.len()) as u64
     }
 
-    /// The records that are there, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = &Record> {
         let stored = self.pushed.min(self.records.len());
         let oldest = if self.ring { self.pushed.checked_rem(self.records.len()) } else { None };

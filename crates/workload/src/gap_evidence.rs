@@ -42,7 +42,6 @@ pub trait EvidenceSource {
     fn section_state(&self) -> Option<SectionState>;
     /// Whether a switch inside a system call clears it, too.
     fn sees_system_calls(&self) -> bool;
-    /// What the kernel counted so far.
     fn counters(&self) -> Counters;
     /// Processor time that the thread received so far, ns.
     fn cpu_ns(&self) -> u64;
@@ -169,7 +168,6 @@ pub struct ThreadEvidence {
 impl ThreadEvidence {
     /// The calling thread's. Where the critical section does not work ([`rseq::self_test`]), or this
     /// thread can have none, the counters are asked after every gap. Allocates.
-    #[must_use]
     pub fn open(tested: &Result<ClearRule, RseqUnusable>) -> ThreadEvidence {
         ThreadEvidence {
             section: tested.is_ok().then(|| Section::open().ok()).flatten(),

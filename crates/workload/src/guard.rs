@@ -14,12 +14,9 @@
 
 use hourglass_time::Span;
 
-/// Limits that a run watches while it measures.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Guard {
-    /// The first longer gap ends the run.
     pub stop_on_gap: Option<Span>,
-    /// The first later wake-up ends the run.
     pub stop_on_latency: Option<Span>,
     /// Gaps and wake-ups beyond each of these are counted, exactly.
     pub counted: Vec<Span>,
@@ -53,7 +50,6 @@ pub struct LimitCounts {
 impl LimitCounts {
     /// Nothing yet. With `period_ns`, what is later than that stands for the periods that it
     /// cost, too: each counts with the lateness at which it could have been served.
-    #[must_use]
     pub fn new(limits: &[Span], period_ns: Option<u64>) -> LimitCounts {
         let limits = limits.iter().map(|limit| (limit.nanos_or_zero(), 0)).collect();
         LimitCounts { limits, period_ns: period_ns.filter(|period| *period > 0) }
@@ -70,7 +66,6 @@ impl LimitCounts {
     }
 
     /// How many were beyond `limit`; `None` where it was not counted.
-    #[must_use]
     pub fn beyond(&self, limit: Span) -> Option<u64> {
         let wanted = limit.nanos_or_zero();
         self.limits.iter().find(|(limit, _)| *limit == wanted).map(|(_, count)| *count)

@@ -15,7 +15,6 @@ pub struct JobTiming {
 
 impl JobTiming {
     /// From its arrival to its end, in ticks.
-    #[must_use]
     pub fn response(&self) -> u64 {
         self.finished.saturating_sub(self.arrival)
     }
@@ -36,7 +35,6 @@ pub struct JobLog {
 
 impl JobLog {
     /// Room for `capacity` jobs, its pages written.
-    #[must_use]
     pub fn new(capacity: usize) -> JobLog {
         // Not all zero, so that making the room writes its pages.
         let empty = JobTiming { arrival: u64::MAX, ..JobTiming::default() };
@@ -44,7 +42,6 @@ impl JobLog {
         JobLog { room, taken: 0, dropped: 0, worst: None, unfinished: None }
     }
 
-    /// Keeps a job if there is room.
     pub(crate) fn record(&mut self, job: JobTiming) {
         if self.worst.is_none_or(|worst| job.response() > worst.response()) {
             self.worst = Some(job);
@@ -59,7 +56,6 @@ impl JobLog {
     }
 
     /// The jobs that are there, in the order in which they ended.
-    #[must_use]
     pub fn jobs(&self) -> &[JobTiming] {
         self.room.get(..self.taken).unwrap_or(&self.room)
     }

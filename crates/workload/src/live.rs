@@ -12,13 +12,11 @@ use hourglass_trace::{CounterDeltas, Evidence};
 /// one all that is longer (4.6 min).
 pub const OCTAVES: usize = 40;
 
-/// The place of `ns` in the histogram.
 fn octave(ns: u64) -> usize {
     let place = u64::BITS - ns.leading_zeros();
     (place as usize).min(OCTAVES - 1)
 }
 
-/// The greatest of a thread's wake-ups or gaps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorstEvent {
     /// Latency of a wake-up, or length of a gap, ns.
@@ -114,7 +112,6 @@ pub struct LiveCounters {
 pub struct LiveSnapshot {
     /// The kernel's number of the thread; 0 before it is set up.
     pub tid: u32,
-    /// Number of wake-ups or gaps.
     pub count: u64,
     /// Wake-ups that never took place because an earlier one was too late.
     pub lost: u64,
@@ -182,7 +179,6 @@ impl LiveCounters {
         self.lost.store(lost.saturating_add(count), Ordering::Relaxed);
     }
 
-    #[must_use]
     pub fn read(&self) -> LiveSnapshot {
         let read = |word: &AtomicU64| word.load(Ordering::Relaxed);
         let count = read(&self.count);
@@ -200,13 +196,10 @@ impl LiveCounters {
     }
 }
 
-/// All threads of a run, by their numbers.
 #[derive(Clone, Debug)]
 pub struct LiveThreads(Arc<[Arc<LiveCounters>]>);
 
 impl LiveThreads {
-    /// A place for each of this many threads.
-    #[must_use]
     pub fn new(threads: usize) -> LiveThreads {
         LiveThreads((0..threads).map(|_| Arc::default()).collect())
     }

@@ -25,8 +25,6 @@ const CLASSES: usize = 26;
 const PER_SECOND: u64 = 4;
 const FEWEST: u64 = 4_096;
 const MOST: u64 = 1 << 20;
-
-/// Marks the absence of a place.
 const NOWHERE: u32 = u32::MAX;
 
 /// A gap on the raw counter.
@@ -36,13 +34,9 @@ pub struct LongGap {
     pub start: u64,
     /// First moment at which it was seen to run again.
     pub end: u64,
-    /// CPU on which it ran before.
     pub cpu_before: u32,
-    /// CPU on which it went on.
     pub cpu_after: u32,
-    /// Why it ended its interval.
     pub onset: IntervalStart,
-    /// What it found out about the gap.
     pub evidence: Evidence,
 }
 
@@ -51,7 +45,6 @@ struct LongGapSlot {
     /// Start, end, CPU afterwards, onset and evidence.
     gap: Record,
     cpu_before: u32,
-    /// The next place of the class.
     next: u32,
 }
 
@@ -69,7 +62,6 @@ pub struct LongGaps {
 
 impl LongGaps {
     /// A table of `room` gaps whose pages have all been written.
-    #[must_use]
     pub fn new(room: usize) -> LongGaps {
         let gap = Record::new(0, 0, u32::MAX, IntervalStart::Gap, Evidence::NONE);
         let room = room.min(NOWHERE as usize);
@@ -82,8 +74,6 @@ impl LongGaps {
         }
     }
 
-    /// The room that a thread needs in a run of this length.
-    #[must_use]
     pub fn room_for(duration: Span) -> usize {
         let seconds = duration.nanos_or_zero().div_ceil(1_000_000_000);
         let room = seconds.saturating_mul(PER_SECOND).clamp(FEWEST, MOST);
@@ -91,7 +81,6 @@ impl LongGaps {
     }
 
     /// What a table of `room` gaps takes, bytes.
-    #[must_use]
     pub fn bytes(room: usize) -> u64 {
         (room as u64).saturating_mul(size_of::<LongGapSlot>() as u64)
     }
@@ -131,21 +120,17 @@ impl LongGaps {
         self.lost_class = self.lost_class.max(Some(class));
     }
 
-    /// Long gaps that are not there.
-    #[must_use]
     pub fn lost(&self) -> u64 {
         self.lost
     }
 
     /// All gaps at least this long that the trace has not are here, ns.
-    #[must_use]
     pub fn complete_from_ns(&self) -> u64 {
         let classes = self.lost_class.map_or(0, |lost| lost as u32 + 1);
         1u64.checked_shl(SHORTEST_CLASS.saturating_add(classes)).unwrap_or(u64::MAX)
     }
 
     /// The gaps, in order of their starts. Allocates.
-    #[must_use]
     pub fn in_order(&self) -> Vec<LongGap> {
         let of = |place: &LongGapSlot| LongGap {
             start: place.gap.start,

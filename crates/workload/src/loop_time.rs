@@ -29,7 +29,6 @@ pub struct LoopTime {
 impl LoopTime {
     /// The threshold above which a difference between two reads counts as a gap: twice the
     /// typical iteration (Hourglass paper, section 3.1).
-    #[must_use]
     pub fn gap(self) -> u64 {
         self.typical.saturating_mul(2).max(1)
     }

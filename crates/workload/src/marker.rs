@@ -15,7 +15,6 @@ pub const LATE_MARK: &str = "hourglass-late ";
 /// Longest text of a mark: its beginning and two numbers.
 const LONGEST: usize = 64;
 
-/// Writes the marks of one thread.
 #[derive(Clone, Debug)]
 pub struct Marker {
     /// The kernel's file. The recorder of the trace holds it, since an open one keeps the trace alive.
@@ -25,8 +24,6 @@ pub struct Marker {
 }
 
 impl Marker {
-    /// For the thread of this number in the run.
-    #[must_use]
     pub fn new(file: Weak<File>, thread: u32) -> Marker {
         Marker { file, thread, latest_ns: 0 }
     }

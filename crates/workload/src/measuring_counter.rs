@@ -84,8 +84,6 @@ impl From<CounterKind> for AnyCounter {
 }
 
 impl AnyCounter {
-    /// The name of the source in documents.
-    #[must_use]
     pub fn name(self) -> &'static str {
         fn name_of<C: Counter>(_: C) -> &'static str {
             C::NAME
@@ -93,14 +91,11 @@ impl AnyCounter {
         with_counter!(self, c => name_of(c))
     }
 
-    /// One read, for what is not measured.
-    #[must_use]
     pub fn read(self) -> CounterReading {
         with_counter!(self, c => c.read())
     }
 
     /// A pair of counter and `CLOCK_MONOTONIC`.
-    #[must_use]
     pub fn pair(self) -> Pair {
         with_counter!(self, c => Pair::read(&c))
     }

@@ -34,7 +34,6 @@ pub struct LatencyRecorder {
 
 impl LatencyRecorder {
     /// Room for `capacity` single samples, its pages written; in a ring the newest are kept.
-    #[must_use]
     pub fn new(capacity: usize, ring: bool) -> LatencyRecorder {
         LatencyRecorder {
             histogram: histogram(),
@@ -91,8 +90,6 @@ impl LatencyRecorder {
         older.iter().chain(newer).copied()
     }
 
-    /// How many single samples fit.
-    #[must_use]
     pub fn capacity(&self) -> usize {
         self.room.len()
     }
@@ -115,7 +112,6 @@ fn histogram() -> Histogram<u64> {
     histogram
 }
 
-/// Gaps of a thread, counted as they come.
 #[derive(Debug)]
 pub struct Gaps {
     pub histogram: Histogram<u64>,
@@ -148,13 +144,11 @@ impl Gaps {
     }
 }
 
-/// Memory that a recorder writes into, made before the start.
 #[derive(Debug)]
 pub struct Memory {
     pub trace: TraceBuffer,
     /// Wake-ups, for models that measure them; those write no trace.
     pub lateness: Option<LatencyRecorder>,
-    /// Jobs one by one, where they are wanted.
     pub jobs: Option<JobLog>,
     /// When the wake-ups in `lateness` took place, where that is wanted.
     pub wakes: Option<WakeTimes>,
@@ -186,20 +180,17 @@ impl Memory {
     }
 
     /// Adds room for this many jobs; stores none for 0.
-    #[must_use]
     pub fn with_jobs(self, room: usize) -> Memory {
         Memory { jobs: (room > 0).then(|| JobLog::new(room)), ..self }
     }
 
     /// Adds room for this many long gaps beside the trace, for a model that writes one.
-    #[must_use]
     pub fn with_long_gaps(self, room: usize) -> Memory {
         let room = if self.lateness.is_none() { room } else { 0 };
         Memory { long_gaps: LongGaps::new(room), ..self }
     }
 
     /// Adds room for the time of each wake-up whose lateness is kept one by one, if `wanted`.
-    #[must_use]
     pub fn with_wake_times(self, wanted: bool) -> Memory {
         let lateness = self.lateness.as_ref().filter(|_| wanted);
         let wakes = lateness.map(|late| WakeTimes::new(late.capacity(), late.ring));
@@ -207,14 +198,12 @@ impl Memory {
     }
 
     /// The same, marking the latest wake-ups in the kernel's trace.
-    #[must_use]
     pub fn marking(self, marker: Option<Marker>) -> Memory {
         Memory { marker, ..self }
     }
 
     /// The same with exact counts of what is beyond `limits`; `period_ns` is that of wake-ups on a
     /// grid.
-    #[must_use]
     pub fn counting(mut self, limits: &[Span], period_ns: Option<u64>) -> Memory {
         self.gaps.excess = LimitCounts::new(limits, None);
         if let Some(lateness) = &mut self.lateness {
@@ -224,7 +213,6 @@ impl Memory {
     }
 
     /// The same with a histogram of equal steps: of wake-ups, or where none are measured, of gaps.
-    #[must_use]
     pub fn with_steps(mut self, steps: Option<Steps>) -> Memory {
         let buckets = steps.map(Buckets::new);
         match &mut self.lateness {
@@ -236,7 +224,6 @@ impl Memory {
 
     /// Room for `records` intervals, or for a model that measures `latency`, for samples in the
     /// same number of bytes.
-    #[must_use]
     pub fn new(records: usize, ring: bool, latency: bool) -> Memory {
         const SAMPLES_PER_RECORD: usize = size_of::<Record>() / size_of::<u64>();
         let gaps = Gaps::new();

@@ -14,7 +14,6 @@ static WORD: AtomicU32 = AtomicU32::new(0);
 
 /// What a signal sets (see [`signal::latch`]).
 const ASKED: u32 = 1;
-
 const CALL: u32 = 2;
 
 /// Wakes the waiting thread. One system call; to be made when the measuring is over.

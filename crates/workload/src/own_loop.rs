@@ -29,12 +29,9 @@ use crate::thread::{account, difference, wrap};
 use crate::timeline::Timeline;
 use crate::wake::{WakeUp, WakeUpTime};
 
-/// What is known of a loop before it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoopSpec {
-    /// What it is called in documents.
     pub name: String,
-    /// From one period to the next.
     pub period: Span,
     /// From the time at which a period was due to the time at which it must be done; the period
     /// itself if `None`.
@@ -51,8 +48,6 @@ pub struct LoopSpec {
 }
 
 impl LoopSpec {
-    /// A loop with the defaults of a run.
-    #[must_use]
     pub fn every(name: &str, period: Span) -> LoopSpec {
         LoopSpec {
             name: name.to_owned(),
@@ -90,7 +85,6 @@ impl LoopSpec {
     }
 }
 
-/// Why a loop cannot be measured.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum LoopError {
     /// A number of the specification that must be above zero.
@@ -98,7 +92,6 @@ pub enum LoopError {
     NotPositive(&'static str),
     #[error("the counter {0} does not advance")]
     Counter(&'static str),
-    /// The machine does not have this much memory left.
     #[error(
         "room for {records} intervals and {jobs} periods is more memory than there is: give less, \
          or a ring of fewer"
@@ -129,9 +122,6 @@ impl OwnLoop {
     /// Makes everything ready: allocates and touches the room for records, locks it if it may,
     /// calibrates the counter, tests what the thread can find out about its gaps. Takes some 25 ms.
     /// CPUs and policy are the caller's, and should be set before.
-    ///
-    /// # Errors
-    /// See [`LoopError`].
     pub fn start(spec: LoopSpec, choice: Choice) -> Result<OwnLoop, LoopError> {
         spec.check()?;
         if !has_room(spec.bytes()) {
@@ -182,7 +172,6 @@ impl OwnLoop {
         })
     }
 
-    #[must_use]
     pub fn spec(&self) -> &LoopSpec {
         &self.spec
     }
@@ -220,14 +209,12 @@ impl OwnLoop {
     }
 
     /// What was counted so far. The period at hand is not among it.
-    #[must_use]
     pub fn deadlines(&self) -> Deadlines {
         self.account.counted
     }
 
     /// Ends measuring. A period that has begun and is not done counts as missed if its deadline has
     /// passed, else not at all.
-    #[must_use]
     pub fn finish(self) -> RunMeasurement {
         let OwnLoop { mut recorder, mut account, .. } = self;
         with_recorder!(&mut recorder, r => {
@@ -277,7 +264,6 @@ impl std::fmt::Debug for OwnLoop {
 /// Long gaps that have room beside the trace; the length of the loop is not known beforehand.
 const LONG_GAPS: usize = 16_384;
 
-/// Such a loop is ended only by itself.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// Never asked: the loop waits by its own means.
@@ -297,7 +283,6 @@ fn locked(memory: &Memory) -> MemoryFacts {
     }
 }
 
-/// The policy that the thread is under, as it is written.
 fn policy_now() -> String {
     let policy = match sched::read(0) {
         Ok(Some(Attributes::Other(nice))) => Policy::Other(nice),
@@ -311,7 +296,6 @@ fn policy_now() -> String {
     policy.to_string()
 }
 
-/// The account of a loop's periods.
 #[derive(Clone, Copy, Debug, Default)]
 struct DeadlineCounter {
     /// In ticks, as are the other times.
@@ -355,7 +339,6 @@ impl DeadlineCounter {
         self.running = true;
     }
 
-    /// The period at hand is done.
     fn end(&mut self, now: u64) {
         if std::mem::take(&mut self.running) {
             self.counted.completed += 1;

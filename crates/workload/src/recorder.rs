@@ -65,16 +65,13 @@ impl Work for NoWork {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum RecordingEnd {
-    /// What was asked for is done.
     Done,
     /// The thread's time is over: it must return.
     TimeOver,
 }
 
-/// What a thread tells about itself beside its trace.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ThreadCounts {
-    /// Periods, for models that have them.
     pub deadlines: Option<Deadlines>,
     /// Passes, for models that scan.
     pub work: Option<u64>,
@@ -98,7 +95,6 @@ pub struct RecorderSettings {
     pub stop_gap: u64,
     /// A later wake-up ends the run, in ticks.
     pub stop_late: u64,
-    /// Where the thread shows how it is doing.
     pub live: Option<Arc<LiveCounters>>,
     /// After this many ticks of running, the thread has the kernel charge them to its budget; never,
     /// with `u64::MAX`. Without, the scheduler looks at budgets at its tick, milliseconds later.
@@ -109,7 +105,6 @@ pub struct RecorderSettings {
 /// kernel's: its interrupts are shorter by a factor of ten.
 const PAUSED: Span = Span::from_micros(100);
 
-/// Records when one thread runs. Lives on that thread while it is measured.
 pub struct Recorder<'a, C: MeasuringCounter> {
     counter: C,
     stop: &'a AtomicBool,
@@ -127,7 +122,7 @@ pub struct Recorder<'a, C: MeasuringCounter> {
     /// From which length on a gap in which the kernel did not take the CPU is the host's, in ticks.
     paused: u64,
     /// What such gaps took of the job that has begun, in ticks.
-    lost_below: u64,
+    pub(crate) lost_below: u64,
     open: Option<CurrentInterval>,
     /// The job that has begun; its `received` is what the thread had received before.
     job: Option<JobTiming>,
@@ -173,12 +168,10 @@ pub enum AnyRecorder<'a> {
 
 #[derive(Debug)]
 pub struct Recording {
-    /// Intervals, as far as they fitted.
     pub trace: TraceBuffer,
     pub lateness: Option<LatencyRecorder>,
     /// When those wake-ups took place, where that was wanted.
     pub wakes: Option<WakeTimes>,
-    /// Jobs one by one, where they were wanted.
     pub jobs: Option<JobLog>,
     pub gaps: Gaps,
     /// Long gaps that the trace had no room for, or, in a ring, may have lost.
@@ -192,12 +185,10 @@ pub struct Recording {
     pub backwards: u64,
     /// In ascending order.
     pub cpus_seen: Vec<u32>,
-    /// The thread's run on CPUs that it was not given.
     pub strayed: Option<AffinityViolation>,
     pub tally: ThreadCounts,
     /// When the thread's time ended, on the counter.
     pub end: u64,
-    /// What made the thread end the run, if it did.
     pub hit: Option<LimitHit>,
 }
 
@@ -242,7 +233,6 @@ impl<'a, C: MeasuringCounter> Recorder<'a, C> {
 
     /// This recorder, asking this source about every gap. It MUST be the calling thread's. A model that
     /// writes no trace has no use for them.
-    #[must_use]
     pub fn asking(mut self, source: C::EvidenceSource) -> Recorder<'a, C> {
         if self.memory.lateness.is_none() {
             self.witness = Witness::with(source);
@@ -251,7 +241,6 @@ impl<'a, C: MeasuringCounter> Recorder<'a, C> {
     }
 
     /// This recorder, counting intervals on other CPUs than these, which the thread was given.
-    #[must_use]
     pub fn within(mut self, cpus: &[u32]) -> Recorder<'a, C> {
         self.fence = AffinityCheck::around(cpus);
         self
@@ -274,24 +263,20 @@ impl<'a, C: MeasuringCounter> Recorder<'a, C> {
     }
 
     /// When the thread was to start, on the counter: the origin of its periods.
-    #[must_use]
     pub fn start(&self) -> u64 {
         self.settings.start
     }
 
     /// When the thread's time is over, on the counter.
-    #[must_use]
     pub fn finish_at(&self) -> u64 {
         self.settings.finish
     }
 
     /// The last moment at which the thread was seen to run.
-    #[must_use]
     pub fn now(&self) -> u64 {
         self.last
     }
 
-    #[must_use]
     pub fn timeline(&self) -> &Timeline {
         &self.settings.timeline
     }
@@ -371,8 +356,6 @@ impl<'a, C: MeasuringCounter> Recorder<'a, C> {
         self.catch_up()
     }
 
-    /// Whether the thread's time is over.
-    #[must_use]
     pub fn is_over(&self) -> bool {
         self.last >= self.settings.finish || self.stop.load(Ordering::Relaxed)
     }
@@ -413,7 +396,6 @@ impl<'a, C: MeasuringCounter> Recorder<'a, C> {
     }
 
     /// Ends recording: an interval still open is written.
-    #[must_use]
     pub fn end(mut self) -> Recording {
         self.close();
         if let (Some(jobs), Some(job)) = (&mut self.memory.jobs, self.job) {

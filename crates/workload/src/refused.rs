@@ -7,16 +7,13 @@ use crate::reservation::ReservationDenied;
 use crate::spec::SpecError;
 use crate::wake::Unavailable;
 
-/// What the machine refused to a thread.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ThreadRefusal {
     /// A policy; with the errno.
     Policy(Policy, i32),
-    /// A reservation; with the reason.
     Reservation(Reservation, ReservationDenied),
     /// CPUs; with the errno.
     Affinity(CpuSet, i32),
-    /// A means of being woken.
     Timer(Unavailable),
 }
 
@@ -35,7 +32,6 @@ pub enum RunError {
     /// The machine refused something, and best effort was not asked for.
     #[error("the machine refused something to {} threads", .0.len())]
     Refused(Vec<Shortfall>),
-    /// A thread could not be started.
     #[error("thread {0} could not be started: {1}")]
     Spawn(u32, std::io::Error),
     /// A thread ended without a result, which is a defect of Hourglass.

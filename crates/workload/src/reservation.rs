@@ -7,9 +7,7 @@ use hourglass_documents::Reservation;
 pub struct ReservationDenied {
     /// What the kernel answered; 0 if it was not asked.
     pub errno: i32,
-    /// What is in the way.
     pub cause: String,
-    /// The line that mends it.
     pub remedy: String,
 }
 
@@ -26,7 +24,6 @@ pub enum ReservationBackend {
 
 impl ReservationBackend {
     /// The policy in force, as it is written: `DEADLINE:3.1ms/8ms`, `USER:3.1ms/8ms`, with `+` for a soft one.
-    #[must_use]
     pub fn policy(self, reservation: &Reservation) -> String {
         let policy = reservation.to_string();
         match (self, policy.split_once(':')) {
@@ -37,7 +34,6 @@ impl ReservationBackend {
 
     /// When a thread begins that was to begin at `start_ns`: with the next period of its reservation, so that its own
     /// periods and those of what it is given begin together, as they do in the class and in the paper (section 5.6).
-    #[must_use]
     pub fn start_ns(self, reservation: &Reservation, start_ns: u64) -> u64 {
         let ReservationBackend::UserSpace { first_ns } = self else { return start_ns };
         let period_ns = reservation.period().nanos_or_zero().max(1);
@@ -46,7 +42,6 @@ impl ReservationBackend {
     }
 }
 
-/// Makes reservations for the threads of a run.
 pub trait Reserver: Sync {
     /// Reserves for the calling thread, from now until the thread ends; what keeps it.
     ///

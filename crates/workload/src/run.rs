@@ -34,8 +34,6 @@ const CALIBRATION_WINDOW_NS: u64 = 20_000_000;
 /// Time for all threads to pass the gate and reach their start, for a run and for each thread.
 const LEAD: Span = Span::from_millis(2);
 const LEAD_PER_THREAD: Span = Span::from_micros(50);
-
-/// How often a watcher hears of progress.
 const WATCH_PERIOD_NS: u64 = 100_000_000;
 
 /// Hears what happens, on the thread that called [`run`].
@@ -43,7 +41,6 @@ pub trait RunObserver {
     /// All threads are set up and the run is about to begin. If `ticking`, [`RunObserver::tick`] will be
     /// called from a CPU that is not measured; else every CPU is, and nothing may wake up until the end.
     fn started(&mut self, duration: Span, ticking: bool);
-    /// This much of the run has passed.
     fn tick(&mut self, elapsed: Span);
     /// Before the run begins: what the machine refused to threads, which go on without.
     fn refused(&mut self, shortfalls: &[Shortfall]) {
@@ -67,25 +64,20 @@ pub struct RunMeasurement {
     pub counter: &'static str,
     /// Zero and final calibration: what converts the trace.
     pub timeline: Timeline,
-    /// The calibration in force while measuring.
     pub calibration_start: Calibration,
-    /// From the run's start to its end.
     pub elapsed: Span,
     /// Each thread's findings, by number.
     pub threads: Vec<ThreadOutcome>,
-    /// What was refused and gone without.
     pub shortfalls: Vec<Shortfall>,
     /// Whether critical sections reported their state; where not, counters were asked after every
     /// gap.
     pub rseq: Result<ClearRule, RseqUnusable>,
     pub memory: MemoryFacts,
-    /// The signal that ended the run early.
     pub interrupted: Option<i32>,
 }
 
 impl RunMeasurement {
     /// What ended the run from within: the thread, and the first hit of any.
-    #[must_use]
     pub fn hit(&self) -> Option<(u32, LimitHit)> {
         let hits = self.threads.iter().filter_map(|thread| Some((thread.id, thread.recorded.hit?)));
         hits.min_by_key(|(_, hit)| hit.end)

@@ -56,7 +56,6 @@ enum Mode {
     SystemCall,
 }
 
-/// A machine in virtual time.
 #[derive(Debug, Default)]
 pub(crate) struct SimulatedMachine {
     now: AtomicU64,
@@ -73,7 +72,6 @@ pub(crate) struct SimulatedMachine {
     away: AtomicU64,
     /// What each question to the source takes.
     pub(crate) asking: u64,
-    /// How late wake-ups are.
     pub(crate) wake_latency: u64,
     /// A longer gap ends the run.
     pub(crate) stop_gap: Option<u64>,
@@ -81,9 +79,7 @@ pub(crate) struct SimulatedMachine {
     pub(crate) stop_late: Option<u64>,
     /// The CPUs that the thread was given; empty for all.
     pub(crate) allowed_cpus: Vec<u32>,
-    /// How often the thread has its time charged.
     pub(crate) charge: Option<u64>,
-    /// Where the thread shows how it is doing.
     pub(crate) live: Option<Arc<LiveCounters>>,
 }
 

@@ -27,7 +27,6 @@ pub const DEFAULT_DURATION: Span = Span::from_secs(10);
 /// The paper's default size of the trace, in records.
 pub const DEFAULT_RECORDS: u64 = 300_000;
 
-/// A run: threads and what they share.
 #[derive(Clone, Debug)]
 pub struct RunSpec {
     /// How long to measure (`-d`).
@@ -59,10 +58,8 @@ pub struct RunSpec {
     pub threads: Vec<ThreadSpec>,
 }
 
-/// One thread of a run.
 #[derive(Clone, Debug)]
 pub struct ThreadSpec {
-    /// What it is called, if it has a name.
     pub name: Option<String>,
     /// What it does (`-w`).
     pub model: Arc<dyn Model>,
@@ -91,7 +88,6 @@ pub struct ThreadSpec {
 
 impl ThreadSpec {
     /// When the thread ends, counted from the run's start.
-    #[must_use]
     pub fn finish_in(&self, run: Span) -> Span {
         self.finish.map_or(run, |finish| finish.min(run))
     }
@@ -120,25 +116,16 @@ impl Default for ThreadSpec {
 /// A run that contradicts itself. Each variant names the option at fault.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum SpecError {
-    /// No threads, or too many.
     #[error("-n must be from 1 to {MOST_THREADS}, not {0}")]
     Threads(usize),
     #[error("-d must be above zero")]
     NoDuration,
-    /// Not one record for each thread.
     #[error("-e {records} leaves no record for each of {threads} threads")]
-    Records {
-        /// What `-e` says.
-        records: u64,
-        /// What `-n` says.
-        threads: usize,
-    },
+    Records { records: u64, threads: usize },
     #[error("thread {thread}: {option} must not be negative")]
     Negative { thread: usize, option: &'static str },
-    /// The thread would never run.
     #[error("thread {thread}: it finishes ({finish}) before it starts ({start})")]
     NeverRuns { thread: usize, start: Span, finish: Span },
-    /// A GAP that detects nothing or everything.
     #[error("thread {0}: --gap must be above zero")]
     Gap(usize),
     /// A policy beside a reservation, which is a policy itself.
@@ -146,24 +133,11 @@ pub enum SpecError {
         "thread {thread}: -p {policy} contradicts its reservation, which runs in the deadline \
          class; drop one of them"
     )]
-    PolicyAndReservation {
-        thread: usize,
-        /// What `-p` says.
-        policy: Policy,
-    },
-    /// A limit that every run exceeds.
+    PolicyAndReservation { thread: usize, policy: Policy },
     #[error("{0} must not be negative")]
     Limit(&'static str),
-    /// A device that fewer threads can share.
     #[error("timer {timer} can be used by {most} thread of a run, not by {users}")]
-    TimerShared {
-        timer: String,
-        /// How many threads can use it.
-        most: usize,
-        /// How many threads want to use it.
-        users: usize,
-    },
-    /// The deadline class without times.
+    TimerShared { timer: String, most: usize, users: usize },
     #[error(
         "thread {0}: -p DEADLINE needs times; give -rh AMOUNT PERIOD, or a workload with a fixed \
          amount and period"
@@ -172,8 +146,6 @@ pub enum SpecError {
 }
 
 impl RunSpec {
-    /// A run of `threads` with the paper's defaults.
-    #[must_use]
     pub fn new(threads: Vec<ThreadSpec>) -> RunSpec {
         RunSpec {
             duration: DEFAULT_DURATION,
@@ -193,7 +165,6 @@ impl RunSpec {
     }
 
     /// Memory that the run allocates and locks before it begins, in bytes, saturating.
-    #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         // Times of wake-ups take the same room as their lateness.
         let times = if self.wake_times { 2 } else { 1 };
@@ -284,7 +255,6 @@ impl RunSpec {
 impl ThreadSpec {
     /// The reservation to ask for: the one given, or for `-p DEADLINE` the workload's own amount
     /// and period.
-    #[must_use]
     pub fn deadline_reservation(&self) -> Option<Reservation> {
         if self.reservation.is_some() || self.policy != Policy::Deadline {
             return self.reservation;

@@ -31,24 +31,19 @@ use crate::wake::{OpenWakeUp, Sleeper};
 /// not delay it.
 const POLL_BEFORE_START: Span = Span::from_micros(100);
 
-/// Holds threads back until all are set up.
 #[derive(Debug, Default)]
 pub(crate) struct StartBarrier {
     order: Mutex<Option<StartSignal>>,
     changed: Condvar,
 }
 
-/// What the gate says when it opens.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum StartSignal {
-    /// Measure, on this timeline, for this long.
     Go(Timeline, Span),
-    /// Another thread could not be set up.
     GoHome,
 }
 
 impl StartBarrier {
-    /// Lets all threads through.
     pub(crate) fn open(&self, order: StartSignal) {
         *self.order.lock().unwrap_or_else(PoisonError::into_inner) = Some(order);
         self.changed.notify_all();
@@ -65,7 +60,6 @@ impl StartBarrier {
     }
 }
 
-/// What all threads of a run share.
 pub(crate) struct RunContext<'a> {
     pub(crate) counter: AnyCounter,
     pub(crate) reserver: &'a dyn Reserver,
@@ -79,7 +73,6 @@ pub(crate) struct RunContext<'a> {
     pub(crate) rseq: &'a Result<ClearRule, RseqUnusable>,
 }
 
-/// A thread that was allocated for and is about to set itself up.
 pub(crate) struct AllocatedThread {
     pub(crate) id: u32,
     pub(crate) spec: ThreadSpec,
@@ -88,29 +81,18 @@ pub(crate) struct AllocatedThread {
     pub(crate) loop_time: LoopTime,
 }
 
-/// What a thread tells before it is measured.
 #[derive(Clone, Debug)]
 pub(crate) enum ThreadReport {
-    /// It is set up, as far as it was allowed to be.
-    SetUp {
-        /// The kernel's number of the thread.
-        tid: u32,
-        shortfalls: Vec<Shortfall>,
-    },
-    /// It is warm and waits at the gate.
+    SetUp { tid: u32, shortfalls: Vec<Shortfall> },
     Warm,
 }
 
 #[derive(Debug)]
 pub struct ThreadOutcome {
     pub id: u32,
-    /// The kernel's number of the thread.
     pub tid: u32,
-    /// The policy in force, as it is written.
     pub policy: String,
-    /// CPUs on which it was allowed to run.
     pub cpus: Vec<u32>,
-    /// If a device was emulated: which, and how.
     pub emulated: Option<String>,
     /// In ticks.
     pub gap: u64,
@@ -121,7 +103,6 @@ pub struct ThreadOutcome {
     /// The time at which it was to finish, on the counter.
     pub finish: u64,
     pub recorded: Recording,
-    /// What the kernel counted during the run.
     pub kernel: Option<KernelAccount>,
 }
 
@@ -220,7 +201,6 @@ fn with_reserve(
     if later < *finish { later } else { *start }
 }
 
-/// Sleeps to the end of the run.
 fn sleep_out(epoch_ns: u64, duration: Span, stop: &AtomicBool) {
     let end = epoch_ns.saturating_add(duration.nanos_or_zero());
     while now_ns(ClockId::Monotonic) < end && !stop.load(Ordering::Relaxed) {

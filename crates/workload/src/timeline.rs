@@ -19,8 +19,6 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// A run that starts `lead` after `now`.
-    #[must_use]
     pub fn starting(now: Pair, realtime_ns: u64, lead: Span, calibration: Calibration) -> Timeline {
         let lead_ns = lead.nanos_or_zero();
         let epoch = Epoch {
@@ -32,13 +30,11 @@ impl Timeline {
     }
 
     /// The counter `ns` after the run's start.
-    #[must_use]
     pub fn ticks_at(&self, ns: u64) -> u64 {
         self.epoch.ticks.saturating_add(self.calibration.rate.ticks_ceil(ns))
     }
 
     /// Nanoseconds from the run's start to `ticks`, rounded down; negative before it.
-    #[must_use]
     pub fn ns_at(&self, ticks: u64) -> i64 {
         match ticks.checked_sub(self.epoch.ticks) {
             Some(after) => self.calibration.rate.ns_floor(after),
@@ -47,18 +43,15 @@ impl Timeline {
     }
 
     /// Nanoseconds in `ticks`, rounded down.
-    #[must_use]
     pub fn ns_in(&self, ticks: u64) -> u64 {
         self.calibration.rate.ns_floor(ticks).unsigned_abs()
     }
 
     /// The least number of ticks in which `amount` passes, whatever the error of calibration.
-    #[must_use]
     pub fn ticks_at_least(&self, amount: Span) -> u64 {
         self.calibration.ticks_at_least(amount.nanos_or_zero())
     }
 
-    #[must_use]
     pub fn monotonic_at(&self, ticks: u64) -> u64 {
         self.epoch.monotonic_ns.saturating_add_signed(self.ns_at(ticks))
     }

@@ -15,23 +15,13 @@ pub enum WordError {
     UnknownTimer { name: String, known: Vec<&'static str> },
     #[error("{synopsis}: {what} is missing")]
     Missing { synopsis: &'static str, what: &'static str },
-    /// There are more words than the form takes.
     #[error("{synopsis}: '{extra}' is one word too many")]
-    Extra {
-        synopsis: &'static str,
-        /// The first superfluous word.
-        extra: String,
-    },
+    Extra { synopsis: &'static str, extra: String },
     /// A word is not what must stand there.
     #[error("{synopsis}: bad {what} '{given}': {reason}")]
     Bad { synopsis: &'static str, what: &'static str, given: String, reason: String },
-    /// The words are each right, but not together.
     #[error("{synopsis}: {reason}")]
-    Together {
-        synopsis: &'static str,
-        /// Why they contradict each other.
-        reason: String,
-    },
+    Together { synopsis: &'static str, reason: String },
     /// The method exists, but not on Linux.
     #[error("timer MM is Windows only (multimedia timers); use HR, NATIVE or another")]
     WindowsOnly,
@@ -45,8 +35,6 @@ pub struct TokenReader<'a> {
 }
 
 impl<'a> TokenReader<'a> {
-    /// The words behind a name.
-    #[must_use]
     pub fn new(synopsis: &'static str, words: &'a [&'a str]) -> TokenReader<'a> {
         TokenReader { synopsis, rest: words.iter() }
     }
@@ -141,8 +129,6 @@ impl<'a> TokenReader<'a> {
         }
     }
 
-    /// An error for words that contradict each other.
-    #[must_use]
     pub fn together(&self, reason: String) -> WordError {
         WordError::Together { synopsis: self.synopsis, reason }
     }

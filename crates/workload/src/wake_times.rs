@@ -12,7 +12,6 @@ pub struct WakeTimes {
 
 impl WakeTimes {
     /// Room for `capacity` times, its pages written.
-    #[must_use]
     pub fn new(capacity: usize, ring: bool) -> WakeTimes {
         WakeTimes { room: vec![u64::MAX; capacity], taken: 0, ring }
     }

@@ -395,9 +395,9 @@ mod limits {
         let run =
             run("-n 1 -w GRID 1ms --max-latency 1ms --percentile p99=1ms --percentile=p99.9=2ms \
              --max-misses 3 --max-latency 100us --stop-on-gap 1ms --on-hit true");
-        let shown: Vec<String> = run.request.gates.limits().iter().map(Limit::to_string).collect();
+        let shown: Vec<String> = run.request.gates.limits.iter().map(Limit::to_string).collect();
         assert_eq!(shown, ["percentile p99", "percentile p99.9", "max-misses", "max-latency"]);
-        assert!(run.request.gates.limits().contains(&Limit::MaxLatency(Span::from_micros(100))));
+        assert!(run.request.gates.limits.contains(&Limit::MaxLatency(Span::from_micros(100))));
         assert_eq!(run.request.spec.guard.stop_on_gap, Some(Span::from_millis(1)));
         assert_eq!(run.request.gates.on_hit.as_deref(), Some("true"));
     }

@@ -97,7 +97,7 @@ fn draw_who_ran(picture: &mut TracePicture<'_>, recalled: &lab::OpenRun) -> Resu
             picture.push_slice(&slice);
         }
     };
-    let mut who_ran = CpuOccupancy::new();
+    let mut who_ran = CpuOccupancy::default();
     for event in recalled.kernel_events()? {
         who_ran.take(&event?, &mut draw);
     }

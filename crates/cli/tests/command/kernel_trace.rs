@@ -73,7 +73,8 @@ fn every_event_lies_in_a_gap() {
         assert_eq!(facts.checks.len(), 2);
         assert!(facts.checks.iter().all(|check| check.holds()), "{:?}", facts.checks);
     }
-    let intervals: Vec<Interval> = folder.intervals().unwrap().map(Result::unwrap).collect();
+    let intervals: Vec<Interval> =
+        folder.trace().intervals().unwrap().map(Result::unwrap).collect();
     let (first, last) = (intervals.first().unwrap(), intervals.last().unwrap());
     let of_the_run: Vec<KernelEvent> = events(&folder)
         .into_iter()

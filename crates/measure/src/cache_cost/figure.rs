@@ -10,7 +10,6 @@ const KIB: f64 = 1024.0;
 
 /// Penalty and refill by working set, each with the ends of its interval as dots. What is not above zero
 /// has no place.
-#[must_use]
 pub fn curves(document: &CacheCostDocument) -> Curves {
     let edge = |text: &str, unit| Edge { text: text.into(), unit, scale: AxisScale::Logarithmic };
     Curves {

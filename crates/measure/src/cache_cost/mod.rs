@@ -50,29 +50,23 @@ pub struct CacheCost {
 }
 
 impl CacheCost {
-    /// Threads that may be asked for.
     pub const THREADS: std::ops::RangeInclusive<u32> = 2..=MOST_THREADS as u32;
 
     /// How long the whole experiment takes, but for what lies between the runs.
-    #[must_use]
     pub fn length(&self) -> Span {
         let runs = self.sizes.len() as i64 * i64::from(self.trials) * 2;
         Span::from_nanos(self.duration.nanos().saturating_mul(runs))
     }
 }
 
-/// A step of an experiment, for those who watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Runs that are done.
     pub done: u64,
-    /// Runs of the whole experiment.
     pub all: u64,
     /// Working set of the next run, bytes.
     pub bytes: u64,
 }
 
-/// What a size did in a trial.
 #[derive(Clone, Copy, Debug)]
 struct Pair {
     single: TrialResult,
@@ -82,7 +76,6 @@ struct Pair {
 #[derive(Debug)]
 pub struct CacheCostResult {
     pub document: CacheCostDocument,
-    /// The signal that ended it, if one did.
     pub signal: Option<i32>,
 }
 
@@ -129,7 +122,6 @@ fn last_permitted() -> Result<u32, RunFailure> {
     cpus.last().copied().ok_or_else(|| RunFailure::Other("no CPU to run on".to_owned()))
 }
 
-/// What all runs have in common.
 struct TrialSetup<'a> {
     wanted: &'a CacheCost,
     cpu: u32,
@@ -230,7 +222,6 @@ fn size_cost(bytes: u64, pairs: &[Pair]) -> SizeCost {
     }
 }
 
-/// The paper's: work in the whole time of a run.
 fn whole(pair: &Pair) -> CacheTrial {
     // The runs may differ by microseconds.
     let same_time = pair.shared.elapsed_ns / pair.single.elapsed_ns;
@@ -254,7 +245,6 @@ fn in_received_time(pair: &Pair) -> CacheTrial {
     }
 }
 
-/// That other programs took part of the CPU, if they did.
 fn others(pairs: &[Vec<Pair>]) -> Option<Warning> {
     let ones = || pairs.iter().flatten().map(|pair| pair.single);
     let elapsed: f64 = ones().map(|one| one.elapsed_ns).sum();

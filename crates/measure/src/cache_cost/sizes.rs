@@ -9,21 +9,16 @@ const MOST: u64 = 64 << 30;
 /// Sizes that one experiment takes at most.
 const MOST_SIZES: usize = 64;
 
-/// A text that is no sizes.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum SizesError {
-    /// A word that is no size.
     #[error(
         "'{0}' is not a size; write for example 64K, 4M, 4K..4M (doubled each time) or 32K,100K"
     )]
     Word(String),
-    /// A size that cannot be scanned.
     #[error("'{0}' is out of range; sizes are from 1K to 64G")]
     Range(String),
-    /// A range that goes down.
     #[error("'{0}' goes down; write the smaller size first")]
     Down(String),
-    /// Too many.
     #[error("{0} sizes are too many; give at most {MOST_SIZES}")]
     TooMany(usize),
 }

@@ -20,18 +20,12 @@ const RECORDS_PER_SECOND: u64 = 3_000;
 /// A pass that the end of a run cut off counts as half of one.
 const CUT_OFF: f64 = 0.5;
 
-/// What a run of scanning threads did.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct TrialResult {
-    /// Passes of all threads.
     pub(super) passes: f64,
-    /// Time that all threads received together, ns.
     pub(super) received_ns: f64,
-    /// How long it took, ns.
     pub(super) elapsed_ns: f64,
-    /// Context switches.
     pub(super) switches: u64,
-    /// Whether a signal ended it.
     pub(super) interrupted: bool,
 }
 
@@ -49,7 +43,6 @@ pub(super) fn spec(model: &Arc<dyn Model>, count: u32, cpu: u32, duration: Span)
     RunSpec { duration, records, ..RunSpec::new(threads) }
 }
 
-/// Runs it.
 pub(super) fn run(spec: &RunSpec, choice: &Choice) -> Result<TrialResult, RunError> {
     let measured = hourglass_workload::run(
         spec,
@@ -81,7 +74,7 @@ fn switches(measured: &RunMeasurement) -> u64 {
         let counted = measured.threads.iter().filter_map(|thread| thread.kernel);
         return counted.map(|k| k.involuntary_switches + k.voluntary_switches).sum();
     }
-    let mut timeline = CpuTimeline::new();
+    let mut timeline = CpuTimeline::default();
     merged(measured).for_each(|interval| {
         timeline.push(&interval);
     });

@@ -17,7 +17,6 @@ use hourglass_workload::{RunSpec, ThreadSpec, models};
 use crate::experiment::{self, ExperimentObserver, Finished, RunFailure, RunOptions};
 use hourglass_runs::compare::{decide_nothing, statements};
 
-/// What the control is called in documents.
 pub const NAME: &str = "control";
 
 /// What a control does where its policy could not be borne all the time: it watches four fifths of the time.
@@ -26,7 +25,6 @@ const PART_TIME: [&str; 3] = ["PERIODIC", "8ms", "10ms"];
 /// Parts in which a run is compared with its control; they stand for rounds.
 const PARTS: usize = 10;
 
-/// How the control of a run is to run.
 #[derive(Clone, Debug)]
 pub enum ControlMode {
     /// At the same time, on a CPU that the load leaves alone.
@@ -91,9 +89,6 @@ pub fn plan(spec: &RunSpec, allowed: &CpuSet) -> Result<ControlMode, RunFailure>
 
 /// Measures with the control beside the load: one more thread, the last of the run. What it says stands in the
 /// document and is kept with it.
-///
-/// # Errors
-/// See [`RunFailure`].
 pub fn run_beside(
     mut request: RunOptions,
     control: ThreadSpec,
@@ -185,7 +180,6 @@ fn parts<'a>(
     samples
 }
 
-/// How a metric is worded.
 struct MetricWording {
     what: &'static str,
     unit: &'static str,
@@ -210,7 +204,6 @@ const LATE: MetricWording = MetricWording {
 
 /// What follows from the metrics of control (`a`) and load (`b`): from what gaps took, or, for a load that
 /// only waits, from how late it was woken.
-#[must_use]
 pub fn statement(metrics: Vec<DiffMetric>) -> ControlReport {
     let compared = |name: &str| {
         metrics.iter().find(|metric| metric.name == name && metric.a.zip(metric.b).is_some())

@@ -3,7 +3,6 @@
 use hourglass_trace::compare::Quantity;
 use hourglass_workload::RunSpec;
 
-/// The quantities of a run that its threads will measure.
 pub(super) fn quantities(spec: &RunSpec) -> Vec<Quantity> {
     let has = |is_so: &dyn Fn(&hourglass_workload::models::Demand) -> bool| {
         spec.threads.iter().any(|thread| is_so(&thread.model.demand()))

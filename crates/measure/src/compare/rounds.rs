@@ -22,7 +22,6 @@ use crate::gates::Gates;
 
 /// Rounds, unless another number is asked for: they can decide every metric that a run has.
 pub const DEFAULT_ROUNDS: u32 = 10;
-
 pub const MOST_ROUNDS: u32 = 1_000;
 
 /// How long a way of running is tried before the first round, so that what the machine refuses is refused
@@ -38,8 +37,6 @@ pub enum Side {
 }
 
 impl Side {
-    /// `a` or `b`, as in the names of folders.
-    #[must_use]
     pub fn letter(self) -> char {
         match self {
             Side::A => 'a',
@@ -48,19 +45,15 @@ impl Side {
     }
 }
 
-/// A way to run.
 #[derive(Clone, Debug)]
 pub struct RunVariant {
     pub spec: RunSpec,
-    /// The command line that asks for it, word by word, for manifests.
     pub command_line: Vec<String>,
     /// Holds `/dev/cpu_dma_latency` at this value, in microseconds.
     pub dma_latency_us: Option<u32>,
-    /// Limits that each run of it has to keep.
     pub gates: Gates,
 }
 
-/// What to compare.
 #[derive(Clone, Debug)]
 pub struct RoundsRequest {
     pub a: RunVariant,
@@ -78,7 +71,6 @@ pub struct RoundsRequest {
 
 impl RoundsRequest {
     /// How long all runs take together, without what lies between them.
-    #[must_use]
     pub fn duration(&self) -> Span {
         let one =
             |way: &RunVariant| way.spec.duration.nanos().saturating_add(way.spec.warm_up.nanos());
@@ -87,7 +79,6 @@ impl RoundsRequest {
     }
 
     /// What this number of rounds can decide, in a few words: `can decide every metric`.
-    #[must_use]
     pub fn can_decide(&self) -> String {
         self.plan().words(u64::from(self.rounds))
     }
@@ -97,7 +88,6 @@ impl RoundsRequest {
     }
 }
 
-/// Hears what happens.
 pub trait RoundsWatch: ExperimentObserver {
     /// Nothing stands in the way; the first run is about to begin.
     fn planned(&mut self, request: &RoundsRequest);
@@ -107,13 +97,9 @@ pub trait RoundsWatch: ExperimentObserver {
 
 #[derive(Debug)]
 pub struct ComparisonResult {
-    /// The comparison of the whole rounds.
     pub document: DiffDocument,
-    /// The folder of rounds, if there is one.
     pub folder: Option<PathBuf>,
-    /// Why the comparison, or a run, could not be kept.
     pub not_kept: Option<WriteError>,
-    /// The signal that ended it early, if one did.
     pub signal: Option<i32>,
 }
 
@@ -176,7 +162,6 @@ pub fn rounds(
     })
 }
 
-/// What was gone through, as whole rounds.
 struct FinishedRounds {
     a: Vec<ComparedRun>,
     b: Vec<ComparedRun>,
@@ -235,7 +220,7 @@ fn compared(finished: &Finished) -> ComparedRun {
 }
 
 fn is_whole(of_round: &[(Side, ComparedRun)]) -> bool {
-    of_round.iter().all(|(_, run)| !run.is_interrupted())
+    of_round.iter().all(|(_, run)| !run.interrupted)
 }
 
 fn one_run(
@@ -261,7 +246,6 @@ fn one_run(
     experiment::run(request, watch)
 }
 
-/// Which side is first in each round.
 fn order(rounds: u32, seed: u64) -> Vec<Side> {
     let mut random = Stream::from_seeds(&[seed, u64::from(rounds)]);
     let mut order = Vec::new();

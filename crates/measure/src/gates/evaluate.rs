@@ -8,10 +8,8 @@ use hourglass_workload::{Guard, RunSpec};
 
 use super::{Gates, Limit, Percentile, with_lost};
 
-/// A gate that is about times.
 const NS: &str = "ns";
 
-/// What ended the run, if a limit did.
 pub(crate) fn hit_report(measured: &RunMeasurement, guard: &Guard) -> Option<HitReport> {
     let (thread, hit) = measured.hit()?;
     let (kind, limit) = match hit.kind {
@@ -38,7 +36,7 @@ pub(crate) fn evaluate(
     hit: Option<&HitReport>,
 ) -> Vec<GateReport> {
     let mut all: Vec<GateReport> =
-        gates.limits().iter().map(|limit| evaluate_limit(*limit, measured, spec)).collect();
+        gates.limits.iter().map(|limit| evaluate_limit(*limit, measured, spec)).collect();
     for (kind, limit) in [("gap", spec.guard.stop_on_gap), ("latency", spec.guard.stop_on_latency)]
     {
         let Some(limit) = limit else { continue };
@@ -110,7 +108,6 @@ fn wake_ups(measured: &RunMeasurement) -> impl Iterator<Item = (u32, u64)> + '_ 
         .filter_map(|thread| Some((thread.id, thread.recorded.lateness.as_ref()?.histogram.len())))
 }
 
-/// Periods that a thread missed or lost.
 fn misses(thread: &ThreadOutcome) -> u64 {
     let tally = &thread.recorded.tally;
     let periods = tally.deadlines.unwrap_or_default();

@@ -7,7 +7,6 @@ use std::process::{Command, Stdio};
 use hourglass_documents::document::{HitReport, Warning};
 use hourglass_sys::inherited_signals::hand_on;
 
-/// How the names of the variables begin that tell the command what was hit.
 const PREFIX: &str = "HOURGLASS_HIT_";
 
 /// Runs `command` by `sh -c` and waits for it. What it prints goes to stderr, so that stdout stays

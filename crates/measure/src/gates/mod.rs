@@ -19,10 +19,10 @@ pub(crate) use hit_command::run as run_on_hit;
 pub(crate) use percentile::with_lost;
 pub use percentile::{ParsePercentileError, Percentile};
 
-/// The limits of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gates {
-    limits: Vec<Limit>,
+    /// In the order in which they were given.
+    pub limits: Vec<Limit>,
     /// What `sh -c` runs when `--stop-on-gap` or `--stop-on-latency` ended the run and all threads
     /// have stopped.
     pub on_hit: Option<String>,
@@ -30,27 +30,19 @@ pub struct Gates {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// No wake-up is later.
     MaxLatency(Span),
-    /// No gap is longer.
     MaxGap(Span),
-    /// No more periods are missed or lost.
     MaxMisses(u64),
     /// So large a part of all wake-ups, those of lost periods included, is not later. Where no
     /// thread measures latency, of all gaps.
     Percentile(Percentile, Span),
 }
 
-/// A limit that cannot be read, or that this run could not break.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum GateError {
     /// Not `p99.9=80us`.
     #[error("bad limit '{text}': {reason}; write for example p99.9=80us")]
-    Percentile {
-        text: String,
-        /// Why not.
-        reason: String,
-    },
+    Percentile { text: String, reason: String },
     #[error("--{0} must not be negative")]
     Negative(String),
     #[error("--{0}: no thread of this run measures wake-ups; use the workload LAT or GRID")]
@@ -67,12 +59,6 @@ impl Gates {
         let name = limit.to_string();
         self.limits.retain(|known| known.to_string() != name);
         self.limits.push(limit);
-    }
-
-    /// The limits, in the order in which they were given.
-    #[must_use]
-    pub fn limits(&self) -> &[Limit] {
-        &self.limits
     }
 
     /// That each limit is one, and that a run of `spec` could break it.
@@ -180,7 +166,7 @@ mod tests {
             Limit::MaxLatency(us(50)),
         ]);
         let wanted = [p99("p99.9=90us"), p99("p99=70us"), Limit::MaxLatency(us(50))];
-        assert_eq!(gates.limits(), wanted);
+        assert_eq!(gates.limits, wanted);
         assert_eq!(gates.counted(), [us(70), us(90)]);
     }
 

@@ -15,16 +15,13 @@ const DECIMALS: usize = 6;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Percentile(u64);
 
-/// A text that is no percentile.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum ParsePercentileError {
     /// No `p`.
     #[error("a percentile begins with p")]
     NoP,
-    /// No number, or one with too many decimals.
     #[error("p takes a number with at most {DECIMALS} decimals")]
     Number,
-    /// Out of range.
     #[error("it lies above 0 and not above 100")]
     Range,
 }
@@ -32,7 +29,6 @@ pub enum ParsePercentileError {
 impl Percentile {
     /// Whether the part of `count` samples that is not among the `beyond` ones is this large.
     /// Nothing measured is no such part.
-    #[must_use]
     pub fn holds(self, count: u64, beyond: u64) -> bool {
         let within = u128::from(count.saturating_sub(beyond));
         count > 0 && within * u128::from(WHOLE) >= u128::from(count) * u128::from(self.0)

@@ -7,10 +7,8 @@ use std::fs;
 use hourglass_sys::tracefs::{Field, Format, Instance, Tracefs};
 use hourglass_trace::{KernelEventKind as Kind, Vector};
 
-/// Where the number of an event of ours comes from.
 #[derive(Clone, Copy, Debug)]
 enum Source {
-    /// Always this.
     Is(u64),
     Field(&'static str),
     /// The upper half of a field of 64 bits.
@@ -19,14 +17,12 @@ enum Source {
     State(&'static str),
 }
 
-/// Which table of names an event adds to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Table {
     Threads,
     Irqs,
 }
 
-/// An event that a run would like to have recorded.
 struct EventRequest {
     system: &'static str,
     name: &'static str,
@@ -34,13 +30,11 @@ struct EventRequest {
     a: Source,
     b: Source,
     value: Source,
-    /// Number and name that an event tells in passing.
     names: &'static [(Table, &'static str, &'static str)],
 }
 
 const NOTHING: Source = Source::Is(0);
 
-/// An event without fields of interest.
 const fn bare(system: &'static str, name: &'static str, kind: Kind) -> EventRequest {
     EventRequest { system, name, kind, a: NOTHING, b: NOTHING, value: NOTHING, names: &[] }
 }
@@ -109,9 +103,7 @@ const WANTED: [EventRequest; 14] = [
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
-    /// All that explain a gap.
     Everything,
-    /// Switches, wakings and migrations.
     Scheduling,
 }
 
@@ -121,7 +113,6 @@ const SCHEDULING: &str = "sched";
 /// The events of the processor's own interrupts on x86, by what stands before `_entry`, `_exit`.
 const VECTORS: &str = "irq_vectors";
 
-/// How to make the numbers of an event out of an entry.
 #[derive(Clone, Debug)]
 pub(super) struct EventDecoding {
     pub(super) kind: Kind,
@@ -134,7 +125,6 @@ pub(super) struct EventDecoding {
     pub(super) vector: Option<String>,
 }
 
-/// A number out of an entry.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ValueSource {
     Is(u64),
@@ -163,7 +153,6 @@ impl ValueSource {
     }
 }
 
-/// What will be recorded, and what cannot be.
 #[derive(Debug, Default)]
 pub(super) struct Plans {
     /// By the number of the event.
@@ -177,7 +166,6 @@ pub(super) struct Plans {
 }
 
 impl Plans {
-    /// Has every event of `scope` recorded that this kernel has.
     pub(super) fn enable(tracefs: &Tracefs, instance: &Instance, scope: Scope) -> Plans {
         let mut plans = Plans::default();
         if scope == Scope::Scheduling {
@@ -274,7 +262,6 @@ impl Plans {
         EventDecoding { kind: wanted.kind, a, b, value, names: names.collect(), vector }
     }
 
-    /// A field; a missing one is noted.
     fn field(&mut self, full: &str, format: &Format, name: &str) -> Option<Field> {
         let field = format.field(name);
         if field.is_none() {

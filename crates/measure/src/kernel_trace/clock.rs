@@ -46,7 +46,6 @@ impl TraceClock {
     }
 }
 
-/// Reads of the counter around one mark.
 #[derive(Clone, Copy, Debug)]
 struct MarkBracket {
     mark: u64,
@@ -94,10 +93,8 @@ impl Marks {
     }
 }
 
-/// From the trace clock to the counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Map {
-    /// They are one.
     Same,
     /// By the line through two pairs of (trace clock, counter).
     Line([(u64, u64); 2]),

@@ -25,7 +25,7 @@ const STACK_BYTES: usize = 256 << 10;
 /// Turns pieces into events. Fields by name, offset and size, as the kernel described them.
 #[derive(Debug)]
 pub(super) struct Decoder {
-    plans: Plans,
+    pub(super) plans: Plans,
     /// Number of the kernel's event for marks, and where its text is.
     mark: Option<(u16, Field)>,
     pub(super) names: KernelNames,
@@ -42,10 +42,6 @@ impl Decoder {
         let names = KernelNames { softirqs, ..KernelNames::default() };
         let offset = Offset::of_this_process();
         Decoder { plans, mark, names, marks: BTreeMap::new(), stacks, offset }
-    }
-
-    pub(super) fn plans(&self) -> &Plans {
-        &self.plans
     }
 
     /// Takes a piece apart and keeps its events in `lane`, as far as there is `room`.
@@ -131,7 +127,6 @@ fn late_mark(text: &str) -> Option<(u32, u64)> {
     Some((thread.parse().ok()?, ns.parse().ok()?))
 }
 
-/// Remembers the newest name of a number.
 fn remember_name(names: &mut BTreeMap<u32, String>, number: u32, name: &str) {
     if names.get(&number).is_none_or(|known| known != name) {
         names.insert(number, name.to_owned());
@@ -146,9 +141,7 @@ pub(super) struct Recording {
     pub(super) lanes: Vec<CpuEvents>,
     pub(super) decoder: Decoder,
     piece: Vec<u8>,
-    /// Events for which there is still room.
     room: u64,
-    /// The first refusal of the kernel to give out a ring.
     pub(super) refused: Option<io::Error>,
 }
 
@@ -184,7 +177,6 @@ impl Recording {
         }
     }
 
-    /// Events that were taken out make room for others.
     pub(super) fn make_room(&mut self, most: u64) {
         self.room = most;
     }
@@ -200,7 +192,6 @@ impl Recording {
     }
 }
 
-/// A thread that empties the rings from time to time.
 #[derive(Debug)]
 pub(super) struct Drainer {
     /// Closing it is the word to stop.

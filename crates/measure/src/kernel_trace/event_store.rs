@@ -11,7 +11,6 @@ use crate::time_namespace::Offset;
 /// Events in a chunk. A table that grew would be copied while the run is measured.
 const CHUNK: usize = 16 * 1024;
 
-/// An event at a time of the trace clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Raw {
     pub(super) time: u64,
@@ -32,17 +31,14 @@ impl Raw {
     }
 }
 
-/// The events of one CPU.
 #[derive(Debug, Default)]
 pub(super) struct CpuEvents {
     pub(super) cpu: u32,
     chunks: Vec<Vec<Raw>>,
-    events: u64,
+    pub(super) events: u64,
     last: u64,
     unordered: bool,
-    /// Events that were lost, counted or not.
     pub(super) lost: u64,
-    /// Pieces that could not be read to their end.
     pub(super) damaged: u64,
 }
 
@@ -85,11 +81,6 @@ impl CpuEvents {
                 self.chunks.push(chunk);
             }
         }
-    }
-
-    /// Events kept.
-    pub(super) fn events(&self) -> u64 {
-        self.events
     }
 
     /// Takes out the events before `time`, in order.
@@ -165,7 +156,7 @@ mod tests {
         }
         let kept: Vec<(u64, u64, Kind)> = lane.iter().map(|r| (r.time, r.value, r.kind)).collect();
         let expected = [(0, 0, Kind::Switch), (1, 0, Kind::Switch), (2, 3, Kind::Lost)];
-        assert_eq!((kept, lane.events(), lane.lost), (expected.to_vec(), 2, 3));
+        assert_eq!((kept, lane.events, lane.lost), (expected.to_vec(), 2, 3));
     }
 
     #[test]

@@ -23,13 +23,11 @@ use super::{
 };
 use crate::time_namespace::Offset;
 
-/// The clock of the events.
 const CLOCK: &str = "mono";
 
 /// Events that are younger than this wait for the next time: another CPU may be about to write one that is older.
 const SETTLING_NS: u64 = 1_000_000;
 
-/// A recording that goes on.
 #[derive(Debug)]
 pub(crate) struct LiveRecording {
     // Dropped in this order: an instance whose rings are open cannot be removed.
@@ -103,7 +101,6 @@ impl LiveRecording {
         (self.facts(), troubles)
     }
 
-    /// What threads are called, by the kernel's numbers.
     pub(crate) fn names(&self) -> &BTreeMap<u32, String> {
         &self.recording.decoder.names.threads
     }
@@ -141,7 +138,7 @@ impl LiveRecording {
             missing_switches: lane.missing(&self.missing),
         };
         let cpus = self.recording.lanes.iter().map(of_lane).collect();
-        let plans = self.recording.decoder.plans();
+        let plans = &self.recording.decoder.plans;
         let (events, missing) = (plans.events.clone(), plans.missing.clone());
         KernelFacts {
             clock: CLOCK.to_owned(),
@@ -163,7 +160,6 @@ impl Drop for LiveRecording {
     }
 }
 
-/// Rings that are emptied all the time.
 fn streamed(cpus: &CpuSet, memory: Option<u64>) -> Size {
     let cpus: Vec<u32> = cpus.iter().collect();
     let share = memory.map_or(u64::MAX, |bytes| bytes / RING_SHARE / cpus.len().max(1) as u64);

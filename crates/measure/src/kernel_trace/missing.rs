@@ -19,7 +19,6 @@ pub(super) struct MissingSwitches {
     breaks: BTreeMap<u32, Vec<u32>>,
 }
 
-/// Those in a whole recording.
 pub(super) fn of(lanes: &[CpuEvents]) -> MissingSwitches {
     let mut missing = MissingSwitches::default();
     merged(lanes).for_each(|(cpu, raw)| missing.event(cpu, &raw));
@@ -48,7 +47,6 @@ impl MissingSwitches {
         }
     }
 
-    /// How many there were on a CPU.
     pub(super) fn on(&self, cpu: u32) -> u64 {
         self.counted.get(&cpu).copied().unwrap_or(0)
     }

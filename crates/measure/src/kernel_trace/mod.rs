@@ -64,8 +64,6 @@ const DRAINED_RING: u64 = 8 * MIB;
 
 /// Largest ring of a CPU whose events are taken out afterwards.
 const LARGEST_RING: u64 = 64 * MIB;
-
-/// Smallest ring worth having.
 const SMALLEST_RING: u64 = MIB / 4;
 
 /// All rings together take no more than this part of the memory.
@@ -76,14 +74,11 @@ const DRAIN_PERIOD: Duration = Duration::from_millis(100);
 
 /// Events kept at most; each takes 32 bytes.
 const MOST_EVENTS: u64 = 32 << 20;
-
-/// Bytes of an event while it is kept.
 const EVENT_BYTES: u64 = 32;
 
 /// Kept events take no more than this part of the memory.
 const EVENT_SHARE: u64 = 4;
 
-/// When the rings are emptied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DrainMode {
     /// During the run, on CPUs that are not measured.
@@ -103,7 +98,6 @@ struct Size {
 }
 
 impl Size {
-    /// For threads on the CPUs `measured` out of those `allowed`.
     fn choose(measured: &CpuSet, allowed: &CpuSet, duration: Span, memory: Option<u64>) -> Size {
         let cpus: Vec<u32> = measured.iter().collect();
         let free = !allowed.difference(measured).is_empty();
@@ -137,18 +131,14 @@ pub(crate) struct TraceSession {
     ring_bytes: u64,
     marks: Marks,
     counts: Vec<RingCounts>,
-    /// What went wrong after the preparation.
     troubles: Vec<String>,
-    /// Into which the run's threads write marks.
     marker: Option<Arc<File>>,
-    /// Whether the kernel walks no stacks.
     stackless: bool,
     instance: Instance,
 }
 
 #[derive(Debug)]
 pub(crate) struct KernelRecording {
-    /// For the manifest.
     pub(crate) facts: KernelFacts,
     /// What a reader must know.
     pub(crate) warnings: Vec<Warning>,
@@ -158,7 +148,6 @@ pub(crate) struct KernelRecording {
     map: Option<Map>,
 }
 
-/// Prepares the recording of the kernel's events, if it is wanted.
 pub(crate) fn start(
     wanted: bool,
     spec: &RunSpec,
@@ -325,13 +314,13 @@ impl TraceSession {
         let missing = missing::of(&recording.lanes);
         let cpus = recording.lanes.iter().map(|lane| KernelCpu {
             cpu: lane.cpu,
-            events: lane.events(),
+            events: lane.events,
             lost: lane.lost,
             damaged: lane.damaged,
             missing_switches: lane.missing(&missing),
         });
         let mut facts = self.facts(checks, cpus.collect());
-        let plans = recording.decoder.plans();
+        let plans = &recording.decoder.plans;
         (facts.events, facts.missing) = (plans.events.clone(), plans.missing.clone());
         facts.names = std::mem::take(&mut recording.decoder.names);
         facts.missing.extend(self.stackless.then(|| "sched/sched_switch: stacktrace".to_owned()));
@@ -399,7 +388,6 @@ impl KernelRecording {
     }
 }
 
-/// A stack of the kernel, on the run's time line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StackAt<'a> {
     pub(crate) ns: i64,

@@ -14,13 +14,11 @@ use hourglass_sys::tracefs::{Field, Instance, TraceFileError, Tracefs};
 
 /// A filter names no more threads than this: the kernel takes about a page of text.
 const MOST_THREADS: usize = 32;
-/// Different stacks, and stacks at all, that are kept; the first ones.
 const MOST_DIFFERENT: usize = 1 << 14;
 const MOST: usize = 1 << 20;
 /// A sleep that a signal may end, in `prev_state`.
 const SLEEPS: u32 = 1;
 
-/// A stack in the ring.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     id: u16,
@@ -28,19 +26,15 @@ struct Shape {
     callers: Field,
 }
 
-/// The stack of a thread that left its CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct StackSample {
-    /// On the trace clock.
     pub(super) time: u64,
     pub(super) cpu: u32,
-    /// Whose it is, by the kernel's number.
     pub(super) tid: u32,
     /// Which, by [`Stacks::names`].
     pub(super) stack: u32,
 }
 
-/// The stacks that were read.
 #[derive(Debug, Default)]
 pub(super) struct Stacks {
     shape: Option<Shape>,
@@ -49,7 +43,6 @@ pub(super) struct Stacks {
 }
 
 impl Stacks {
-    /// As this kernel writes them.
     pub(super) fn of(tracefs: &Tracefs) -> Stacks {
         let shape = tracefs.format("ftrace", "kernel_stack").and_then(|format| {
             let pid = format.field("common_pid")?;
@@ -58,7 +51,6 @@ impl Stacks {
         Stacks { shape, ..Stacks::default() }
     }
 
-    /// Takes an entry of the ring, if it is a stack.
     pub(super) fn take(&mut self, id: u64, time: u64, cpu: u32, data: &[u8]) {
         let Some(shape) = self.shape.filter(|shape| u64::from(shape.id) == id) else { return };
         let Some(tid) = shape.pid.read(data) else { return };

@@ -8,15 +8,12 @@ use hourglass_documents::kernel::{ClockCheck, KernelFacts};
 use hourglass_machine::refusal::Refusal;
 use hourglass_sys::tracefs::{TraceFileError, Unavailable};
 
-/// The name of the warning that a ring was full.
 pub(super) const EVENTS_LOST: &str = "kernel-events-lost";
 
-/// Why this process may not trace.
 pub(super) fn refused(missing: &Unavailable) -> Refusal {
     Refusal { what: "--trace".to_owned(), reason: missing.to_string(), remedy: missing.remedy() }
 }
 
-/// Why a file of the trace would not do.
 pub(super) fn failed(error: &TraceFileError) -> Refusal {
     let remedy = match error.source.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {

@@ -16,7 +16,6 @@ const ATTENTION_NS: u64 = 60_000_000_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DumpTarget {
-    /// Standard error.
     Stderr,
     /// The end of this file, which is made if it is not there.
     File(PathBuf),

@@ -1,7 +1,6 @@
 //! Recorded spans as an ordinary run folder.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 
 use hourglass_clock::timekeeping::{Native, ReferenceClock, Timebase};
 use hourglass_documents::CpuSet;
@@ -21,10 +20,10 @@ use hourglass_witness::sites::{self, DroppedCounts, SiteSettings, Sites, SpanLos
 
 use super::SpanRecording;
 use super::span_intervals::{OmittedIntervals, intervals};
+use crate::experiment::explain;
 use crate::outside;
-use hourglass_runs::causes::{Explanation, SPANS};
+use hourglass_runs::causes::SPANS;
 
-/// What a thread of the program is in the run.
 struct Thread {
     id: u32,
     tid: u32,
@@ -53,7 +52,7 @@ pub(super) fn write(recording: SpanRecording) -> Result<RunFolder, WriteError> {
     };
     let threads: Vec<Thread> = (0..).zip(of_threads.keys()).map(thread).collect();
     let (trace, recorded, left_out) = trace(of_threads, begin_ns);
-    let mut summary = TraceSummary::new();
+    let mut summary = TraceSummary::default();
     let mut writer = folder.trace()?;
     for interval in &trace {
         writer.write(interval)?;
@@ -65,7 +64,7 @@ pub(super) fn write(recording: SpanRecording) -> Result<RunFolder, WriteError> {
     result.warnings = warnings(&sites.missed(), left_out, &settings);
     let manifest = manifest(&threads, host, begin_ns, elapsed_ns, trace.len() as u64);
     let mut document = RunDocument { schema: RUN_SCHEMA.to_owned(), manifest, result };
-    explain(&mut document, &trace);
+    explain(&mut document, || trace.iter().copied(), std::iter::empty());
     folder.finish(&Manifest { result: Some(document.result), ..document.manifest })
 }
 
@@ -102,13 +101,6 @@ fn record(span: &StoredSpan, thread: u32, begin_ns: u64) -> RecordedSpan {
             cause: lost.cause,
         }),
     }
-}
-
-/// Finds the causes of all gaps.
-fn explain(document: &mut RunDocument, trace: &[Interval]) {
-    let intervals = || trace.iter().map(|interval| Ok::<_, Infallible>(*interval));
-    let Ok(explanation) = Explanation::new(document, intervals());
-    let Ok(()) = explanation.fill(document, intervals(), std::iter::empty());
 }
 
 fn result(

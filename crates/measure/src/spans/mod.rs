@@ -41,7 +41,6 @@ use hourglass_runs::store::{CreateError, NewRunFolder, RunFolder, WriteError};
 pub use dump::{DumpTarget, Dumper};
 pub use hourglass_witness::sites::{Site, SiteSettings, SiteSpan, Sites, ThreadSites};
 
-/// Spans that are being recorded, and where they are to be kept.
 #[derive(Debug)]
 pub struct SpanRecording {
     sites: Sites,
@@ -75,7 +74,6 @@ impl SpanRecording {
     }
 
     /// The call sites. Clones of them may go on after the end; they are recorded no more.
-    #[must_use]
     pub fn sites(&self) -> &Sites {
         &self.sites
     }

@@ -10,13 +10,11 @@ use hourglass_witness::sites::{SpanLoss, StoredSpan};
 /// its switch events differ by up to this time, ns.
 const ERROR_NS: u64 = 100_000;
 
-/// A span, and those within it.
 struct Node<'a> {
     span: &'a StoredSpan,
     inner: Vec<Node<'a>>,
 }
 
-/// A loss with its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Gap {
     from_ns: u64,
@@ -25,7 +23,6 @@ struct Gap {
     evidence: Evidence,
 }
 
-/// What the intervals of a thread leave out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct OmittedIntervals {
     /// Spans that began within another one and ended behind it.
@@ -123,7 +120,6 @@ fn place(node: &Node<'_>, gaps: &mut Vec<Gap>) -> u64 {
     inner.saturating_add(length)
 }
 
-/// What was counted in a span but not in those within it.
 fn own_counts(node: &Node<'_>, lost: &SpanLoss) -> CounterDeltas {
     let count = |of: fn(&SpanLoss) -> u64| {
         let inner = node.inner.iter().filter_map(|inner| inner.span.lost.as_ref());
@@ -137,7 +133,6 @@ fn own_counts(node: &Node<'_>, lost: &SpanLoss) -> CounterDeltas {
     }
 }
 
-/// The longest part of a span that no span within it covers.
 fn longest_free(node: &Node<'_>) -> (u64, u64) {
     let mut longest = (node.span.start_ns, node.span.start_ns);
     let mut from_ns = node.span.start_ns;

@@ -5,7 +5,6 @@
 //! has the counts only, as they were at every look.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::path::PathBuf;
 
 use hourglass_documents::CpuSet;
@@ -24,21 +23,16 @@ use hourglass_trace::{ThreadSummary, TraceSummary};
 
 use super::WatchRequest;
 use super::kernel_tracer::StoredTrace;
-use hourglass_runs::Explanation;
-
+use crate::experiment::explain;
 use crate::findings::percentiles;
 use crate::outside;
 
-/// What stands for the workload, of which nothing is known.
 const WORKLOAD: &str = "WATCHED";
 
-/// What the report does not have.
 pub(super) struct WatchRecording {
     /// `CLOCK_MONOTONIC` at the first look.
     pub(super) begin_ns: u64,
-    /// The kernel's events, if they were recorded.
     pub(super) kernel: Option<(KernelFacts, StoredTrace)>,
-    /// Every look at every thread.
     pub(super) samples: Vec<WatchedSample>,
 }
 
@@ -65,7 +59,7 @@ pub(super) fn keep(
     kept.intervals.sort_by_key(|interval| (interval.start_ns, interval.thread));
     let records = kept.intervals.len() as u64;
     let mut trace = folder.trace()?;
-    let mut summary = TraceSummary::new();
+    let mut summary = TraceSummary::default();
     for interval in &kept.intervals {
         trace.write(interval)?;
         summary.push(interval);
@@ -79,7 +73,8 @@ pub(super) fn keep(
         manifest,
     };
     if document.manifest.kernel.is_some() {
-        explain(&mut document, &kept);
+        let events = kept.events.iter().copied();
+        explain(&mut document, || kept.intervals.iter().copied(), events);
         let of_thread = |(tid, delays): (&u32, _)| Some((*ids.get(tid)?, delays));
         let delays = kept.delays.iter().map(|(tid, delays)| (tid, &delays.histogram));
         let histograms: Vec<_> = delays.filter_map(of_thread).collect();
@@ -89,14 +84,6 @@ pub(super) fn keep(
     let whole = Manifest { result: Some(document.result), ..document.manifest };
     folder.finish(&whole)?;
     Ok(path)
-}
-
-/// Finds the causes of all gaps.
-fn explain(document: &mut RunDocument, kept: &StoredTrace) {
-    let intervals = || kept.intervals.iter().map(|interval| Ok::<_, Infallible>(*interval));
-    let Ok(explanation) = Explanation::new(document, intervals());
-    let Ok(()) =
-        explanation.fill(document, intervals(), kept.events.iter().map(|event| Ok(*event)));
 }
 
 fn result(
@@ -171,7 +158,6 @@ fn of_thread(
     }
 }
 
-/// The delays after a thread's own waits.
 fn latency(kept: &StoredTrace, tid: u32) -> Option<LatencyReport> {
     let delays = kept.delays.get(&tid)?;
     let count = delays.histogram.len();

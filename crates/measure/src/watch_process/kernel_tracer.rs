@@ -18,14 +18,12 @@ use crate::kernel_trace::live::LiveRecording;
 
 /// Events stored for a folder take at most one part in `KEPT_SHARE` of the memory.
 const KEPT_SHARE: u64 = 8;
-/// The warning that switches are missing.
 const SWITCHES_MISSING: &str = "switch-events-missing";
 /// Bytes of what is kept for a switch: the event and the interval that it ends.
 const KEPT_BYTES: u64 = 104;
 /// Kept at most.
 const MOST_KEPT: u64 = 16 << 20;
 
-/// What is kept for a run folder, one by one.
 #[derive(Debug, Default)]
 pub(super) struct StoredTrace {
     /// Events, in order of time.
@@ -35,11 +33,9 @@ pub(super) struct StoredTrace {
     /// Delays after the threads' own waits, ns.
     pub(super) delays: BTreeMap<u32, DelayHistogram>,
     room: u64,
-    /// What found no room.
     pub(super) dropped: u64,
 }
 
-/// How late a thread got its CPU.
 #[derive(Debug)]
 pub(super) struct DelayHistogram {
     pub(super) histogram: Histogram<u64>,
@@ -48,7 +44,6 @@ pub(super) struct DelayHistogram {
     pub(super) total_ns: u64,
 }
 
-/// Digits that histograms keep, as in those of runs.
 const DIGITS: u8 = 3;
 
 impl StoredTrace {
@@ -71,7 +66,6 @@ impl StoredTrace {
     }
 }
 
-/// A recording of the kernel's events.
 #[derive(Debug)]
 pub(super) struct KernelTracer {
     live: Option<LiveRecording>,
@@ -82,7 +76,6 @@ pub(super) struct KernelTracer {
 }
 
 impl KernelTracer {
-    /// Begins; what comes is kept one by one if it `keeps`.
     pub(super) fn begin(host: &Host, keeps: bool) -> Result<KernelTracer, Refusal> {
         let cpus = host.cpu.online.clone().unwrap_or_else(|| usual_cpus(host));
         let memory = host.memory.total_bytes;
@@ -90,7 +83,7 @@ impl KernelTracer {
         Ok(KernelTracer {
             live: Some(LiveRecording::begin(&cpus, memory)?),
             facts: KernelFacts::default(),
-            delays: Delays::new(),
+            delays: Delays::default(),
             tallies: BTreeMap::new(),
             kept: keeps.then(|| StoredTrace { room, ..StoredTrace::default() }),
         })
@@ -145,7 +138,6 @@ impl KernelTracer {
         warnings
     }
 
-    /// Events that were lost so far.
     pub(super) fn lost(&self) -> u64 {
         self.facts.lost().max(self.delays.lost())
     }
@@ -162,13 +154,13 @@ impl KernelTracer {
         thread.ran = named(&tally.ran(), names);
         thread.delays = Some(DelayReport {
             count: lengths.count,
-            after_wait: tally.after_wait(),
+            after_wait: tally.after_wait,
             total_ns: lengths.total_ns,
             p50_ns: lengths.p50_ns,
             p99_ns: lengths.p99_ns,
             p999_ns: lengths.p999_ns,
             max_ns: lengths.max_ns,
-            worst: tally.worst().map(|worst| WorstDelay {
+            worst: tally.worst.as_ref().map(|worst| WorstDelay {
                 at_ns: worst.from_ns,
                 monotonic_ns: epoch_ns.saturating_add_signed(worst.from_ns),
                 delay_ns: worst.length_ns(),
@@ -179,7 +171,6 @@ impl KernelTracer {
         });
     }
 
-    /// How the events were recorded, and what was kept.
     pub(super) fn into_parts(self) -> (KernelFacts, StoredTrace) {
         (self.facts, self.kept.unwrap_or_default())
     }

@@ -50,10 +50,8 @@ const MOST_LOOKS: usize = 1 << 20;
 /// Nanoseconds in the unit of the times at which threads began.
 const BEGUN_NS: u64 = 10_000_000;
 
-/// What to watch, and how.
 #[derive(Clone, Debug)]
 pub struct WatchRequest {
-    /// Whom.
     pub whom: ProcessSelector,
     /// From one look to the next; taken as at least [`SHORTEST`].
     pub every: Span,
@@ -63,31 +61,24 @@ pub struct WatchRequest {
     pub trace: bool,
     /// Keep it in this folder, which must not exist.
     pub folder: Option<PathBuf>,
-    /// The command line, word by word, for the manifest.
     pub command_line: Vec<String>,
 }
 
 /// Why nothing is watched. Nothing is left behind.
 #[derive(Debug, thiserror::Error)]
 pub enum WatchFailure {
-    /// No thread could be selected.
     #[error(transparent)]
     NotFound(#[from] ProcessNotFound),
-    /// The folder cannot be made.
     #[error("-o: {0}")]
     Folder(#[from] CreateError),
-    /// The machine refuses to record its events.
     #[error("{}: {}; {}", .0.what, .0.reason, .0.remedy)]
     Refused(Refusal),
 }
 
 #[derive(Debug)]
 pub struct WatchFinished {
-    /// About the threads.
     pub report: WatchedReport,
-    /// Where it was kept, or why it could not be.
     pub folder: Option<Result<PathBuf, WriteError>>,
-    /// The signal that ended it, if one did.
     pub signal: Option<i32>,
 }
 
@@ -133,7 +124,6 @@ pub fn watch(
     Ok(WatchFinished { report, folder: kept, signal })
 }
 
-/// A process of which threads are watched.
 #[derive(Debug)]
 struct Process {
     name: String,
@@ -143,7 +133,6 @@ struct Process {
     ended: bool,
 }
 
-/// Everything that a watch knows so far.
 struct WatchSession {
     reader: HostReader,
     finder: Finder,
@@ -164,7 +153,6 @@ struct WatchSession {
     now_ns: u64,
     samples: u64,
     warnings: Vec<Warning>,
-    /// Every look at every thread, for a folder.
     kept: Option<Vec<WatchedSample>>,
 }
 
@@ -269,7 +257,7 @@ impl WatchSession {
             let times = process.cpu_time.as_mut().zip(cpu_ns).filter(|_| !process.ended);
             if let Some((times, cpu_ns)) = times {
                 times.take(cpu_ns, unseen::ran_ns(&self.threads, *pid), self.now_ns);
-            } else if self.samples == 0 && self.finder.has_all_of(*pid) {
+            } else if self.samples == 0 && self.finder.whom.has_all_of(*pid) {
                 process.cpu_time = self.reader.process_cpu_ns(*pid).map(CpuTime::new);
             }
         }
@@ -283,7 +271,6 @@ impl WatchSession {
         self.due_ns = self.now_ns.saturating_add(self.every_ns);
     }
 
-    /// A thread that is to be watched; once is enough.
     fn add_thread(&mut self, pid: u32, tid: u32) {
         if self.threads.contains_key(&tid) {
             return;
@@ -380,7 +367,6 @@ impl WatchSession {
         warnings
     }
 
-    /// Everything, and what the kernel's events were.
     fn finish(mut self, interrupted: bool) -> (WatchedReport, folder::WatchRecording) {
         if self.traced.is_none() {
             self.others.sample(&self.reader, self.now_ns, true, &mut self.threads);

@@ -10,7 +10,6 @@ const SHARE: u64 = 50;
 /// And it is not done more often than this.
 const PAUSE_NS: u64 = 500_000_000;
 
-/// Whom the user means.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProcessSelector {
     /// Processes with all their threads; or threads, by their own numbers.
@@ -20,44 +19,34 @@ pub enum ProcessSelector {
 }
 
 impl ProcessSelector {
-    /// Whether all threads of a process are meant.
     pub(super) fn has_all_of(&self, pid: u32) -> bool {
         matches!(self, ProcessSelector::Numbers(numbers) if numbers.contains(&pid))
     }
 }
 
-/// Why no thread could be selected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProcessNotFound {
-    /// No process has this number.
     #[error("no process {0}; it may have ended: ps -eLo pid,tid,comm lists those that there are")]
     Gone(u32),
-    /// There is one, and this user may not see it.
     #[error(
         "process {0} is another user's, and this /proc hides those (hidepid); run it as root (sudo hourglass ...)"
     )]
     Hidden(u32),
-    /// No thread has this name.
     #[error("no thread is called '{0}'; ps -eLo pid,tid,comm lists those that there are")]
     NoName(String),
     #[error("{0} is this program itself; name another")]
     Own(u32),
 }
 
-/// Finds those who are meant, again and again.
 #[derive(Debug)]
 pub(super) struct Finder {
-    whom: ProcessSelector,
+    pub(super) whom: ProcessSelector,
     due_ns: u64,
 }
 
 impl Finder {
     pub(super) fn new(whom: &ProcessSelector) -> Finder {
         Finder { whom: whom.clone(), due_ns: 0 }
-    }
-
-    pub(super) fn has_all_of(&self, pid: u32) -> bool {
-        self.whom.has_all_of(pid)
     }
 
     /// Whether everybody is there who is named.

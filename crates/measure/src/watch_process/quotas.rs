@@ -4,13 +4,11 @@ use hourglass_documents::document::{Premise, Warning};
 use hourglass_documents::watched::WatchedProcess;
 use hourglass_machine::facts::ThrottleCounts;
 
-/// The counts of a process.
 #[derive(Clone, Debug, Default)]
 pub(super) struct QuotaCounts {
     last: Option<ThrottleCounts>,
     /// Periods, and for how long, ns, where the kernel tells; `None` without a quota so far.
     stopped: Option<(u64, Option<u64>)>,
-    /// The first look that found other quotas.
     others_at_ns: Option<u64>,
 }
 

@@ -15,7 +15,6 @@ use super::thread_totals::ThreadTotals;
 const SHARE: u64 = 50;
 const NAMED: usize = 3;
 
-/// All threads at the last look.
 #[derive(Debug, Default)]
 pub(super) struct SystemSampler {
     due_ns: u64,
@@ -90,7 +89,6 @@ impl SystemSampler {
         ran
     }
 
-    /// That some threads cannot be seen.
     pub(super) fn warning(&self) -> Option<Warning> {
         self.hidden.then(|| Warning {
             id: "others-hidden".to_owned(),
@@ -101,7 +99,6 @@ impl SystemSampler {
     }
 }
 
-/// Those who had it longest.
 pub(super) fn longest(others: &BTreeMap<u32, (String, u64)>) -> Vec<OccupantReport> {
     let mut all: Vec<_> = others.iter().collect();
     all.sort_by_key(|(tid, (_, ns))| (Reverse(*ns), **tid));

@@ -57,7 +57,6 @@ impl ThreadTotals {
         }
     }
 
-    /// Looks again.
     pub(super) fn sample(&mut self, reader: &HostReader, at_ns: u64) {
         if self.ended {
             return;
@@ -70,7 +69,6 @@ impl ThreadTotals {
         }
     }
 
-    /// The counts of another look.
     fn take(&mut self, counts: ThreadCounts, at_ns: u64) {
         let same = counts.times == self.last.times;
         if same && counts.is_stopped() && self.last.is_stopped() {
@@ -138,7 +136,6 @@ impl ThreadTotals {
         })
     }
 
-    /// How long it has waited for a CPU so far.
     pub(super) fn wait_ns(&self) -> Option<u64> {
         let counted = grown(&self.first, &self.last, |c| c.times.map(|times| times.wait_ns))?;
         Some(counted.saturating_add(self.pending().map_or(0, |interval| interval.wait_ns)))

@@ -15,12 +15,10 @@ const STEPS_NS: u64 = 40_000_000;
 /// Less than one part in `PART` is neglected.
 const PART: u64 = 20;
 
-/// The CPU time of a process and of its threads seen.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CpuTime {
     first_ns: u64,
     last_ns: u64,
-    /// What the threads seen had of it.
     seen_ns: u64,
     /// The look since which threads are missing.
     missing_since_ns: Option<u64>,
@@ -51,7 +49,6 @@ impl CpuTime {
         }
     }
 
-    /// That threads are missing, as a warning and as a premise that did not hold.
     pub(super) fn trouble(&self, process: &WatchedProcess) -> Option<(Warning, Premise)> {
         let at_ns = self.missing_since_ns?;
         let text = format!(
@@ -72,7 +69,6 @@ impl CpuTime {
     }
 }
 
-/// What the threads seen of `pid` ran.
 pub(super) fn ran_ns(threads: &BTreeMap<u32, ThreadTotals>, pid: u32) -> u64 {
     let own = threads.values().filter(|tally| tally.pid == pid);
     own.filter_map(ThreadTotals::run_ns).fold(0, u64::saturating_add)

@@ -7,7 +7,6 @@ use toml::Spanned;
 use super::{FileKeys, FileResult, Source};
 use crate::gates::{Gates, Limit};
 
-/// One limit of a percentile, or several.
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub(super) enum Percentiles {
@@ -25,7 +24,6 @@ impl Percentiles {
 }
 
 impl Source<'_> {
-    /// What ends the run early from within.
     pub(super) fn guard(&self, keys: &FileKeys) -> FileResult<Guard> {
         Ok(Guard {
             stop_on_gap: self.optional(keys.stop_on_gap.as_ref(), Self::not_negative)?,
@@ -34,7 +32,6 @@ impl Source<'_> {
         })
     }
 
-    /// What the run has to keep.
     pub(super) fn gates(&self, keys: &FileKeys) -> FileResult<Gates> {
         let mut gates = Gates::default();
         gates.on_hit.clone_from(&keys.on_hit);

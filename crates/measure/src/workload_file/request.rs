@@ -9,7 +9,6 @@ use crate::experiment::RunOptions;
 
 impl WorkloadFile {
     /// The run that the file describes, not kept anywhere. `seed` holds if the file says none.
-    #[must_use]
     pub fn request(&self, seed: u64) -> RunOptions {
         let mut request = RunOptions::new(RunSpec::new(self.threads.clone()));
         self.put_into(&mut request.spec, seed);
@@ -32,7 +31,6 @@ impl WorkloadFile {
     }
 
     /// Where the thread is described that `error` is about; empty if it is about none.
-    #[must_use]
     pub fn place_of(&self, error: &SpecError) -> &str {
         let thread = match error {
             SpecError::NeverRuns { thread, .. }

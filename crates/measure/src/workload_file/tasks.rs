@@ -13,7 +13,6 @@ use hourglass_workload::ThreadSpec;
 use super::{WorkloadFile, WorkloadFileError};
 use crate::task_input::{self, Input};
 
-/// Whether the text is a set of tasks in JSON, which no workload file can be.
 pub(super) fn is_json(text: &str) -> bool {
     let start = text.trim_start_matches('\u{feff}').trim_start();
     ["{", "/*", "//"].iter().any(|sign| start.starts_with(sign))

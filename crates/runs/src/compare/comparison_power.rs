@@ -7,18 +7,14 @@ use hourglass_documents::diff::DiffMetric;
 use hourglass_documents::document::Warning;
 use hourglass_trace::compare::{DetectableRounds, Quantity};
 
-/// What a comparison can decide.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ComparisonPower {
-    /// With how many rounds.
     pub reach: DetectableRounds,
-    /// Names of the metrics that are looked at first.
     leading: Vec<String>,
 }
 
 impl ComparisonPower {
     /// By what two runs measure on both sides.
-    #[must_use]
     pub fn of(a: &[Quantity], b: &[Quantity]) -> ComparisonPower {
         let both: Vec<Quantity> = a.iter().filter(|one| b.contains(one)).cloned().collect();
         let leading = both.iter().filter(|one| one.leads()).map(ToString::to_string).collect();
@@ -35,7 +31,6 @@ impl ComparisonPower {
         Some(ComparisonPower { reach: DetectableRounds { leading: least, all }, leading })
     }
 
-    /// What `rounds` rounds can decide, in a few words.
     pub fn words(&self, rounds: u64) -> String {
         let DetectableRounds { leading, all } = self.reach;
         match rounds {

@@ -10,7 +10,6 @@ use super::side::ComparedRun;
 /// Runs whose lengths differ by more have maxima that cannot be compared.
 const MOST_LONGER: (u128, u128) = (11, 10);
 
-/// What a comparison is repeated with.
 const IN_TURN: &str =
     "measure both in turn: hourglass run OPTIONS --against 'OTHER OPTIONS' --rounds 10";
 
@@ -143,7 +142,6 @@ fn machine(a: &Manifest, b: &Manifest) -> Option<String> {
     (!parts.is_empty()).then(|| format!("the two machines differ: {}", parts.join("; ")))
 }
 
-/// What makes a machine another one.
 fn facts(host: &Host) -> [(&'static str, String); 5] {
     let or_unknown = |text: Option<String>| text.unwrap_or_else(|| "(unknown)".to_owned());
     let cpus = host.cpu.online.as_ref().map(ToString::to_string);

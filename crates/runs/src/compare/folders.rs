@@ -18,27 +18,21 @@ pub enum CompareError {
     /// No run folder, half-written, of another version.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// Its trace cannot be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// Its latencies cannot be read.
     #[error(transparent)]
     Latency(#[from] LatencyError),
-    /// Runs without partners.
     #[error("{a} before --with and {b} behind it; name as many on both sides, round by round")]
     Unequal {
         /// Runs of the first side, counted.
         a: String,
-        /// Runs of the second side.
         b: String,
     },
-    /// A folder without rounds.
     #[error(
         "{} holds no rounds (a-01, b-01, ...); name two run folders, or what `hourglass run \
          --against` wrote with -o", .0.display()
     )]
     NoRounds(PathBuf),
-    /// A folder that is both sides.
     #[error("{} is given on both sides; compare it with another run", .0.display())]
     Twice(PathBuf),
 }

@@ -102,7 +102,6 @@ pub fn document_of(
     }
 }
 
-/// Of runs that rest on what did not hold.
 pub fn decide_nothing(metrics: &mut [DiffMetric]) {
     for metric in metrics {
         metric.verdict = DiffVerdict::Unknown;

@@ -12,7 +12,6 @@ use super::statements::RunObservation;
 use super::{CompareError, PREMISE_BROKEN};
 use crate::OpenRun;
 
-/// What is known of a run.
 #[derive(Debug)]
 pub struct ComparedRun {
     pub(super) manifest: Manifest,
@@ -21,12 +20,9 @@ pub struct ComparedRun {
     pub(super) observed: RunObservation,
     pub(super) gates: Vec<GateReport>,
     pub(super) folder: Option<PathBuf>,
-    /// Records and latencies that found no room.
     pub(super) dropped: u64,
-    pub(super) interrupted: bool,
-    /// What it rests on and did not hold.
+    pub interrupted: bool,
     pub(super) premises: Vec<Premise>,
-    /// Some latencies are there as a histogram only.
     pub(super) without_order: bool,
 }
 
@@ -51,7 +47,6 @@ impl ComparedRun {
         }
     }
 
-    /// A run from its folder.
     pub(super) fn from_folder(
         recalled: &OpenRun,
         folder: PathBuf,
@@ -106,18 +101,11 @@ impl ComparedRun {
         run
     }
 
-    /// Whether a signal ended it early.
-    #[must_use]
-    pub fn is_interrupted(&self) -> bool {
-        self.interrupted
-    }
-
     /// The longest GAP of its threads: shorter gaps are not recorded by all of them.
     pub(super) fn gap_ns(&self) -> u64 {
         self.manifest.threads.iter().map(|thread| thread.gap_ns).max().unwrap_or(0)
     }
 
-    /// What was asked for, in short.
     pub(super) fn command(&self) -> String {
         let words = &self.manifest.command_line;
         let named = words.iter().skip(1).map(String::as_str).collect::<Vec<_>>().join(" ");
@@ -129,7 +117,6 @@ impl ComparedRun {
     }
 }
 
-/// What the document says of a side.
 pub(super) fn facts(runs: &[ComparedRun]) -> DiffSide {
     DiffSide {
         what: runs.first().map(ComparedRun::command).unwrap_or_default(),
@@ -141,7 +128,6 @@ pub(super) fn facts(runs: &[ComparedRun]) -> DiffSide {
     }
 }
 
-/// The limits of all runs that had some, round by round.
 pub(super) fn gates(a: &[ComparedRun], b: &[ComparedRun]) -> Vec<RoundGates> {
     let of = |round: u64, side: &str, run: &ComparedRun| RoundGates {
         round,

@@ -25,7 +25,6 @@ const LATE_NS: [u64; 5] = [100_000, 1_000_000, 5_000_000, 10_000_000, 50_000_000
 
 /// A wake-up is late beyond this multiple of the median, or beyond the next of [`LATE_NS`] above it.
 const MEDIANS: u64 = 2;
-
 const PS_PER_NS: u64 = 1_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +35,6 @@ pub enum Pairing {
     NeverWaiting,
 }
 
-/// What is known of a run's threads.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RunObservation {
     gaps: BTreeMap<u32, GapCounter>,
@@ -44,7 +42,6 @@ pub(super) struct RunObservation {
     longest_gap_ns: Option<u64>,
 }
 
-/// Wake-ups of a thread.
 #[derive(Clone, Copy, Debug, Default)]
 struct LateWakeUps {
     all: u64,
@@ -88,7 +85,6 @@ fn least_ns(gap_ns: Option<u64>) -> u64 {
     gap_ns.unwrap_or(0).max(REPORTED_NS)
 }
 
-/// All that follows from the two sides.
 pub(super) fn of(a: &[ComparedRun], b: &[ComparedRun], pairing: Pairing) -> Vec<Statement> {
     let load = load(a, b, pairing);
     let timer = if pairing == Pairing::Same { timer(a, b) } else { None };
@@ -143,7 +139,6 @@ pub fn beside(
     Some(load_of(&[of_control.filter(|_| whole)?, of_load?], CONTROLLED, least_ns))
 }
 
-/// How control and load are called.
 const CONTROLLED: [&str; 2] = ["the control", "the load"];
 
 /// Gaps of the first side and of the second, which are called by these names.

@@ -5,7 +5,7 @@ use hourglass_documents::document::{Premise, RUN_SCHEMA, RunDocument, RunResult,
 use hourglass_documents::host::Host;
 use hourglass_documents::manifest::{CalibrationFacts, ClockFacts, Epoch, Manifest, ThreadFacts};
 use hourglass_trace::compare::RunSample;
-use hourglass_trace::{Evidence, Interval, IntervalStart};
+use hourglass_trace::{Interval, IntervalStart};
 
 use super::side::ComparedRun;
 use super::statements::RunObservation;
@@ -162,19 +162,7 @@ fn with_gaps(began_s: u64, every_us: i64, beside: Option<&str>) -> ComparedRun {
     let at = |k: i64| k * every + (k * k * 7_919) % (every / 2);
     for k in 0..count {
         let (start_ns, end_ns) = (at(k) + 20_000, at(k + 1).max(at(k) + 30_000));
-        let (onset, evidence) = (IntervalStart::Gap, Evidence::NONE);
-        let (start_ticks, end_ticks) = (0, 0);
-        let (thread, cpu) = (0, 0);
-        run.observed.push(&Interval {
-            thread,
-            cpu,
-            start_ns,
-            end_ns,
-            start_ticks,
-            end_ticks,
-            onset,
-            evidence,
-        });
+        run.observed.push(&Interval::new(0, 0, start_ns, end_ns, IntervalStart::Gap));
     }
     run
 }

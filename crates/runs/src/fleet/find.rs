@@ -16,7 +16,6 @@ use super::FleetError;
 
 /// Folders at fault that a message names besides the first.
 const NAMED: usize = 5;
-
 const NS_PER_S: u64 = 1_000_000_000;
 
 /// A run that is going to be written, without its series where they have to be counted first.
@@ -26,7 +25,6 @@ pub(super) struct PlannedRun {
 }
 
 pub(super) enum RunLocation {
-    /// In a folder of its own.
     Run(PathBuf),
     /// Among others: in a folder, which has this number.
     Merged(PathBuf, usize),
@@ -41,7 +39,6 @@ impl RunLocation {
 }
 
 impl PlannedRun {
-    /// What no two runs have in common.
     pub(super) fn epoch(&self) -> (u64, u64, u64) {
         let Epoch { monotonic_ns, realtime_ns, ticks } = self.run.epoch;
         (realtime_ns, monotonic_ns, ticks)
@@ -49,25 +46,21 @@ impl PlannedRun {
 }
 
 /// Whether `folder` is one of runs put together.
-#[must_use]
 pub fn is_merged(folder: &Path) -> bool {
     MergedFolder::is_at(folder)
 }
 
 /// Whether `folder` is a measured one: a run, or runs put together; half-written ones as well.
-#[must_use]
 pub fn is_measured(folder: &Path) -> bool {
     MergedFolder::is_at(folder) || RunFolder::is_at(folder)
 }
 
 /// Whether `folder` is a measured one, or has one in it.
-#[must_use]
 pub fn holds_runs(folder: &Path) -> bool {
     let in_it = || fs::read_dir(folder).into_iter().flatten().flatten();
     is_measured(folder) || in_it().any(|entry| is_measured(&entry.path()))
 }
 
-/// The measured folders that are named, or in one that is.
 pub(super) fn find(folders: &[PathBuf]) -> Result<Vec<PathBuf>, FleetError> {
     let mut found = Vec::new();
     for folder in folders {
@@ -139,7 +132,6 @@ fn refuse(wrong: Vec<(PathBuf, FleetError)>) -> Result<(), FleetError> {
     Err(FleetError::Several { first: first.to_string(), more, named: named.join(", ") })
 }
 
-/// The run in a folder of its own, without its series.
 fn run(path: &Path) -> Result<MergedRun, FleetError> {
     let folder = RunFolder::open(path)?;
     let manifest = folder.manifest();

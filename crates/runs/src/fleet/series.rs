@@ -19,7 +19,6 @@ const PS_PER_NS: u64 = 1_000;
 /// A series, and how often values of each step were seen, by the least value of the step.
 pub(super) type SeriesHistogram = (MergedSeries, BTreeMap<u64, u64>);
 
-/// A histogram that is being counted.
 #[derive(Default)]
 struct Counter {
     steps: BTreeMap<u64, u64>,
@@ -40,11 +39,9 @@ impl Counter {
     }
 }
 
-/// Gaps that are too short for a cause, by thread.
 #[derive(Default)]
 struct ShortGaps {
     longest_ns: u64,
-    /// Where the last interval of each thread ended.
     ends: BTreeMap<u32, i64>,
     gaps: BTreeMap<u32, Counter>,
 }
@@ -87,10 +84,10 @@ pub(super) fn of_folder(path: &Path) -> Result<Vec<SeriesHistogram>, FleetError>
 
 /// A series for each thread and cause of gaps, and one for those that are too short for a cause.
 fn gaps(folder: &RunFolder, document: &RunDocument) -> Result<Vec<SeriesHistogram>, FleetError> {
-    let explanation = Explanation::new(document, folder.intervals()?)?;
+    let explanation = Explanation::new(document, folder.trace().intervals()?)?;
     let mut short =
         ShortGaps { longest_ns: explanation.facts().reported_ns, ..ShortGaps::default() };
-    let intervals = folder.intervals()?.inspect(|interval| {
+    let intervals = folder.trace().intervals()?.inspect(|interval| {
         if let Ok(interval) = interval {
             short.look_at(interval);
         }

@@ -14,10 +14,7 @@ use hourglass_documents::merged::{
 
 use super::FleetError;
 
-/// The warning of a run whose folder does not name its node.
 pub(super) const UNNAMED: &str = "node-not-named";
-
-/// Billionths in one.
 const BILLION: u128 = 1_000_000_000;
 
 /// Names that a warning has at most.
@@ -65,7 +62,6 @@ fn shares<'a>(names: impl Iterator<Item = &'a str>) -> Vec<FleetShare> {
     shares
 }
 
-/// Histograms of a node, added over its runs and threads.
 #[derive(Default)]
 struct NodeHistograms {
     steps: BTreeMap<u64, u64>,

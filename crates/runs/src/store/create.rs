@@ -12,12 +12,16 @@ use hourglass_trace::KernelEvent;
 
 use crate::store::error::{CreateError, WriteError};
 use crate::store::folder::RunFolder;
+use crate::store::kernel::Events;
 use crate::store::partial::{PartialFile, sync_folder};
-use crate::store::samples::{self, StoredWakeUp, WakeUpSample};
-use crate::store::trace::write::TraceWriter;
+use crate::store::samples::{StoredWakeUp, WakeUps};
+use crate::store::spans::Spans;
+use crate::store::table::write::{EncodeRows, write_rows};
+use crate::store::trace::TraceWriter;
+use crate::store::watch_samples::WatchSamples;
 use crate::store::{
-    FILES, KERNEL_FILE, LATENCY_FILE, LOOKS_FILE, SAMPLES_FILE, SPANS_FILE, TRACE_FILE, kernel,
-    latency, manifest, spans, watch_samples,
+    FILES, KERNEL_FILE, LATENCY_FILE, LOOKS_FILE, SAMPLES_FILE, SPANS_FILE, TRACE_FILE, latency,
+    manifest,
 };
 
 /// A run folder that is being written.
@@ -74,7 +78,6 @@ pub(crate) fn refused(path: &Path, source: io::Error) -> CreateError {
 }
 
 impl NewRunFolder {
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -122,12 +125,9 @@ impl NewRunFolder {
         if threads.peek().is_none() {
             return Ok(());
         }
-        let partial = PartialFile::create(&self.path, SAMPLES_FILE)
-            .map_err(|error| WriteError::file(self.path.join(SAMPLES_FILE), error))?;
-        let of_thread = |(thread, wake_ups): (u32, S)| {
-            wake_ups.into_iter().map(move |wake_up| WakeUpSample { thread, wake_up })
-        };
-        samples::write(&partial, threads.flat_map(of_thread))
+        let of_thread =
+            |(thread, all): (u32, S)| all.into_iter().map(move |wake_up| (thread, wake_up));
+        self.write_table::<WakeUps, _>(SAMPLES_FILE, threads.flat_map(of_thread)).map(drop)
     }
 
     /// Writes `kernel.parquet`: the kernel's trace events, in order of `ticks`.
@@ -139,9 +139,7 @@ impl NewRunFolder {
         &mut self,
         events: impl IntoIterator<Item = KernelEvent>,
     ) -> Result<u64, WriteError> {
-        let partial = PartialFile::create(&self.path, KERNEL_FILE)
-            .map_err(|error| WriteError::file(self.path.join(KERNEL_FILE), error))?;
-        kernel::write(&partial, events.into_iter())
+        self.write_table::<Events, _>(KERNEL_FILE, events)
     }
 
     /// Writes `looks.parquet`: what the kernel counted for watched threads, in order of time.
@@ -152,9 +150,7 @@ impl NewRunFolder {
         &mut self,
         looks: impl IntoIterator<Item = WatchedSample>,
     ) -> Result<(), WriteError> {
-        let partial = PartialFile::create(&self.path, LOOKS_FILE)
-            .map_err(|error| WriteError::file(self.path.join(LOOKS_FILE), error))?;
-        watch_samples::write(&partial, looks.into_iter())
+        self.write_table::<WatchSamples, _>(LOOKS_FILE, looks).map(drop)
     }
 
     /// Writes `spans.parquet`: the spans that a program recorded one by one, in order of their starts.
@@ -165,9 +161,18 @@ impl NewRunFolder {
         &mut self,
         spans: impl IntoIterator<Item = RecordedSpan>,
     ) -> Result<(), WriteError> {
-        let partial = PartialFile::create(&self.path, SPANS_FILE)
-            .map_err(|error| WriteError::file(self.path.join(SPANS_FILE), error))?;
-        spans::write(&partial, spans.into_iter())
+        self.write_table::<Spans, _>(SPANS_FILE, spans).map(drop)
+    }
+
+    /// Writes the file `name`. Returns the number of rows.
+    fn write_table<E: EncodeRows<N>, const N: usize>(
+        &self,
+        name: &str,
+        rows: impl IntoIterator<Item = E::Row>,
+    ) -> Result<u64, WriteError> {
+        let partial = PartialFile::create(&self.path, name)
+            .map_err(|error| WriteError::file(self.path.join(name), error))?;
+        write_rows::<E, N>(&partial, rows)
     }
 
     /// Writes `manifest.json`, which completes the folder, and opens it for reading.

@@ -11,19 +11,20 @@ use hourglass_documents::sites::RecordedSpan;
 use hourglass_documents::watched::WatchedSample;
 
 use crate::store::error::{LatencyError, OpenError, TraceError};
-use crate::store::kernel::{self, KernelEvents};
+use crate::store::kernel::KernelEvents;
 use crate::store::merged::MergedFolder;
 use crate::store::partial::partial_path;
 use crate::store::samples::StoredWakeUp;
+use crate::store::spans::Spans;
+use crate::store::table::read::Rows;
 use crate::store::trace::Trace;
-use crate::store::trace::read::Intervals;
+use crate::store::watch_samples::WatchSamples;
 use crate::store::{
     FILES, KERNEL_FILE, LATENCY_FILE, LOOKS_FILE, MANIFEST_FILE, SAMPLES_FILE, SPANS_FILE,
     TRACE_FILE,
 };
-use crate::store::{latency, manifest, samples, spans, watch_samples};
+use crate::store::{latency, manifest, samples};
 
-/// A complete run folder, open for reading.
 #[derive(Debug)]
 pub struct RunFolder {
     path: PathBuf,
@@ -34,9 +35,6 @@ pub struct RunFolder {
 impl RunFolder {
     /// Opens the run folder `path`: reads the manifest and the trace's description, not yet its
     /// records.
-    ///
-    /// # Errors
-    /// See [`OpenError`].
     pub fn open(path: impl Into<PathBuf>) -> Result<RunFolder, OpenError> {
         let path = path.into();
         let kind = fs::metadata(&path).map_err(|source| match source.kind() {
@@ -63,33 +61,21 @@ impl RunFolder {
     }
 
     /// Whether `path` is a run folder, or one that is half-written.
-    #[must_use]
     pub fn is_at(path: &Path) -> bool {
         path.join(MANIFEST_FILE).exists() || is_half_written(path)
     }
 
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// The manifest. Its `result` is there.
-    #[must_use]
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    #[must_use]
     pub fn trace(&self) -> &Trace {
         &self.trace
-    }
-
-    /// The trace's records in the order of their start, decoded as they are asked for.
-    ///
-    /// # Errors
-    /// The file cannot be opened any more.
-    pub fn intervals(&self) -> Result<Intervals, TraceError> {
-        self.trace.intervals()
     }
 
     /// Histograms of the threads' latencies in nanoseconds, by the threads' numbers. Empty if
@@ -136,9 +122,6 @@ impl RunFolder {
     }
 
     /// How late they were, in picoseconds.
-    ///
-    /// # Errors
-    /// See [`RunFolder::wake_ups`].
     pub fn lateness_ps(
         &self,
         thread: u32,
@@ -154,14 +137,12 @@ impl RunFolder {
     /// The file is missing although the manifest tells of it, or is damaged; each event may be
     /// the first that cannot be read.
     pub fn kernel_events(&self) -> Result<Option<KernelEvents>, TraceError> {
-        match kernel::read(self.path.join(KERNEL_FILE)) {
+        match KernelEvents::open(self.path.join(KERNEL_FILE)) {
             Err(TraceError::Missing(_)) if self.manifest.kernel.is_none() => Ok(None),
             events => events.map(Some),
         }
     }
-}
 
-impl RunFolder {
     /// The looks at watched threads, in order of time and decoded as they are asked for. `None` if the folder has
     /// none.
     ///
@@ -171,7 +152,7 @@ impl RunFolder {
         &self,
     ) -> Result<Option<impl Iterator<Item = Result<WatchedSample, TraceError>> + use<>>, TraceError>
     {
-        match watch_samples::read(self.path.join(LOOKS_FILE)) {
+        match Rows::<WatchSamples, _>::open(self.path.join(LOOKS_FILE)) {
             Err(TraceError::Missing(_)) => Ok(None),
             looks => looks.map(Some),
         }
@@ -188,7 +169,7 @@ impl RunFolder {
     ) -> Result<Option<impl Iterator<Item = Result<RecordedSpan, TraceError>> + use<>>, TraceError>
     {
         let has_sites = self.manifest.result.as_ref().is_some_and(|found| !found.sites.is_empty());
-        match spans::read(self.path.join(SPANS_FILE)) {
+        match Rows::<Spans, _>::open(self.path.join(SPANS_FILE)) {
             Err(TraceError::Missing(_)) if !has_sites => Ok(None),
             spans => spans.map(Some),
         }

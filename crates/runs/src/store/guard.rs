@@ -10,7 +10,6 @@ thread_local! {
 
 /// Whether this thread runs a decoder whose panics become errors. For a program's panic hook, which
 /// then has nothing to say.
-#[must_use]
 pub fn is_decoding() -> bool {
     WITHIN.get() > 0
 }

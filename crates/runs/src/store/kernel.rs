@@ -4,74 +4,45 @@ use std::iter::FusedIterator;
 use std::path::PathBuf;
 
 use hourglass_trace::{KernelEvent, KernelEventKind};
-use parquet::data_type::{Int32Type, Int64Type};
-use parquet::errors::ParquetError;
 
-use crate::store::error::{RowFault, TraceError, WriteError};
-use crate::store::partial::PartialFile;
-use crate::store::table::read::{ColumnBuffer, DecodeColumn, DecodeRows, Rows};
-use crate::store::table::write::{EncodeRows, RowGroup, TableWriter, write_column};
-use crate::store::table::{Column, ColumnType, Layout, TableReader};
+use crate::store::error::{RowFault, TraceError};
+use crate::store::table::read::{DecodeRows, Rows};
+use crate::store::table::write::EncodeRows;
+use crate::store::table::{Column, ColumnType, Layout, Table, from_int32, to_int32};
 
-const NS: Column = Column::required("ns", ColumnType::Int64);
 const TICKS: Column = Column::required("ticks", ColumnType::Uint64);
-const CPU: Column = Column::required("cpu", ColumnType::Int32);
-const KIND: Column = Column::required("kind", ColumnType::Int32);
-const A: Column = Column::required("a", ColumnType::Uint32);
-const B: Column = Column::required("b", ColumnType::Uint32);
-const VALUE: Column = Column::required("value", ColumnType::Uint64);
 
-const LAYOUT: Layout =
-    Layout { name: "kernel", columns: &[NS, TICKS, CPU, KIND, A, B, VALUE], sorted_by: TICKS };
-
-/// Writes the events into `partial` and gives it its name. Returns their number.
-pub(crate) fn write(
-    partial: &PartialFile,
-    events: impl Iterator<Item = KernelEvent>,
-) -> Result<u64, WriteError> {
-    let mut table = TableWriter::start(partial, &LAYOUT, Buffer::default())?;
-    for event in events {
-        table.write(&event)?;
-    }
-    table.finish()
-}
-
-/// The events in the file `path`, decoded as they are asked for.
-pub(crate) fn read(path: PathBuf) -> Result<KernelEvents, TraceError> {
-    let table = TableReader::open(path, &LAYOUT)?;
-    let columns = Columns {
-        ns: ColumnBuffer::new(&table, NS)?,
-        ticks: ColumnBuffer::new(&table, TICKS)?,
-        cpu: ColumnBuffer::new(&table, CPU)?,
-        kind: ColumnBuffer::new(&table, KIND)?,
-        a: ColumnBuffer::new(&table, A)?,
-        b: ColumnBuffer::new(&table, B)?,
-        value: ColumnBuffer::new(&table, VALUE)?,
-        last_ticks: 0,
-        left_out: 0,
-    };
-    let rows = table.rows();
-    Ok(KernelEvents { rows, events: Rows::new(&table, columns)? })
-}
+const LAYOUT: Layout = Layout {
+    name: "kernel",
+    columns: &[
+        Column::required("ns", ColumnType::Int64),
+        TICKS,
+        Column::required("cpu", ColumnType::Int32),
+        Column::required("kind", ColumnType::Int32),
+        Column::required("a", ColumnType::Uint32),
+        Column::required("b", ColumnType::Uint32),
+        Column::required("value", ColumnType::Uint64),
+    ],
+    sorted_by: TICKS,
+};
 
 /// Iterator over the kernel's events of a run. After an error it ends. Events of kinds that only
 /// a later version knows are left out and counted.
-pub struct KernelEvents {
-    rows: u64,
-    events: Rows<Columns>,
-}
+pub struct KernelEvents(Rows<Events, 7>);
 
 impl KernelEvents {
-    /// Number of events in the file.
-    #[must_use]
+    /// The events in the file `path`, decoded as they are asked for.
+    pub(crate) fn open(path: PathBuf) -> Result<KernelEvents, TraceError> {
+        Rows::open(path).map(KernelEvents)
+    }
+
     pub fn rows(&self) -> u64 {
-        self.rows
+        self.0.table().rows()
     }
 
     /// Events left out so far because their kind is not known here.
-    #[must_use]
     pub fn left_out(&self) -> u64 {
-        self.events.decoder().left_out
+        self.0.decoder().left_out
     }
 }
 
@@ -79,172 +50,82 @@ impl Iterator for KernelEvents {
     type Item = Result<KernelEvent, TraceError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.events.next()
+        self.0.next()
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        self.events.size_hint()
+        self.0.size_hint()
     }
 }
 
 impl FusedIterator for KernelEvents {}
 
-impl std::fmt::Debug for KernelEvents {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("KernelEvents")
-            .field("file", &self.events.table().path())
-            .finish_non_exhaustive()
-    }
-}
-
-/// Checks that an event is not before the one above it, whose ticks are `last`.
-fn admit(last: &mut u64, ticks: u64) -> Result<(), RowFault> {
-    if ticks < *last {
-        return Err(RowFault::EventOrder);
-    }
-    *last = ticks;
-    Ok(())
-}
-
-/// The events of a row group, column by column.
 #[derive(Default)]
-struct Buffer {
-    ns: Vec<i64>,
-    ticks: Vec<i64>,
-    cpu: Vec<i32>,
-    kind: Vec<i32>,
-    a: Vec<i32>,
-    b: Vec<i32>,
-    value: Vec<i64>,
-    last_ticks: u64,
-}
-
-impl EncodeRows for Buffer {
-    type Row = KernelEvent;
-
-    fn push(&mut self, event: &KernelEvent) -> Result<(), RowFault> {
-        let cpu = i32::try_from(event.cpu).map_err(|_| RowFault::Cpu)?;
-        admit(&mut self.last_ticks, event.ticks)?;
-        self.ns.push(event.ns);
-        self.ticks.push(event.ticks.cast_signed());
-        self.cpu.push(cpu);
-        self.kind.push(i32::from(event.kind.code()));
-        self.a.push(event.a.cast_signed());
-        self.b.push(event.b.cast_signed());
-        self.value.push(event.value.cast_signed());
-        Ok(())
-    }
-
-    fn len(&self) -> usize {
-        self.ns.len()
-    }
-
-    fn write(&self, group: &mut RowGroup<'_, '_>) -> Result<(), ParquetError> {
-        write_column::<Int64Type>(group, &self.ns)?;
-        write_column::<Int64Type>(group, &self.ticks)?;
-        write_column::<Int32Type>(group, &self.cpu)?;
-        write_column::<Int32Type>(group, &self.kind)?;
-        write_column::<Int32Type>(group, &self.a)?;
-        write_column::<Int32Type>(group, &self.b)?;
-        write_column::<Int64Type>(group, &self.value)
-    }
-
-    fn clear(&mut self) {
-        self.ns.clear();
-        self.ticks.clear();
-        self.cpu.clear();
-        self.kind.clear();
-        self.a.clear();
-        self.b.clear();
-        self.value.clear();
-    }
-}
-
-/// One decoder for each column.
-struct Columns {
-    ns: ColumnBuffer<Int64Type>,
-    ticks: ColumnBuffer<Int64Type>,
-    cpu: ColumnBuffer<Int32Type>,
-    kind: ColumnBuffer<Int32Type>,
-    a: ColumnBuffer<Int32Type>,
-    b: ColumnBuffer<Int32Type>,
-    value: ColumnBuffer<Int64Type>,
+pub(crate) struct Events {
     last_ticks: u64,
     left_out: u64,
 }
 
-impl DecodeRows for Columns {
-    type Row = KernelEvent;
-
-    fn columns(&mut self) -> Vec<&mut dyn DecodeColumn> {
-        vec![
-            &mut self.ns,
-            &mut self.ticks,
-            &mut self.cpu,
-            &mut self.kind,
-            &mut self.a,
-            &mut self.b,
-            &mut self.value,
-        ]
-    }
-
-    fn assemble(&mut self, rows: usize, batch: &mut Vec<KernelEvent>) -> Result<(), RowFault> {
-        let (ns, ticks) = (&self.ns.values[..rows], &self.ticks.values[..rows]);
-        let (cpus, kinds) = (&self.cpu.values[..rows], &self.kind.values[..rows]);
-        let (a, b) = (&self.a.values[..rows], &self.b.values[..rows]);
-        let values = &self.value.values[..rows];
-        for row in 0..rows {
-            let ticks = ticks[row].cast_unsigned();
-            admit(&mut self.last_ticks, ticks)?;
-            let cpu = u32::try_from(cpus[row]).map_err(|_| RowFault::Cpu)?;
-            let kind = u8::try_from(kinds[row]).ok().and_then(KernelEventKind::from_code);
-            let Some(kind) = kind else {
-                self.left_out += 1;
-                continue;
-            };
-            batch.push(KernelEvent {
-                ns: ns[row],
-                ticks,
-                value: values[row].cast_unsigned(),
-                cpu,
-                a: a[row].cast_unsigned(),
-                b: b[row].cast_unsigned(),
-                kind,
-            });
+impl Events {
+    fn admit(&mut self, ticks: u64) -> Result<(), RowFault> {
+        if ticks < self.last_ticks {
+            return Err(RowFault::EventOrder);
         }
+        self.last_ticks = ticks;
         Ok(())
+    }
+}
+
+impl Table for Events {
+    type Row = KernelEvent;
+    const LAYOUT: &'static Layout = &LAYOUT;
+}
+
+impl EncodeRows<7> for Events {
+    fn encode(&mut self, event: &KernelEvent) -> Result<[i64; 7], RowFault> {
+        let cpu = to_int32(event.cpu, RowFault::Cpu)?;
+        self.admit(event.ticks)?;
+        let (ticks, value) = (event.ticks.cast_signed(), event.value.cast_signed());
+        let kind = i64::from(event.kind.code());
+        Ok([event.ns, ticks, cpu, kind, i64::from(event.a), i64::from(event.b), value])
+    }
+}
+
+impl DecodeRows<7> for Events {
+    fn decode(&mut self, numbers: [i64; 7]) -> Result<Option<KernelEvent>, RowFault> {
+        let [ns, ticks, cpu, kind, a, b, value] = numbers;
+        let (ticks, value) = (ticks.cast_unsigned(), value.cast_unsigned());
+        self.admit(ticks)?;
+        let cpu = from_int32(cpu, RowFault::Cpu)?;
+        let Some(kind) = u8::try_from(kind).ok().and_then(KernelEventKind::from_code) else {
+            self.left_out += 1;
+            return Ok(None);
+        };
+        // The columns are of `u32`.
+        let (a, b) = (a as u32, b as u32);
+        Ok(Some(KernelEvent { ns, ticks, value, cpu, a, b, kind }))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::partial::PartialFile;
+    use crate::store::table::write::write_rows;
 
     /// Writes every second event with a kind that no version knows yet.
     #[derive(Default)]
-    struct Later(Buffer);
+    struct Later(Events);
 
-    impl EncodeRows for Later {
+    impl Table for Later {
         type Row = KernelEvent;
+        const LAYOUT: &'static Layout = &LAYOUT;
+    }
 
-        fn push(&mut self, event: &KernelEvent) -> Result<(), RowFault> {
-            self.0.push(event)?;
-            if let (Some(kind), 1) = (self.0.kind.last_mut(), event.a % 2) {
-                *kind = 99;
-            }
-            Ok(())
-        }
-
-        fn len(&self) -> usize {
-            self.0.len()
-        }
-
-        fn write(&self, group: &mut RowGroup<'_, '_>) -> Result<(), ParquetError> {
-            self.0.write(group)
-        }
-
-        fn clear(&mut self) {
-            self.0.clear();
+    impl EncodeRows<7> for Later {
+        fn encode(&mut self, event: &KernelEvent) -> Result<[i64; 7], RowFault> {
+            let [ns, ticks, cpu, kind, a, b, value] = self.0.encode(event)?;
+            Ok([ns, ticks, cpu, if a % 2 == 1 { 99 } else { kind }, a, b, value])
         }
     }
 
@@ -252,16 +133,12 @@ mod tests {
     fn kinds_of_a_later_version_are_left_out_and_counted() {
         let home = tempfile::tempdir().unwrap();
         let partial = PartialFile::create(home.path(), crate::store::KERNEL_FILE).unwrap();
-        let mut table = TableWriter::start(&partial, &LAYOUT, Later::default()).unwrap();
         // A whole batch that is left out must not look like the end.
         let odd_first = (0..8192).map(|_| 1).chain([0, 1, 2, 3]);
-        for a in odd_first {
-            let (kind, ticks) = (KernelEventKind::Signal, 7);
-            let event = KernelEvent { ns: 0, ticks, value: 0, cpu: 0, a, b: 0, kind };
-            table.write(&event).unwrap();
-        }
-        table.finish().unwrap();
-        let mut events = read(home.path().join(crate::store::KERNEL_FILE)).unwrap();
+        let (kind, ticks) = (KernelEventKind::Signal, 7);
+        let event = |a| KernelEvent { ns: 0, ticks, value: 0, cpu: 0, a, b: 0, kind };
+        write_rows::<Later, _>(&partial, odd_first.map(event)).unwrap();
+        let mut events = KernelEvents::open(home.path().join(crate::store::KERNEL_FILE)).unwrap();
         let kept: Vec<u32> = events.by_ref().map(|event| event.unwrap().a).collect();
         assert_eq!((kept, events.left_out()), (vec![0, 2], 8194));
     }

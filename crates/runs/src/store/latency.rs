@@ -20,7 +20,6 @@ use crate::store::error::{LatencyError, WriteError};
 use crate::store::guard::guarded;
 use crate::store::partial::PartialFile;
 
-/// What stands before the thread's number in a tag.
 const TAG_PREFIX: &str = "thread-";
 
 /// First word of a compressed histogram of version 2.

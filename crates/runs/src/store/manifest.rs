@@ -1,7 +1,7 @@
 //! `manifest.json`: written last, read first.
 
 use std::fs;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::Path;
 
 use hourglass_documents::manifest::{MANIFEST_SCHEMA, Manifest};
@@ -25,8 +25,7 @@ pub(crate) fn write(folder: &Path, manifest: &Manifest) -> Result<(), WriteError
     let path = folder.join(MANIFEST_FILE);
     let failed = |error| WriteError::file(&path, error);
     let partial = PartialFile::create(folder, MANIFEST_FILE).map_err(failed)?;
-    let mut writer = BufWriter::new(partial.file());
-    writer.write_all(&text).and_then(|()| writer.flush()).map_err(failed)?;
+    partial.file().write_all(&text).map_err(failed)?;
     partial.publish().map_err(failed)?;
     settled(folder, sync_folder(folder))
 }
@@ -40,7 +39,6 @@ fn settled(folder: &Path, synced: io::Result<()>) -> Result<(), WriteError> {
     })
 }
 
-/// Reads the manifest at `path`.
 pub(crate) fn read(path: &Path) -> Result<Manifest, OpenError> {
     let text =
         read_file(path).map_err(|source| OpenError::Io { path: path.to_path_buf(), source })?;

@@ -16,7 +16,6 @@ type Key = Reverse<(u64, u64)>;
 /// Takes time proportional to the logarithm of the number of streams for each record, and holds
 /// one record of each stream. If a stream is out of order, so is the result;
 /// no record is lost.
-#[must_use]
 pub fn merge_by_start<I: Iterator<Item = Interval>>(streams: Vec<I>) -> Merge<I> {
     let heads: Vec<(Interval, I)> = streams
         .into_iter()

@@ -9,27 +9,24 @@
 //! is half-written.
 
 use std::fs::{self, File};
-use std::io::{self, BufReader, BufWriter, Write};
+use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
 use hourglass_documents::histogram_steps::step_of;
 use hourglass_documents::merged::{MERGED_SCHEMA, MergedDocument, MergedRun, MergedSeries};
-use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
-use parquet::errors::ParquetError;
+use parquet::data_type::ByteArray;
 use serde_json::Value;
 use thiserror::Error;
 
 use crate::store::create::refused;
 use crate::store::error::{CreateError, RowFault, TraceError, WriteError};
 use crate::store::partial::{PartialFile, partial_path, sync_folder};
-use crate::store::table::read::{ColumnBuffer, DecodeColumn, DecodeRows, Rows};
-use crate::store::table::write::{EncodeRows, RowGroup, TableWriter, write_column};
-use crate::store::table::{Column, ColumnType, Layout, TableReader};
+use crate::store::table::read::{DecodeRows, Rows};
+use crate::store::table::write::{EncodeRows, TableWriter};
+use crate::store::table::{Column, ColumnType, Layout, Table, TableReader, to_int32};
 
 pub const MERGED_FILE: &str = "merged.json";
-
 pub const HISTOGRAM_FILE: &str = "histogram.parquet";
-
 const NODE: Column = Column::required("node", ColumnType::Text);
 const LO_NS: Column = Column::required("lo_ns", ColumnType::Int64);
 const COUNT: Column = Column::required("count", ColumnType::Int64);
@@ -52,10 +49,8 @@ const LAYOUT: Layout = Layout {
 /// The columns that are read; the document says to which series a row belongs.
 const READ: Layout = Layout { name: "histogram", columns: &[LO_NS, COUNT], sorted_by: LO_NS };
 
-/// How often values of a step were seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// The least value of the step.
     pub lo_ns: u64,
     pub count: u64,
 }
@@ -63,29 +58,17 @@ pub struct Step {
 /// A folder that cannot be read as one of runs put together.
 #[derive(Debug, Error)]
 pub enum MergedError {
-    /// It has no document.
     #[error("{} is half-written: {MERGED_FILE} is missing; remove it and merge again", .0.display())]
     HalfWritten(PathBuf),
-    /// The document has another schema, or another version of it.
     #[error(
         "{} has the schema '{found}', and this program reads '{MERGED_SCHEMA}'; use the version of Hourglass that wrote it",
         .path.display()
     )]
-    Version {
-        path: PathBuf,
-        /// The schema named in it.
-        found: String,
-    },
-    /// The document is not JSON, or not one that this program writes.
+    Version { path: PathBuf, found: String },
     #[error("{} is damaged: {reason}; merge again", .path.display())]
-    Damaged {
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
+    Damaged { path: PathBuf, reason: String },
     #[error("{} cannot be read: {source}", .path.display())]
     Io { path: PathBuf, source: io::Error },
-    /// The histograms cannot be read.
     #[error(transparent)]
     Table(#[from] TraceError),
 }
@@ -121,8 +104,7 @@ impl NewMergedFolder {
     /// # Errors
     /// The file refuses.
     pub fn histograms(&self) -> Result<HistogramWriter<'_>, WriteError> {
-        let table = TableWriter::start(&self.partial, &LAYOUT, Buffer::default())?;
-        Ok(HistogramWriter { table })
+        TableWriter::start(&self.partial).map(|table| HistogramWriter { table })
     }
 
     /// Writes the document, which completes the folder. The histograms have been finished before.
@@ -130,14 +112,10 @@ impl NewMergedFolder {
     /// # Errors
     /// The file refuses.
     pub fn finish(mut self, document: &MergedDocument) -> Result<(), WriteError> {
-        let path = self.path.join(MERGED_FILE);
-        let failed = |error: io::Error| WriteError::file(&path, error);
-        let partial = PartialFile::create(&self.path, MERGED_FILE).map_err(failed)?;
-        let mut file = BufWriter::new(partial.file());
-        let written = serde_json::to_writer(&mut file, document).map_err(io::Error::from);
-        written.and_then(|()| file.write_all(b"\n")).and_then(|()| file.flush()).map_err(failed)?;
-        drop(file);
-        partial.commit().map_err(failed)?;
+        let failed = |error: io::Error| WriteError::file(self.path.join(MERGED_FILE), error);
+        let mut text = serde_json::to_vec(document).map_err(|error| failed(error.into()))?;
+        text.push(b'\n');
+        PartialFile::write(&self.path, MERGED_FILE, &text).map_err(failed)?;
         self.finished = true;
         if let Some(parent) = self.path.parent() {
             // A parent that may be written but not read is no failure.
@@ -159,9 +137,8 @@ impl Drop for NewMergedFolder {
     }
 }
 
-/// Writes the histograms, one series after the other in their order.
 pub struct HistogramWriter<'a> {
-    table: TableWriter<'a, Buffer>,
+    table: TableWriter<'a, WrittenSteps, 4>,
 }
 
 impl HistogramWriter<'_> {
@@ -182,93 +159,45 @@ impl HistogramWriter<'_> {
     }
 }
 
-/// What all rows of a series have in common.
 #[derive(Clone, Debug)]
 pub struct SeriesName {
-    run: ByteArray,
-    node: ByteArray,
     thread: u32,
-    metric: ByteArray,
-    cause: ByteArray,
+    /// Run, node, metric, cause.
+    texts: [ByteArray; 4],
 }
 
 impl SeriesName {
-    /// Of a series of a run.
-    #[must_use]
     pub fn of(run: &MergedRun, series: &MergedSeries) -> SeriesName {
-        SeriesName {
-            run: run.run.as_str().into(),
-            node: run.node.as_str().into(),
-            thread: series.thread,
-            metric: series.metric.name().into(),
-            cause: series.cause.map_or("", |cause| cause.name()).into(),
-        }
+        let cause = series.cause.map_or("", |cause| cause.name());
+        let texts = [run.run.as_str(), run.node.as_str(), series.metric.name(), cause];
+        SeriesName { thread: series.thread, texts: texts.map(ByteArray::from) }
     }
 }
 
-/// The rows of a row group, column by column.
-#[derive(Default)]
-struct Buffer {
-    run: Vec<ByteArray>,
-    node: Vec<ByteArray>,
-    thread: Vec<i32>,
-    metric: Vec<ByteArray>,
-    cause: Vec<ByteArray>,
-    lo_ns: Vec<i64>,
-    hi_ns: Vec<i64>,
-    count: Vec<i64>,
-}
-
-/// A number that the format can hold.
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-impl EncodeRows for Buffer {
+#[derive(Default)]
+struct WrittenSteps;
+
+impl Table for WrittenSteps {
     type Row = (SeriesName, Step);
+    const LAYOUT: &'static Layout = &LAYOUT;
+}
 
-    fn push(&mut self, (series, step): &Self::Row) -> Result<(), RowFault> {
-        let thread = i32::try_from(series.thread).map_err(|_| RowFault::Thread)?;
+impl EncodeRows<4> for WrittenSteps {
+    fn encode(&mut self, (series, step): &Self::Row) -> Result<[i64; 4], RowFault> {
+        let thread = to_int32(series.thread, RowFault::Thread)?;
         let (low, high) = step_of(step.lo_ns);
-        self.run.push(series.run.clone());
-        self.node.push(series.node.clone());
-        self.thread.push(thread);
-        self.metric.push(series.metric.clone());
-        self.cause.push(series.cause.clone());
-        self.lo_ns.push(signed(low));
-        self.hi_ns.push(signed(high));
-        self.count.push(signed(step.count));
-        Ok(())
+        Ok([thread, signed(low), signed(high), signed(step.count)])
     }
 
-    fn len(&self) -> usize {
-        self.thread.len()
-    }
-
-    fn write(&self, group: &mut RowGroup<'_, '_>) -> Result<(), ParquetError> {
-        write_column::<ByteArrayType>(group, &self.run)?;
-        write_column::<ByteArrayType>(group, &self.node)?;
-        write_column::<Int32Type>(group, &self.thread)?;
-        write_column::<ByteArrayType>(group, &self.metric)?;
-        write_column::<ByteArrayType>(group, &self.cause)?;
-        write_column::<Int64Type>(group, &self.lo_ns)?;
-        write_column::<Int64Type>(group, &self.hi_ns)?;
-        write_column::<Int64Type>(group, &self.count)
-    }
-
-    fn clear(&mut self) {
-        self.run.clear();
-        self.node.clear();
-        self.thread.clear();
-        self.metric.clear();
-        self.cause.clear();
-        self.lo_ns.clear();
-        self.hi_ns.clear();
-        self.count.clear();
+    fn texts((series, _): &Self::Row) -> &[ByteArray] {
+        &series.texts
     }
 }
 
-/// A complete folder, open for reading.
 #[derive(Debug)]
 pub struct MergedFolder {
     path: PathBuf,
@@ -278,7 +207,6 @@ pub struct MergedFolder {
 
 impl MergedFolder {
     /// Whether `path` is such a folder, or one that is half-written.
-    #[must_use]
     pub fn is_at(path: &Path) -> bool {
         let histogram = path.join(HISTOGRAM_FILE);
         path.join(MERGED_FILE).exists()
@@ -287,9 +215,6 @@ impl MergedFolder {
     }
 
     /// Opens it: reads the document, and checks that the histograms have as many rows.
-    ///
-    /// # Errors
-    /// See [`MergedError`].
     pub fn open(path: &Path) -> Result<MergedFolder, MergedError> {
         let document = read_document(path)?;
         let table = TableReader::open(path.join(HISTOGRAM_FILE), &READ)?;
@@ -305,17 +230,14 @@ impl MergedFolder {
         Ok(MergedFolder { path: path.to_path_buf(), document, table })
     }
 
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    #[must_use]
     pub fn document(&self) -> &MergedDocument {
         &self.document
     }
 
-    /// Its runs, which are then no longer in the document.
     pub fn take_runs(&mut self) -> Vec<MergedRun> {
         std::mem::take(&mut self.document.runs)
     }
@@ -325,11 +247,7 @@ impl MergedFolder {
     /// # Errors
     /// The file cannot be opened any more.
     pub fn steps(&self) -> Result<Steps, MergedError> {
-        let columns = Columns {
-            lo_ns: ColumnBuffer::new(&self.table, LO_NS)?,
-            count: ColumnBuffer::new(&self.table, COUNT)?,
-        };
-        Ok(Steps { rows: Rows::new(&self.table, columns)?, path: self.table.path().to_path_buf() })
+        Ok(Steps { rows: Rows::new(&self.table)?, path: self.table.path().to_path_buf() })
     }
 }
 
@@ -360,9 +278,8 @@ fn read_document(folder: &Path) -> Result<MergedDocument, MergedError> {
     }
 }
 
-/// The steps of a folder, decoded as they are asked for.
 pub struct Steps {
-    rows: Rows<Columns>,
+    rows: Rows<ReadSteps, 2>,
     path: PathBuf,
 }
 
@@ -400,22 +317,16 @@ impl Steps {
     }
 }
 
-/// One decoder for each column.
-struct Columns {
-    lo_ns: ColumnBuffer<Int64Type>,
-    count: ColumnBuffer<Int64Type>,
+#[derive(Default)]
+struct ReadSteps;
+
+impl Table for ReadSteps {
+    type Row = (i64, i64);
+    const LAYOUT: &'static Layout = &READ;
 }
 
-impl DecodeRows for Columns {
-    type Row = (i64, i64);
-
-    fn columns(&mut self) -> Vec<&mut dyn DecodeColumn> {
-        vec![&mut self.lo_ns, &mut self.count]
-    }
-
-    fn assemble(&mut self, rows: usize, batch: &mut Vec<(i64, i64)>) -> Result<(), RowFault> {
-        let pairs = self.lo_ns.values.iter().zip(&self.count.values);
-        batch.extend(pairs.take(rows).map(|(lo_ns, count)| (*lo_ns, *count)));
-        Ok(())
+impl DecodeRows<2> for ReadSteps {
+    fn decode(&mut self, [lo_ns, count]: [i64; 2]) -> Result<Option<Self::Row>, RowFault> {
+        Ok(Some((lo_ns, count)))
     }
 }

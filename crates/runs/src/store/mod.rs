@@ -45,31 +45,15 @@ pub use guard::is_decoding;
 pub use kernel::KernelEvents;
 pub use merge::{Merge, merge_by_start};
 pub use samples::StoredWakeUp;
-pub use trace::Trace;
-pub use trace::read::Intervals;
-pub use trace::write::TraceWriter;
+pub use trace::{Trace, TraceWriter};
 
-/// Name of the manifest in a run folder.
 pub const MANIFEST_FILE: &str = "manifest.json";
-
-/// Name of the trace in a run folder.
 pub const TRACE_FILE: &str = "trace.parquet";
-
-/// Name of the latency log in a run folder.
 pub const LATENCY_FILE: &str = "latency.hlog";
-
-/// Name of the single latencies in a run folder.
 pub const SAMPLES_FILE: &str = "latency.parquet";
-
-/// Name of the kernel's events in a run folder.
 pub const KERNEL_FILE: &str = "kernel.parquet";
-
-/// Name of the looks at watched threads in a run folder.
 pub const LOOKS_FILE: &str = "looks.parquet";
-
-/// Name of a program's spans in a run folder.
 pub const SPANS_FILE: &str = "spans.parquet";
 
-/// Every file of a run folder.
 const FILES: [&str; 7] =
     [TRACE_FILE, LATENCY_FILE, SAMPLES_FILE, KERNEL_FILE, LOOKS_FILE, SPANS_FILE, MANIFEST_FILE];

@@ -1,7 +1,7 @@
 //! Files that get their name only when they are complete.
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// What stands behind the name of a file that is not complete.
@@ -15,7 +15,6 @@ pub(crate) struct PartialFile {
     target: PathBuf,
 }
 
-/// The temporary name of `file` in `folder`.
 pub(crate) fn partial_path(folder: &Path, file: &str) -> PathBuf {
     folder.join(format!("{file}{PARTIAL_SUFFIX}"))
 }
@@ -28,6 +27,12 @@ impl PartialFile {
         Ok(PartialFile { file, partial, target: folder.join(name) })
     }
 
+    pub(crate) fn write(folder: &Path, name: &str, contents: &[u8]) -> io::Result<()> {
+        let partial = PartialFile::create(folder, name)?;
+        partial.file().write_all(contents)?;
+        partial.commit()
+    }
+
     /// The file, for writing at the place where the last write ended.
     pub(crate) fn file(&self) -> &File {
         &self.file
@@ -37,7 +42,6 @@ impl PartialFile {
         &self.target
     }
 
-    /// Whether the file has its final name.
     pub(crate) fn is_committed(&self) -> bool {
         self.target.exists()
     }

@@ -4,7 +4,7 @@
 //! is compared. The result of the comparison lies beside them as `diff.json`.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use hourglass_documents::diff::DiffDocument;
@@ -13,13 +13,9 @@ use crate::store::create::refused;
 use crate::store::error::{CreateError, OpenError, WriteError};
 use crate::store::partial::PartialFile;
 
-/// Name of the comparison in a folder of rounds.
 pub const DIFF_FILE: &str = "diff.json";
-
-/// What stands before the name of a run that was cut short.
 const CUT_SHORT: &str = "interrupted-";
 
-/// A folder of rounds that is being written.
 #[derive(Debug)]
 pub struct NewRounds {
     path: PathBuf,
@@ -32,7 +28,6 @@ pub struct RoundFolders {
     pub a: Vec<PathBuf>,
     /// Runs of the second, one for each of the first.
     pub b: Vec<PathBuf>,
-    /// Runs without the other half of their round.
     pub alone: Vec<PathBuf>,
 }
 
@@ -47,13 +42,11 @@ impl NewRounds {
         Ok(NewRounds { path })
     }
 
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Where a run of `side` (`a` or `b`) belongs; rounds count from 1.
-    #[must_use]
     pub fn place(&self, side: char, round: u32) -> PathBuf {
         self.path.join(format!("{side}-{round:02}"))
     }
@@ -81,16 +74,12 @@ impl NewRounds {
     /// # Errors
     /// The system refuses.
     pub fn write(&self, document: &DiffDocument) -> Result<(), WriteError> {
-        let path = self.path.join(DIFF_FILE);
-        let failed = |error: io::Error| WriteError::file(&path, error);
-        let text = serde_json::to_vec_pretty(document).map_err(WriteError::Manifest)?;
-        let partial = PartialFile::create(&self.path, DIFF_FILE).map_err(failed)?;
-        let mut file = partial.file();
-        file.write_all(&text).and_then(|()| file.write_all(b"\n")).map_err(failed)?;
-        partial.commit().map_err(failed)
+        let mut text = serde_json::to_vec_pretty(document).map_err(WriteError::Manifest)?;
+        text.push(b'\n');
+        PartialFile::write(&self.path, DIFF_FILE, &text)
+            .map_err(|error| WriteError::file(self.path.join(DIFF_FILE), error))
     }
 
-    /// Removes the folder again if nothing is in it.
     pub fn remove_empty(&self) {
         // A folder with something in it stays, which is what is wanted.
         let _ = fs::remove_dir(&self.path);

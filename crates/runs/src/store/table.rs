@@ -14,13 +14,39 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader};
 use parquet::schema::types::{ColumnDescriptor, Type as SchemaType};
 
-use crate::store::error::TraceError;
+use crate::store::error::{RowFault, TraceError};
 use crate::store::guard::guarded;
 
-/// What a kind of table looks like.
+/// A kind of table, with what its next row must keep against the rows before.
+pub(crate) trait Table: Default {
+    type Row;
+    const LAYOUT: &'static Layout;
+}
+
+/// Stands in memory for a value that a row does not have. No run has such a number.
+pub(crate) const NULL: i64 = i64::MIN;
+
+/// The number of a nullable column for `value`.
+pub(crate) fn or_null<T: Into<i64>>(value: Option<T>) -> i64 {
+    value.map_or(NULL, T::into)
+}
+
+pub(crate) fn known(number: i64) -> Option<i64> {
+    (number != NULL).then_some(number)
+}
+
+/// A number that a column of `i32` can hold, or `fault`.
+pub(crate) fn to_int32(number: u32, fault: RowFault) -> Result<i64, RowFault> {
+    i32::try_from(number).map(i64::from).map_err(|_| fault)
+}
+
+/// A number of a column of `i32`, which must not be below 0, or `fault`.
+pub(crate) fn from_int32(number: i64, fault: RowFault) -> Result<u32, RowFault> {
+    u32::try_from(number).map_err(|_| fault)
+}
+
 #[derive(Debug)]
 pub(crate) struct Layout {
-    /// Name of the table in the file.
     pub(crate) name: &'static str,
     /// The columns in the order in which they are written.
     pub(crate) columns: &'static [Column],
@@ -28,12 +54,10 @@ pub(crate) struct Layout {
     pub(crate) sorted_by: Column,
 }
 
-/// A column of a table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Column {
     pub(crate) name: &'static str,
     pub(crate) kind: ColumnType,
-    /// Whether a file may lack it.
     pub(crate) optional: bool,
     /// Whether a row may have no value in it (null).
     pub(crate) nullable: bool,
@@ -47,7 +71,6 @@ impl Column {
         Column { name, kind, optional: false, nullable: false, formerly: None }
     }
 
-    /// A column that a file may lack, in which rows may have no value.
     pub(crate) const fn nullable(name: &'static str, kind: ColumnType) -> Column {
         Column { optional: true, nullable: true, ..Column::required(name, kind) }
     }
@@ -101,7 +124,6 @@ impl ColumnType {
 }
 
 impl Layout {
-    /// The schema that is written: every column.
     fn schema(&self) -> Result<SchemaType, ParquetError> {
         let mut fields = Vec::with_capacity(self.columns.len());
         for column in self.columns {
@@ -151,7 +173,6 @@ impl TableReader {
         Ok(TableReader { path, metadata: Arc::new(metadata), rows })
     }
 
-    /// Number of rows.
     pub(crate) fn rows(&self) -> u64 {
         self.rows
     }
@@ -161,7 +182,6 @@ impl TableReader {
     }
 }
 
-/// Opens the table at `path` for reading.
 fn open_file(path: &Path) -> Result<File, TraceError> {
     File::open(path).map_err(|source| match source.kind() {
         io::ErrorKind::NotFound => TraceError::Missing(path.to_path_buf()),

@@ -1,165 +1,79 @@
 //! `looks.parquet`: what the kernel counted for watched threads, look by look, in order of time.
 
-use std::path::PathBuf;
-
 use hourglass_documents::watched::WatchedSample;
-use parquet::data_type::{Int32Type, Int64Type};
-use parquet::errors::ParquetError;
 
-use crate::store::error::{RowFault, TraceError, WriteError};
-use crate::store::partial::PartialFile;
-use crate::store::table::read::{ColumnBuffer, DecodeColumn, DecodeRows, Rows};
-use crate::store::table::write::{EncodeRows, RowGroup, TableWriter, write_column, write_nullable};
-use crate::store::table::{Column, ColumnType, Layout, TableReader};
+use crate::store::error::RowFault;
+use crate::store::table::read::DecodeRows;
+use crate::store::table::write::EncodeRows;
+use crate::store::table::{Column, ColumnType, Layout, Table};
+use crate::store::table::{from_int32, known, or_null, to_int32};
 
 const NS: Column = Column::required("ns", ColumnType::Uint64);
-const TID: Column = Column::required("tid", ColumnType::Uint32);
-const STATE: Column = Column::required("state", ColumnType::Uint32);
-const CPU: Column = Column::nullable("cpu", ColumnType::Int32);
-const RUN_NS: Column = Column::nullable("run_ns", ColumnType::Uint64);
-const WAIT_NS: Column = Column::nullable("wait_ns", ColumnType::Uint64);
-const VOLUNTARY: Column = Column::nullable("voluntary_switches", ColumnType::Uint64);
-const INVOLUNTARY: Column = Column::nullable("involuntary_switches", ColumnType::Uint64);
 
 const LAYOUT: Layout = Layout {
     name: "looks",
-    columns: &[NS, TID, STATE, CPU, RUN_NS, WAIT_NS, VOLUNTARY, INVOLUNTARY],
+    columns: &[
+        NS,
+        Column::required("tid", ColumnType::Uint32),
+        Column::required("state", ColumnType::Uint32),
+        Column::nullable("cpu", ColumnType::Int32),
+        Column::nullable("run_ns", ColumnType::Uint64),
+        Column::nullable("wait_ns", ColumnType::Uint64),
+        Column::nullable("voluntary_switches", ColumnType::Uint64),
+        Column::nullable("involuntary_switches", ColumnType::Uint64),
+    ],
     sorted_by: NS,
 };
 
-/// Stand for what is not known while rows are columns of numbers. The kernel counts no such number.
-const UNKNOWN: i64 = i64::MIN;
-const NO_CPU: i32 = i32::MIN;
-
-/// Writes the looks into `partial` and gives it its name.
-pub(crate) fn write(
-    partial: &PartialFile,
-    looks: impl Iterator<Item = WatchedSample>,
-) -> Result<(), WriteError> {
-    let mut table = TableWriter::start(partial, &LAYOUT, Buffer::default())?;
-    for look in looks {
-        table.write(&look)?;
-    }
-    table.finish().map(|_| ())
-}
-
-/// The looks in the file `path`, decoded as they are asked for.
-pub(crate) fn read(
-    path: PathBuf,
-) -> Result<impl Iterator<Item = Result<WatchedSample, TraceError>> + use<>, TraceError> {
-    let table = TableReader::open(path, &LAYOUT)?;
-    let number = |column| ColumnBuffer::nullable(&table, column, UNKNOWN);
-    let columns = Columns {
-        ns: ColumnBuffer::new(&table, NS)?,
-        tid: ColumnBuffer::new(&table, TID)?,
-        state: ColumnBuffer::new(&table, STATE)?,
-        cpu: ColumnBuffer::nullable(&table, CPU, NO_CPU),
-        counts: [RUN_NS, WAIT_NS, VOLUNTARY, INVOLUNTARY].map(number),
-    };
-    Rows::new(&table, columns)
-}
-
-/// The looks of a row group, column by column.
 #[derive(Default)]
-struct Buffer {
-    ns: Vec<i64>,
-    tid: Vec<i32>,
-    state: Vec<i32>,
-    cpu: Vec<i32>,
-    counts: [Vec<i64>; 4],
-}
+pub(crate) struct WatchSamples;
 
-impl EncodeRows for Buffer {
+impl Table for WatchSamples {
     type Row = WatchedSample;
+    const LAYOUT: &'static Layout = &LAYOUT;
+}
 
-    fn push(&mut self, look: &WatchedSample) -> Result<(), RowFault> {
-        let cpu = look.cpu.map(i32::try_from).transpose().map_err(|_| RowFault::Cpu)?;
-        self.ns.push(look.ns.cast_signed());
-        self.tid.push(look.tid.cast_signed());
-        self.state.push(u32::from(look.state).cast_signed());
-        self.cpu.push(cpu.unwrap_or(NO_CPU));
-        let counts =
-            [look.run_ns, look.wait_ns, look.voluntary_switches, look.involuntary_switches];
-        for (column, count) in self.counts.iter_mut().zip(counts) {
-            column.push(count.map_or(UNKNOWN, u64::cast_signed));
-        }
-        Ok(())
-    }
-
-    fn len(&self) -> usize {
-        self.ns.len()
-    }
-
-    fn write(&self, group: &mut RowGroup<'_, '_>) -> Result<(), ParquetError> {
-        write_column::<Int64Type>(group, &self.ns)?;
-        write_column::<Int32Type>(group, &self.tid)?;
-        write_column::<Int32Type>(group, &self.state)?;
-        write_nullable::<Int32Type>(group, &self.cpu, &NO_CPU)?;
-        self.counts
-            .iter()
-            .try_for_each(|column| write_nullable::<Int64Type>(group, column, &UNKNOWN))
-    }
-
-    fn clear(&mut self) {
-        self.ns.clear();
-        self.tid.clear();
-        self.state.clear();
-        self.cpu.clear();
-        self.counts.iter_mut().for_each(Vec::clear);
+impl EncodeRows<8> for WatchSamples {
+    fn encode(&mut self, look: &WatchedSample) -> Result<[i64; 8], RowFault> {
+        let cpu = look.cpu.map(|cpu| to_int32(cpu, RowFault::Cpu)).transpose()?;
+        let count = |count: Option<u64>| or_null(count.map(u64::cast_signed));
+        Ok([
+            look.ns.cast_signed(),
+            look.tid.into(),
+            u32::from(look.state).into(),
+            or_null(cpu),
+            count(look.run_ns),
+            count(look.wait_ns),
+            count(look.voluntary_switches),
+            count(look.involuntary_switches),
+        ])
     }
 }
 
-/// One decoder for each column.
-struct Columns {
-    ns: ColumnBuffer<Int64Type>,
-    tid: ColumnBuffer<Int32Type>,
-    state: ColumnBuffer<Int32Type>,
-    cpu: Option<ColumnBuffer<Int32Type>>,
-    counts: [Option<ColumnBuffer<Int64Type>>; 4],
-}
-
-impl DecodeRows for Columns {
-    type Row = WatchedSample;
-
-    fn columns(&mut self) -> Vec<&mut dyn DecodeColumn> {
-        let mut columns: Vec<&mut dyn DecodeColumn> =
-            vec![&mut self.ns, &mut self.tid, &mut self.state];
-        columns.extend(self.cpu.iter_mut().map(|column| column as &mut dyn DecodeColumn));
-        let counts = self.counts.iter_mut().flatten();
-        columns.extend(counts.map(|column| column as &mut dyn DecodeColumn));
-        columns
-    }
-
-    fn assemble(&mut self, rows: usize, batch: &mut Vec<WatchedSample>) -> Result<(), RowFault> {
-        let (ns, tids) = (&self.ns.values[..rows], &self.tid.values[..rows]);
-        let states = &self.state.values[..rows];
-        let cpus = self.cpu.as_ref().map(|column| &column.values[..rows]);
-        let counts =
-            self.counts.each_ref().map(|column| column.as_ref().map(|c| &c.values[..rows]));
-        for row in 0..rows {
-            let count = |place: usize| {
-                let known = counts.get(place).copied().flatten().map(|values| values[row]);
-                known.filter(|count| *count != UNKNOWN).map(i64::cast_unsigned)
-            };
-            let cpu = cpus.map(|cpus| cpus[row]).filter(|cpu| *cpu != NO_CPU);
-            batch.push(WatchedSample {
-                ns: ns[row].cast_unsigned(),
-                tid: tids[row].cast_unsigned(),
-                state: char::from_u32(states[row].cast_unsigned()).unwrap_or('?'),
-                cpu: cpu.map(u32::try_from).transpose().map_err(|_| RowFault::Cpu)?,
-                run_ns: count(0),
-                wait_ns: count(1),
-                voluntary_switches: count(2),
-                involuntary_switches: count(3),
-            });
-        }
-        Ok(())
+impl DecodeRows<8> for WatchSamples {
+    fn decode(&mut self, numbers: [i64; 8]) -> Result<Option<WatchedSample>, RowFault> {
+        let [ns, tid, state, cpu, run_ns, wait_ns, voluntary, involuntary] = numbers;
+        let count = |number: i64| known(number).map(i64::cast_unsigned);
+        Ok(Some(WatchedSample {
+            ns: ns.cast_unsigned(),
+            // The columns are of `u32`.
+            tid: tid as u32,
+            state: char::from_u32(state as u32).unwrap_or('?'),
+            cpu: known(cpu).map(|cpu| from_int32(cpu, RowFault::Cpu)).transpose()?,
+            run_ns: count(run_ns),
+            wait_ns: count(wait_ns),
+            voluntary_switches: count(voluntary),
+            involuntary_switches: count(involuntary),
+        }))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::partial::PartialFile;
+    use crate::store::table::read::Rows;
+    use crate::store::table::write::write_rows;
 
     #[test]
     fn looks_come_back_as_they_were() {
@@ -176,9 +90,10 @@ mod tests {
             involuntary_switches: None,
         };
         let all = vec![look(0, Some(1), None), look(1, None, Some(5)), look(2, Some(0), Some(0))];
-        write(&partial, all.iter().copied()).unwrap();
+        write_rows::<WatchSamples, _>(&partial, all.iter().copied()).unwrap();
         let path = home.path().join(crate::store::LOOKS_FILE);
-        let found: Vec<WatchedSample> = read(path).unwrap().map(Result::unwrap).collect();
+        let rows = Rows::<WatchSamples, _>::open(path).unwrap();
+        let found: Vec<WatchedSample> = rows.map(Result::unwrap).collect();
         assert_eq!(found, all);
     }
 }

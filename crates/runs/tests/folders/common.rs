@@ -1,12 +1,14 @@
 //! What several tests need: a manifest, records, a complete run folder.
 
-// Each test is a program of its own and uses a part of this.
 use std::path::{Path, PathBuf};
 
 use hourglass_documents::document::RunResult;
 use hourglass_documents::manifest::{ClockFacts, Epoch, Manifest, ThreadFacts};
-use hourglass_runs::store::{LatencyError, RunFolder, StoredWakeUp, Trace};
+use hourglass_runs::store::{
+    LatencyError, NewRunFolder, RunFolder, StoredWakeUp, Trace, TraceError,
+};
 use hourglass_trace::{CounterDeltas, Evidence, Interval, IntervalStart};
+use tempfile::TempDir;
 
 pub(crate) fn manifest() -> Manifest {
     Manifest {
@@ -75,6 +77,14 @@ pub(crate) fn intervals(count: u64) -> Vec<Interval> {
         .collect()
 }
 
+/// A run folder that has an empty trace and nothing else, in a folder of its own.
+pub(crate) fn folder_without_records() -> (TempDir, NewRunFolder) {
+    let parent = tempfile::tempdir().unwrap();
+    let mut folder = RunFolder::create(parent.path().join("run")).unwrap();
+    folder.trace().unwrap().finish().unwrap();
+    (parent, folder)
+}
+
 /// Makes a complete run folder of `intervals` in `parent`.
 pub(crate) fn run_folder(parent: &Path, intervals: &[Interval]) -> PathBuf {
     let path = parent.join("run");
@@ -97,12 +107,11 @@ pub(crate) fn late(all: &[u64]) -> Vec<StoredWakeUp> {
     (0_i64..).zip(all).map(wake_up).collect()
 }
 
-/// Makes a complete run folder of single latencies, and no records, in `parent`.
-pub(crate) fn folder_of_samples(parent: &Path, threads: &[(u32, Vec<u64>)]) -> RunFolder {
-    let mut folder = RunFolder::create(parent.join("run")).unwrap();
-    folder.trace().unwrap().finish().unwrap();
+/// A complete run folder of single latencies, and no records.
+pub(crate) fn folder_of_samples(threads: &[(u32, Vec<u64>)]) -> (TempDir, RunFolder) {
+    let (parent, mut folder) = folder_without_records();
     folder.write_samples(threads.iter().map(|(id, ps)| (*id, late(ps)))).unwrap();
-    folder.finish(&manifest()).unwrap()
+    (parent, folder.finish(&manifest()).unwrap())
 }
 
 /// The single latencies of a thread, or the first error; `None` where there is no file.
@@ -114,6 +123,6 @@ pub(crate) fn read_samples(
 }
 
 /// All records of the trace at `path`, or the first error.
-pub(crate) fn read_all(path: &Path) -> Result<Vec<Interval>, hourglass_runs::store::TraceError> {
+pub(crate) fn read_all(path: &Path) -> Result<Vec<Interval>, TraceError> {
     Trace::open(path)?.intervals()?.collect()
 }

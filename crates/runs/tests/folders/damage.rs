@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::common::{intervals, late, manifest, read_all, read_samples};
+use crate::common::{folder_without_records, intervals, late, manifest, read_all, read_samples};
 use hourglass_documents::kernel::KernelFacts;
 use hourglass_documents::manifest::Manifest;
 use hourglass_runs::store::{
@@ -190,9 +190,7 @@ fn anything_between_the_marks() {
 
 #[test]
 fn every_byte_of_a_log() {
-    let parent = tempfile::tempdir().unwrap();
-    let mut folder = RunFolder::create(parent.path().join("run")).unwrap();
-    folder.trace().unwrap().finish().unwrap();
+    let (_parent, mut folder) = folder_without_records();
     let mut histogram = hdrhistogram::Histogram::<u64>::new(1).unwrap();
     for latency in [3, 90, 90, 5_000] {
         histogram.record(latency).unwrap();

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::{intervals, late, manifest};
+use crate::common::{folder_without_records, intervals, late, manifest};
 use hourglass_runs::store::{
     CreateError, LATENCY_FILE, MANIFEST_FILE, OpenError, RowFault, RunFolder, SAMPLES_FILE,
     TRACE_FILE, WriteError,
@@ -104,10 +104,8 @@ fn a_foreign_file_is_not_removed() {
 
 #[test]
 fn what_was_measured_is_kept_and_called_half_written() {
-    let parent = tempfile::tempdir().unwrap();
-    let path = parent.path().join("run");
-    let mut folder = RunFolder::create(&path).unwrap();
-    folder.trace().unwrap().finish().unwrap();
+    let (_parent, folder) = folder_without_records();
+    let path = folder.path().to_path_buf();
     drop(folder);
     assert_eq!(names(&path), [TRACE_FILE]);
     assert!(matches!(RunFolder::open(&path), Err(OpenError::HalfWritten(_))));
@@ -173,10 +171,8 @@ fn finishing_needs_a_trace_and_a_result() {
 /// JSON writes infinity as null, which no reader takes for a number.
 #[test]
 fn a_manifest_that_could_not_be_read_is_not_written() {
-    let parent = tempfile::tempdir().unwrap();
-    let path = parent.path().join("run");
-    let mut folder = RunFolder::create(&path).unwrap();
-    folder.trace().unwrap().finish().unwrap();
+    let (_parent, folder) = folder_without_records();
+    let path = folder.path().to_path_buf();
     let mut infinite = manifest();
     infinite.clock.frequency_hz = f64::INFINITY;
     assert!(matches!(folder.finish(&infinite), Err(WriteError::Manifest(_))));
@@ -215,7 +211,10 @@ fn records_that_no_reader_takes_are_refused() {
     trace.write(&good[1]).unwrap();
     assert_eq!(trace.finish().unwrap(), 2);
     let folder = folder.finish(&manifest()).unwrap();
-    assert_eq!(folder.intervals().unwrap().map(Result::unwrap).collect::<Vec<_>>(), [good[1]; 2]);
+    assert_eq!(
+        folder.trace().intervals().unwrap().map(Result::unwrap).collect::<Vec<_>>(),
+        [good[1]; 2]
+    );
 }
 
 #[test]

@@ -6,7 +6,10 @@ use std::sync::Arc;
 
 use hourglass_skip::{Requirement, skip};
 
-use crate::common::{folder_of_samples, intervals, manifest, read_all, read_samples, run_folder};
+use crate::common::{
+    folder_of_samples, folder_without_records, intervals, manifest, read_all, read_samples,
+    run_folder,
+};
 use hourglass_documents::document::ThreadReport;
 use hourglass_documents::manifest::MANIFEST_SCHEMA;
 use hourglass_runs::store::{
@@ -129,9 +132,7 @@ fn a_trace_that_is_missing_or_cut() {
 
 #[test]
 fn a_log_that_is_missing_or_broken() {
-    let parent = tempfile::tempdir().unwrap();
-    let mut folder = RunFolder::create(parent.path().join("run")).unwrap();
-    folder.trace().unwrap().finish().unwrap();
+    let (_parent, folder) = folder_without_records();
     let mut manifest = manifest();
     let thread: ThreadReport = serde_json::from_value(serde_json::json!({
         "id": 0, "workload": "PERIODIC 1ms 2ms", "policy": "OTHER:0", "cpus": [0],
@@ -187,6 +188,14 @@ fn foreign(path: &Path, columns: &[(&str, Values<'_>)]) {
     writer.close().unwrap();
 }
 
+/// What is read of a trace that another program wrote.
+fn read_foreign(columns: &[(&str, Values<'_>)]) -> Result<Vec<Interval>, TraceError> {
+    let parent = tempfile::tempdir().unwrap();
+    let path = parent.path().join(TRACE_FILE);
+    foreign(&path, columns);
+    read_all(&path)
+}
+
 const THREAD: &str = "required int32 thread";
 const CPU: &str = "required int32 cpu";
 const START_NS: &str = "required int64 start_ns";
@@ -208,15 +217,12 @@ fn six() -> Vec<(&'static str, Values<'static>)> {
 
 #[test]
 fn six_columns_are_enough_and_others_are_ignored() {
-    let parent = tempfile::tempdir().unwrap();
-    let path = parent.path().join("trace.parquet");
     let mut columns = six();
     columns.reverse();
     columns.insert(2, ("required int64 mine", Values::Wide(&[1, 2])));
     columns
         .insert(0, ("required group nested { required int32 thread; }", Values::Narrow(&[7, 7])));
-    foreign(&path, &columns);
-    let read = read_all(&path).unwrap();
+    let read = read_foreign(&columns).unwrap();
     assert_eq!(read.len(), 2);
     assert_eq!((read[0].thread, read[1].thread), (0, 1));
     assert_eq!(read[1].start_ticks, u64::MAX - 19);
@@ -225,13 +231,11 @@ fn six_columns_are_enough_and_others_are_ignored() {
 
 #[test]
 fn onsets_of_a_later_version_are_gaps() {
-    let parent = tempfile::tempdir().unwrap();
-    let path = parent.path().join("trace.parquet");
     for codes in [[0, 5], [0, 256], [0, -1], [0, i32::MIN]] {
         let mut columns = six();
         columns.push(("required int32 onset", Values::Narrow(&codes)));
-        foreign(&path, &columns);
-        let onsets: Vec<IntervalStart> = read_all(&path).unwrap().iter().map(|i| i.onset).collect();
+        let onsets: Vec<IntervalStart> =
+            read_foreign(&columns).unwrap().iter().map(|i| i.onset).collect();
         assert_eq!(onsets, [IntervalStart::Start, IntervalStart::Gap]);
     }
 }
@@ -241,8 +245,6 @@ fn onsets_of_a_later_version_are_gaps() {
 /// Folders written before have `rseq` with -1 where these have `cleared` with null.
 #[test]
 fn evidence_that_is_not_all_there() {
-    let parent = tempfile::tempdir().unwrap();
-    let path = parent.path().join("trace.parquet");
     let mut columns = six();
     columns.extend([
         ("required int32 rseq", Values::Narrow(&[1, 2])),
@@ -250,10 +252,9 @@ fn evidence_that_is_not_all_there() {
         ("required int32 voluntary", Values::Narrow(&[0, 1])),
         ("required int32 faults", Values::Narrow(&[7, -1])),
     ]);
-    foreign(&path, &columns);
     let counted = CounterDeltas { involuntary: 255, voluntary: 0, faults: 7 };
     let known = Evidence { cleared: Some(true), counted: Some(counted) };
-    let read: Vec<Evidence> = read_all(&path).unwrap().iter().map(|i| i.evidence).collect();
+    let read: Vec<Evidence> = read_foreign(&columns).unwrap().iter().map(|i| i.evidence).collect();
     assert_eq!(read, [known, Evidence::NONE]);
 
     // As it is written now.
@@ -264,18 +265,15 @@ fn evidence_that_is_not_all_there() {
         ("optional int32 voluntary", Values::Nullable(&[0], &[1, 0])),
         ("optional int32 faults", Values::Nullable(&[7], &[1, 0])),
     ]);
-    foreign(&path, &nullable);
-    let read: Vec<Evidence> = read_all(&path).unwrap().iter().map(|i| i.evidence).collect();
+    let read: Vec<Evidence> = read_foreign(&nullable).unwrap().iter().map(|i| i.evidence).collect();
     assert_eq!(read, [known, Evidence::NONE]);
 
     columns.remove(8);
-    foreign(&path, &columns);
-    let read = read_all(&path).unwrap();
+    let read = read_foreign(&columns).unwrap();
     assert_eq!(read[0].evidence, Evidence { cleared: Some(true), counted: None });
 
     columns[6] = ("required int64 rseq", Values::Wide(&[0, 1]));
-    foreign(&path, &columns);
-    match read_all(&path) {
+    match read_foreign(&columns) {
         Err(TraceError::WrongType { column, .. }) => assert_eq!(column, "cleared"),
         other => panic!("{other:?}"),
     }
@@ -283,15 +281,12 @@ fn evidence_that_is_not_all_there() {
 
 #[test]
 fn missing_columns_are_named() {
-    let parent = tempfile::tempdir().unwrap();
-    let path = parent.path().join("trace.parquet");
     for (index, name) in
         ["thread", "cpu", "start_ns", "end_ns", "start_ticks", "end_ticks"].iter().enumerate()
     {
         let mut columns = six();
         columns.remove(index);
-        foreign(&path, &columns);
-        match read_all(&path) {
+        match read_foreign(&columns) {
             Err(TraceError::MissingColumn { column, .. }) => assert_eq!(column, *name),
             other => panic!("{other:?}"),
         }
@@ -300,8 +295,6 @@ fn missing_columns_are_named() {
 
 #[test]
 fn wrong_types_are_named() {
-    let parent = tempfile::tempdir().unwrap();
-    let path = parent.path().join("trace.parquet");
     for (index, field, values, found, wanted) in [
         (0, "required int64 thread", Values::Wide(&[0, 1]), "int64", "int32"),
         (2, "required int32 start_ns", Values::Narrow(&[0, 1]), "int32", "int64"),
@@ -310,8 +303,7 @@ fn wrong_types_are_named() {
     ] {
         let mut columns = six();
         columns[index] = (field, values);
-        foreign(&path, &columns);
-        match read_all(&path) {
+        match read_foreign(&columns) {
             Err(TraceError::WrongType { found: f, wanted: w, .. }) => {
                 assert_eq!((f.as_str(), w), (found, wanted));
             }
@@ -322,8 +314,6 @@ fn wrong_types_are_named() {
 
 #[test]
 fn bad_rows_are_reported_after_the_good_ones() {
-    let parent = tempfile::tempdir().unwrap();
-    let path = parent.path().join("trace.parquet");
     for (index, field, values, fault) in [
         (0, THREAD, Values::Narrow(&[0, -1]), RowFault::Thread),
         (1, CPU, Values::Narrow(&[0, -1]), RowFault::Cpu),
@@ -332,6 +322,8 @@ fn bad_rows_are_reported_after_the_good_ones() {
     ] {
         let mut columns = six();
         columns[index] = (field, values);
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join(TRACE_FILE);
         foreign(&path, &columns);
         let mut rows = hourglass_runs::store::Trace::open(&path).unwrap().intervals().unwrap();
         assert!(matches!(rows.next(), Some(Ok(_))));
@@ -345,16 +337,12 @@ fn bad_rows_are_reported_after_the_good_ones() {
 
 #[test]
 fn a_row_without_a_value() {
-    let parent = tempfile::tempdir().unwrap();
-    let path = parent.path().join("trace.parquet");
     let mut columns = six();
     columns[1] = ("optional int32 cpu", Values::Nullable(&[3, 4], &[1, 1]));
-    foreign(&path, &columns);
-    assert_eq!(read_all(&path).unwrap()[1].cpu, 4);
+    assert_eq!(read_foreign(&columns).unwrap()[1].cpu, 4);
 
     columns[1] = ("optional int32 cpu", Values::Nullable(&[3], &[1, 0]));
-    foreign(&path, &columns);
-    assert!(matches!(read_all(&path), Err(TraceError::Damaged { .. })));
+    assert!(matches!(read_foreign(&columns), Err(TraceError::Damaged { .. })));
 }
 
 /// `data/pyarrow.parquet` was written by pyarrow 26 (`write_table(table, compression="none")`):
@@ -377,8 +365,7 @@ fn a_trace_written_by_pyarrow() {
 
 #[test]
 fn samples_that_are_none() {
-    let parent = tempfile::tempdir().unwrap();
-    let folder = folder_of_samples(parent.path(), &[(0, vec![1, 2])]);
+    let (_parent, folder) = folder_of_samples(&[(0, vec![1, 2])]);
     let path = folder.path().join(SAMPLES_FILE);
     let lateness = "required int64 lateness_ps (INTEGER(64,false))";
 

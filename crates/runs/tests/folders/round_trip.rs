@@ -3,7 +3,8 @@
 use std::thread;
 
 use crate::common::{
-    folder_of_samples, intervals, late, manifest, read_all, read_samples, run_folder,
+    folder_of_samples, folder_without_records, intervals, late, manifest, read_all, read_samples,
+    run_folder,
 };
 use hdrhistogram::Histogram;
 use hourglass_documents::manifest::ThreadFacts;
@@ -18,7 +19,7 @@ fn an_empty_trace() {
     let parent = tempfile::tempdir().unwrap();
     let folder = RunFolder::open(run_folder(parent.path(), &[])).unwrap();
     assert_eq!(folder.trace().rows(), 0);
-    assert!(folder.intervals().unwrap().next().is_none());
+    assert!(folder.trace().intervals().unwrap().next().is_none());
 }
 
 /// More than a row group (256 Ki rows), and more than a batch that does not divide it.
@@ -28,7 +29,7 @@ fn several_row_groups() {
     let written = intervals(300_001);
     let folder = RunFolder::open(run_folder(parent.path(), &written)).unwrap();
     assert_eq!(folder.trace().rows(), 300_001);
-    let read: Vec<Interval> = folder.intervals().unwrap().map(Result::unwrap).collect();
+    let read: Vec<Interval> = folder.trace().intervals().unwrap().map(Result::unwrap).collect();
     assert!(read == written);
 }
 
@@ -48,7 +49,8 @@ fn two_readers_at_once() {
     thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
-                let read: Vec<Interval> = folder.intervals().unwrap().map(Result::unwrap).collect();
+                let read: Vec<Interval> =
+                    folder.trace().intervals().unwrap().map(Result::unwrap).collect();
                 assert!(read == written);
             });
         }
@@ -57,9 +59,7 @@ fn two_readers_at_once() {
 
 #[test]
 fn latencies_by_thread() {
-    let parent = tempfile::tempdir().unwrap();
-    let mut folder = RunFolder::create(parent.path().join("run")).unwrap();
-    folder.trace().unwrap().finish().unwrap();
+    let (_parent, mut folder) = folder_without_records();
     let mut first = Histogram::<u64>::new_with_bounds(1, 3_600_000_000_000, 3).unwrap();
     for latency in [0, 1_200, 3_400, 3_400, 5_000_000_000] {
         first.record(latency).unwrap();
@@ -88,9 +88,7 @@ fn latencies_by_thread() {
 
 #[test]
 fn no_latencies_no_log() {
-    let parent = tempfile::tempdir().unwrap();
-    let mut folder = RunFolder::create(parent.path().join("run")).unwrap();
-    folder.trace().unwrap().finish().unwrap();
+    let (_parent, mut folder) = folder_without_records();
     let manifest = manifest();
     folder.write_latencies(&manifest.epoch, manifest.elapsed_ns, &[]).unwrap();
     let folder = folder.finish(&manifest).unwrap();
@@ -102,10 +100,9 @@ fn no_latencies_no_log() {
 /// ends in another.
 #[test]
 fn single_latencies_by_thread() {
-    let parent = tempfile::tempdir().unwrap();
     let many: Vec<u64> = (0..300_001_u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
     let threads = [(1, vec![97_843_206, 0, u64::MAX, 7]), (3, many), (4, Vec::new()), (9, vec![5])];
-    let folder = folder_of_samples(parent.path(), &threads);
+    let (_parent, folder) = folder_of_samples(&threads);
     for (thread, written) in threads {
         let read = read_samples(&folder, thread).unwrap().unwrap();
         assert!(read == written, "thread {thread}");
@@ -120,13 +117,11 @@ fn single_latencies_by_thread() {
 /// A latency test that was ended before its first waking has a file without rows.
 #[test]
 fn no_samples_and_no_file_are_two_things() {
-    let parent = tempfile::tempdir().unwrap();
-    let folder = folder_of_samples(parent.path(), &[(0, Vec::new())]);
+    let (_parent, folder) = folder_of_samples(&[(0, Vec::new())]);
     assert_eq!(read_samples(&folder, 0).unwrap(), Some(Vec::new()));
     std::fs::remove_file(folder.path().join(SAMPLES_FILE)).unwrap();
     assert_eq!(read_samples(&folder, 0).unwrap(), None);
-    let other = tempfile::tempdir().unwrap();
-    assert_eq!(read_samples(&folder_of_samples(other.path(), &[]), 0).unwrap(), None);
+    assert_eq!(read_samples(&folder_of_samples(&[]).1, 0).unwrap(), None);
 }
 
 fn any_evidence() -> impl Strategy<Value = Evidence> {
@@ -188,12 +183,10 @@ proptest! {
 /// not the run that was kept.
 #[test]
 fn a_number_of_the_manifest_comes_back_to_the_last_bit() {
-    let parent = tempfile::tempdir().unwrap();
     let mut written = manifest();
     written.clock.calibration_start.frequency_hz = 2_299_998_073.072_765_4;
-    let path = parent.path().join("run");
-    let mut folder = RunFolder::create(&path).unwrap();
-    folder.trace().unwrap().finish().unwrap();
+    let (_parent, folder) = folder_without_records();
+    let path = folder.path().to_path_buf();
     folder.finish(&written).unwrap();
     assert_eq!(*RunFolder::open(&path).unwrap().manifest(), written);
 }
@@ -215,9 +208,7 @@ fn kernel_events(count: u64) -> Vec<KernelEvent> {
 
 #[test]
 fn kernel_events_come_back() {
-    let parent = tempfile::tempdir().unwrap();
-    let mut folder = RunFolder::create(parent.path().join("run")).unwrap();
-    folder.trace().unwrap().finish().unwrap();
+    let (_parent, mut folder) = folder_without_records();
     let written = kernel_events(20_000);
     assert_eq!(folder.write_kernel_events(written.iter().copied()).unwrap(), 20_000);
     let folder = folder.finish(&manifest()).unwrap();
@@ -237,8 +228,7 @@ fn missing_kernel_events() {
 
     let mut traced = manifest();
     traced.kernel = Some(Default::default());
-    let mut folder = RunFolder::create(parent.path().join("traced")).unwrap();
-    folder.trace().unwrap().finish().unwrap();
+    let (_parent, folder) = folder_without_records();
     let folder = folder.finish(&traced).unwrap();
     assert!(matches!(folder.kernel_events(), Err(TraceError::Missing(_))));
 }

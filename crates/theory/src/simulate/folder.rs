@@ -33,7 +33,7 @@ pub(super) fn keep(
 ) -> Result<PathBuf, WriteError> {
     let path = folder.path().to_path_buf();
     let mut trace = folder.trace()?;
-    let mut timeline = CpuTimeline::new();
+    let mut timeline = CpuTimeline::default();
     let streams = pass.threads.iter().map(|thread| thread.trace.iter().copied()).collect();
     for interval in merge_by_start(streams) {
         timeline.push(&interval);

@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use hourglass_documents::sweep::{StoredPoint, SweepExperiment, SweepShard};
-use hourglass_runs::store::sweep::{EXPERIMENT_FILE, SweepFolder, SweepFolderError};
+use hourglass_runs::store::sweep::{EXPERIMENT_FILE, SweepFolder, SweepFolderError, same};
 
 use super::experiment::SweepError;
 use super::run::{SweepResult, document, held};
@@ -113,20 +113,12 @@ fn of_one_experiment(paths: Vec<PathBuf>) -> Result<SweepParts, SweepError> {
     let mut all = vec![SweepPart { path, index }];
     for path in paths {
         let (experiment, index, cut) = part(&path)?;
-        SweepFolder::is_about(&path, &whole(&experiment), &wanted).map_err(
-            |error| match error {
-                SweepFolderError::Another { path, key, there, here } => {
-                    SweepError::OtherExperiment {
-                        path,
-                        key,
-                        there,
-                        other: first_path.clone(),
-                        here,
-                    }
-                }
-                error => error.into(),
-            },
-        )?;
+        same(&path, &whole(&experiment), &wanted).map_err(|error| match error {
+            SweepFolderError::Another { path, key, there, here } => {
+                SweepError::OtherExperiment { path, key, there, other: first_path.clone(), here }
+            }
+            error => error.into(),
+        })?;
         if cut != of {
             let other = first_path;
             return Err(SweepError::CutOtherwise { path, of: cut, other, other_of: of });

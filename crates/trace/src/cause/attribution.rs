@@ -36,7 +36,6 @@ pub struct Attribution<'a> {
     facts: &'a RunFacts,
     patterns: &'a Patterns,
     kernel: Option<KernelSide<'a>>,
-    /// Evidence from switch records, where the kernel was not traced.
     switches: Option<SwitchSide<'a>>,
     threads: BTreeMap<u32, Thread>,
     cpus: BTreeMap<u32, Cpu>,
@@ -65,12 +64,9 @@ struct Cpu {
     last_tick: Option<i64>,
 }
 
-/// Counts that show how the causes were found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AttributionCounts {
-    /// Intervals read.
     pub intervals: u64,
-    /// Gaps that have a cause.
     pub gaps: u64,
     /// Gaps too short to have one of their own.
     pub short: u64,
@@ -80,17 +76,12 @@ pub struct AttributionCounts {
     pub with_evidence: u64,
     /// Gaps with a cause that the kernel's events cover without a hole.
     pub with_events: u64,
-    /// Gaps with a cause where events are missing.
     pub in_holes: u64,
     /// Intervals that began while another of the same CPU, or of the same thread, went on.
     pub overlapping: u64,
-    /// Intervals that came before one with an earlier start.
     pub out_of_order: u64,
-    /// Kernel events read.
     pub events: u64,
-    /// Kernel events that lie where the thread was seen to run.
     pub events_inside: u64,
-    /// Kernel events that were lost, as the events themselves say.
     pub events_lost: u64,
     /// Whether the kernel's events were not believed, because too many lie inside of intervals.
     pub events_refused: bool,
@@ -98,7 +89,6 @@ pub struct AttributionCounts {
 
 impl<'a> Attribution<'a> {
     /// Gives causes by these facts, and by the patterns that a [`super::TracePatterns`] found.
-    #[must_use]
     pub fn new(facts: &'a RunFacts, patterns: &'a Patterns) -> Attribution<'a> {
         let kernel = KernelSide::new(facts, facts.tick_hz.map(tick_ns));
         let switches = if kernel.is_none() { SwitchSide::new(facts) } else { None };
@@ -116,14 +106,12 @@ impl<'a> Attribution<'a> {
     }
 
     /// Up to which moment events must have been given before `interval` is, ns.
-    #[must_use]
     pub fn wants_events_to(&self, interval: &Interval) -> i64 {
         let traced = self.kernel.as_ref().map(KernelSide::error_ns);
         let error_ns = traced.or(self.switches.as_ref().map(SwitchSide::error_ns)).unwrap_or(0);
         interval.start_ns.saturating_add(error_ns)
     }
 
-    /// Takes the next event of the kernel.
     pub fn event(&mut self, event: &KernelEvent) {
         self.remarks.events = self.remarks.events.saturating_add(1);
         if let Some(kernel) = &mut self.kernel {
@@ -175,13 +163,10 @@ impl<'a> Attribution<'a> {
     }
 
     /// Who had the CPU so far: all threads, not only the few that a gap names.
-    #[must_use]
     pub fn ran(&self) -> &RanByCause {
         &self.ran
     }
 
-    /// How the causes were found, so far.
-    #[must_use]
     pub fn remarks(&self) -> AttributionCounts {
         let sound = self.soundness();
         AttributionCounts {
@@ -193,8 +178,8 @@ impl<'a> Attribution<'a> {
     }
 
     fn soundness(&self) -> Soundness {
-        let traced = self.kernel.as_ref().map(KernelSide::soundness);
-        traced.or(self.switches.as_ref().map(SwitchSide::soundness)).unwrap_or_default()
+        let traced = self.kernel.as_ref().map(|side| side.soundness);
+        traced.or(self.switches.as_ref().map(|side| side.soundness)).unwrap_or_default()
     }
 
     fn events_refused(&self) -> bool {
@@ -379,7 +364,7 @@ impl<'a> Attribution<'a> {
             .filter(|periods| periods.holds(before.end_ns, interval.start_ns))
             .map(|periods| periods.confidence);
         // Where its periods do not show, each gap may be the quota's.
-        let shown = patterns.quota.is_some_and(|periods| periods.begin_is_known());
+        let shown = patterns.quota.is_some_and(|periods| periods.phase_ns.is_some());
         let unplaced = may_be.and(patterns.quota_most).filter(|_| !shown && quota.is_none());
         let in_user_space = known.is_some_and(|known| known.in_user_space);
         let real_time = matches!(policy, Some(Policy::Fifo(_) | Policy::RoundRobin(_)));
@@ -391,12 +376,10 @@ impl<'a> Attribution<'a> {
     }
 }
 
-/// Whether it is only the edge of a gap.
 fn is_edge(interval: &Interval) -> bool {
     interval.start_ns == interval.end_ns
 }
 
-/// The evidence of the thread itself and of the trace.
 fn signs(before: &Thread, interval: &Interval) -> IndicationSet {
     let mut signs = IndicationSet::NONE;
     let mut insert = |sign: Indication, holds: bool| {

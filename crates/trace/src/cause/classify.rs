@@ -61,10 +61,8 @@ const GUESSED: f64 = 0.3;
 /// A gap that ordinary threads make each other is not shorter, ns: the shortest turn that
 /// schedulers give.
 const TURN_NS: u64 = 500_000;
-/// A tick and what it does are not longer, ns.
 const TICK_NS: u64 = 500_000;
 
-/// All that is known about a gap.
 pub(super) struct Case<'a> {
     pub(super) facts: &'a RunFacts,
     pub(super) thread: Option<&'a ThreadFacts>,
@@ -99,7 +97,6 @@ pub(super) struct ThrottlePatterns {
     pub(super) throttled: Option<bool>,
     /// Ended at a replenishment.
     pub(super) replenished: Option<f64>,
-    /// Whether a program in user space enforces its reservation.
     pub(super) in_user_space: bool,
     /// Ended with a quota's period.
     pub(super) quota: Option<f64>,
@@ -150,7 +147,6 @@ impl Case<'_> {
         }
     }
 
-    /// The verdict on the time before a thread ran for the first time.
     pub(super) fn judge_unstarted(self) -> Verdict {
         let (cause, basis) = match self.successor {
             Some(_) => (Cause::ContextSwitch, CauseBasis::Seen),
@@ -251,7 +247,7 @@ impl Case<'_> {
             return stop;
         }
         if let Some(cause) = counted {
-            return (cause, self.unless_stopped(cause)).adjusted(self);
+            return self.unless_own_wait(cause);
         }
         if seen {
             return (self.interleaved(), CauseBasis::Seen);
@@ -306,7 +302,24 @@ impl Case<'_> {
         CauseBasis::Inferred { confidence: confidence.max(GUESSED) }
     }
 
-    /// The cause by the records of the thread's switches.
+    /// A switch that was counted or recorded. A wait of a thread that never waits was no wait of its own: it was
+    /// stopped (by a signal, a tracer or the freezer), unless it waited for a page.
+    fn unless_own_wait(&mut self, cause: Cause) -> (Cause, CauseBasis) {
+        let basis = self.unless_stopped(cause);
+        let never = self.thread.is_some_and(|thread| thread.never_waits && !thread.waits_unseen);
+        // A competitor that had the CPU before, or behind, is counted too.
+        let counted = self.signs.contains(Indication::CountedVoluntary);
+        let waited = cause == Cause::ContextSwitchVoluntary || counted;
+        if !never || !waited || self.onset == IntervalStart::Yield {
+            return (cause, basis);
+        }
+        if self.signs.contains(Indication::CountedFault) {
+            return (Cause::PageFault, CauseBasis::Inferred { confidence: STOPPED });
+        }
+        self.signs.insert(Indication::NeverWaits);
+        (Cause::Stopped, CauseBasis::Inferred { confidence: STOPPED })
+    }
+
     fn recorded_switch(&mut self) -> Option<Cause> {
         let (sign, cause) = match self.switched? {
             SwitchEvidence::Kept => (Indication::NoRecordedSwitch, None),
@@ -449,31 +462,6 @@ impl Case<'_> {
     }
 }
 
-/// A seen switch that may be a stop.
-trait StopAdjustment {
-    fn adjusted(self, case: &mut Case) -> (Cause, CauseBasis);
-}
-
-impl StopAdjustment for (Cause, CauseBasis) {
-    /// A wait that was counted for a thread that never waits was no wait of its own: it was
-    /// stopped (by a signal, a tracer or the freezer), unless it waited for a page.
-    fn adjusted(self, case: &mut Case) -> (Cause, CauseBasis) {
-        let never = case.thread.is_some_and(|thread| thread.never_waits && !thread.waits_unseen);
-        // A competitor that had the CPU before, or behind, is counted too.
-        let counted = case.signs.contains(Indication::CountedVoluntary);
-        let waited = self.0 == Cause::ContextSwitchVoluntary || counted;
-        if !never || !waited || case.onset == IntervalStart::Yield {
-            return self;
-        }
-        if case.signs.contains(Indication::CountedFault) {
-            return (Cause::PageFault, CauseBasis::Inferred { confidence: STOPPED });
-        }
-        case.signs.insert(Indication::NeverWaits);
-        (Cause::Stopped, CauseBasis::Inferred { confidence: STOPPED })
-    }
-}
-
-/// Whether a policy is above ordinary threads.
 pub(super) fn is_real_time(policy: Policy) -> bool {
     matches!(policy, Policy::Fifo(_) | Policy::RoundRobin(_) | Policy::Deadline)
 }

@@ -8,7 +8,6 @@ use hourglass_documents::Policy;
 /// a microsecond lies a dense population of which nothing is known.
 pub const REPORTED_NS: u64 = 1_000;
 
-/// Facts about a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunFacts {
     /// The threads by their numbers.
@@ -19,7 +18,6 @@ pub struct RunFacts {
     pub tick_clock: Option<TickClock>,
     /// Interrupts of the CPUs, where the kernel's counts were read.
     pub interrupts: BTreeMap<u32, InterruptFacts>,
-    /// Whether a hypervisor is below the kernel.
     pub virtual_machine: Option<bool>,
     /// The kernel's limit on the CPU time of real-time threads.
     pub rt_limit: Option<RtLimit>,
@@ -28,7 +26,6 @@ pub struct RunFacts {
     pub real_time: Option<BTreeSet<u32>>,
     /// The control group's quota, and whether it stopped the group in this run.
     pub quota: Option<Quota>,
-    /// The coverage of the kernel's events, if it was traced.
     pub kernel: Option<KernelCoverage>,
     /// What the events are where the kernel was not traced: records of the threads' own switches.
     pub switches: Option<SwitchFacts>,
@@ -65,14 +62,12 @@ pub struct TickClock {
     pub skew_ns: u64,
 }
 
-/// Interrupts of a CPU in the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InterruptFacts {
     /// How many there were that were no ticks, at most.
     pub most: u64,
     /// Those of devices and from other CPUs (`RES` and `CAL` of `/proc/interrupts`), which may be shorter than ticks.
     pub others: u64,
-    /// Timer interrupts, ticks among them.
     pub timer: u64,
     /// Stretches of the run in which there was none, ns from its start, ascending.
     pub quiet: Vec<(i64, i64)>,
@@ -80,7 +75,6 @@ pub struct InterruptFacts {
 
 impl InterruptFacts {
     /// Whether all of a gap lies where there was none.
-    #[must_use]
     pub fn is_quiet(&self, start_ns: i64, end_ns: i64) -> bool {
         let behind = self.quiet.partition_point(|(from, _)| *from <= start_ns);
         let before = behind.checked_sub(1).and_then(|at| self.quiet.get(at));
@@ -88,10 +82,8 @@ impl InterruptFacts {
     }
 }
 
-/// Facts about a thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadFacts {
-    /// The scheduling policy, if it is known.
     pub policy: Option<Policy>,
     /// Whether it neither waits nor yields by itself.
     pub never_waits: bool,
@@ -100,7 +92,6 @@ pub struct ThreadFacts {
     /// Whether it has a real-time priority above that of all threads of the run that share a CPU
     /// with it.
     pub highest: bool,
-    /// The reservation: budget and period, ns.
     pub reservation: Option<(u64, u64)>,
     /// Whether that is kept from user space, and not by the deadline class.
     pub in_user_space: bool,
@@ -109,11 +100,9 @@ pub struct ThreadFacts {
 }
 
 /// Real-time threads get at most `runtime_ns` in every `period_ns`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RtLimit {
-    /// Time in each period, ns.
     pub runtime_ns: u64,
-    /// The period, ns.
     pub period_ns: u64,
     /// Whether the kernel said in this run that it throttles. Most say it once since boot, so that
     /// silence says nothing.
@@ -124,10 +113,8 @@ pub struct RtLimit {
     pub others_ended: bool,
 }
 
-/// A quota on the time of ordinary threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
-    /// The period of the quota, ns.
     pub period_ns: u64,
     /// Periods of this run in which the group was stopped (`nr_throttled`, after less before).
     pub throttled: u64,
@@ -135,7 +122,6 @@ pub struct Quota {
     pub throttled_ns: Option<u64>,
 }
 
-/// The coverage of the kernel's events of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelCoverage {
     /// CPUs whose events were recorded: for each, how many were lost.
@@ -144,7 +130,6 @@ pub struct KernelCoverage {
     pub error_ns: u64,
 }
 
-/// Records of the switches of a run's threads, as any user may have them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SwitchFacts {
     /// Whether there are records of all threads, and none was lost.

@@ -18,7 +18,6 @@ pub enum CauseBasis {
 
 impl CauseBasis {
     /// From 0 to 1; a cause that was seen has 1.
-    #[must_use]
     pub fn confidence(self) -> f64 {
         match self {
             CauseBasis::Seen => 1.0,
@@ -27,7 +26,6 @@ impl CauseBasis {
     }
 }
 
-/// The thread that had the CPU in a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Successor {
     /// A thread of the run, by its number in the run.
@@ -39,7 +37,6 @@ pub enum Successor {
 /// Threads that are kept of those that had the CPU in a gap.
 const MOST_RAN: usize = 3;
 
-/// A thread, and for how long it had the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OccupantShare {
     /// The occupant; the kernel's number 0 means that the CPU was idle.
@@ -71,13 +68,10 @@ impl GapOccupants {
         ran
     }
 
-    /// The threads, the one that had the most first.
     pub fn iter(&self) -> impl Iterator<Item = OccupantShare> + '_ {
         self.shares.iter().flatten().copied()
     }
 
-    /// The one that had the most.
-    #[must_use]
     pub fn longest(&self) -> Option<OccupantShare> {
         self.shares[0]
     }
@@ -91,7 +85,6 @@ pub struct GapBreakdown {
     pub switched_ns: u64,
     pub tick_ns: u64,
     pub irq_ns: u64,
-    /// Softirqs.
     pub softirq_ns: u64,
     /// Page faults: from each to the next event.
     pub fault_ns: u64,
@@ -106,11 +99,8 @@ pub struct GapBreakdown {
 /// Its length is `end_ns - start_ns`, nanoseconds from the run's start.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AttributedGap {
-    /// Number of the thread in the run.
     pub thread: u32,
-    /// CPU on which it ran before.
     pub cpu_before: u32,
-    /// CPU on which it went on.
     pub cpu_after: u32,
     /// Last moment at which it was seen to run.
     pub start_ns: i64,
@@ -130,20 +120,17 @@ pub struct AttributedGap {
 
 impl AttributedGap {
     /// Length in nanoseconds; 0 for a gap that ends before it starts.
-    #[must_use]
     pub fn length_ns(&self) -> u64 {
         length_ns(self.start_ns, self.end_ns)
     }
 
     /// How sure the cause is, from 0 to 1.
-    #[must_use]
     pub fn confidence(&self) -> f64 {
         self.basis.confidence()
     }
 
     /// Whether another thread had the CPU in the gap, whatever made it so: a context switch, and
     /// also throttling, a budget, a quota, a stop or a migration that was proven to be one.
-    #[must_use]
     pub fn was_switched(&self) -> bool {
         self.cause.is_switch() || self.evidence.prove_a_switch()
     }

@@ -10,7 +10,6 @@ use super::gap::length_ns;
 const NARROWEST_BIN_NS: i64 = 10_000;
 /// Bins of such a histogram.
 const BINS: (i64, i64) = (32, 256);
-/// A peak is this many bins wide.
 const PEAK_BINS: usize = 3;
 /// A window is closed when this many moments are to be expected in it.
 const WINDOW: u64 = 48;
@@ -21,7 +20,6 @@ const OVER_CHANCE: u64 = 4;
 /// Phases that are kept; a clock that drifts more often than this has no grid.
 const MOST_PHASES: usize = 1_024;
 
-/// Searches a grid of one period.
 #[derive(Clone, Debug)]
 pub(super) struct GridFinder {
     period_ns: i64,
@@ -35,18 +33,14 @@ pub(super) struct GridFinder {
     grid: GapGrid,
 }
 
-/// A grid that was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct GapGrid {
-    /// Distance of its points.
     pub(super) period_ns: i64,
     /// How far from a point a moment may be.
     pub(super) reach_ns: i64,
     /// The phases of the grid, each with the time from which it holds.
     phases: Vec<(i64, i64)>,
-    /// Moments in the peaks.
     pub(super) hits: u64,
-    /// Moments that were to be expected there.
     pub(super) expected: u64,
     /// Moments that chance put into the peaks, thousandths.
     chance_milli: u64,
@@ -105,7 +99,6 @@ impl GridFinder {
         self.grid.is_real(self.one_in) && self.grid.holds(at)
     }
 
-    /// The grid, if there is one.
     pub(super) fn finish(mut self) -> Option<GapGrid> {
         self.close();
         let real = self.grid.is_real(self.one_in);

@@ -24,7 +24,6 @@ const TIMERS: usize = 8;
 /// A timer that expired so often in a row at the tick's distance is the tick's.
 const TICKS_IN_A_ROW: u8 = 8;
 
-/// The kernel's activity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum KernelActivity {
     #[default]
@@ -36,19 +35,13 @@ enum KernelActivity {
     Signal,
 }
 
-/// The evidence of the kernel's events about a gap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct KernelEvidence {
     pub(super) composition: GapBreakdown,
-    /// The thread that took the CPU first, if the thread was switched out.
     pub(super) next_thread: Option<u32>,
-    /// The occupants of the CPU while it was switched out, with their times.
     pub(super) occupants: GapOccupants,
-    /// Whether the thread was waiting when it was switched out.
     pub(super) waiting: bool,
-    /// Whether it was stopped or traced.
     pub(super) stopped: bool,
-    /// Whether the thread that took its CPU moved it to another.
     pub(super) moved_away: bool,
     /// Whether there was an interrupt, a softirq, a fault or a signal.
     pub(super) worked: bool,
@@ -59,7 +52,7 @@ pub(super) struct KernelEvidence {
     pub(super) complete: bool,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct CpuState {
     evidence: KernelEvidence,
     cpu: u32,
@@ -94,18 +87,14 @@ struct Cpu {
     tick: Option<u64>,
 }
 
-/// How sound the events are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Soundness {
     /// Events of threads of the run that lay in a gap, as they must.
     pub(super) in_gaps: u64,
-    /// Events that lay where the thread was seen to run.
     pub(super) inside: u64,
-    /// Events that were lost, as the events themselves say.
     pub(super) lost: u64,
 }
 
-/// Follows the kernel's events.
 #[derive(Clone, Debug)]
 pub(super) struct KernelSide<'a> {
     coverage: &'a KernelCoverage,
@@ -113,8 +102,7 @@ pub(super) struct KernelSide<'a> {
     accounts: BTreeMap<u32, CpuState>,
     cpus: BTreeMap<u32, Cpu>,
     numbers: BTreeMap<u32, u32>,
-    soundness: Soundness,
-    /// All occupants of the CPU in the last gap.
+    pub(super) soundness: Soundness,
     last: BTreeMap<u32, u64>,
 }
 
@@ -136,10 +124,6 @@ impl<'a> KernelSide<'a> {
     /// How far events may be off, ns.
     pub(super) fn error_ns(&self) -> i64 {
         i64::try_from(self.coverage.error_ns).unwrap_or(i64::MAX)
-    }
-
-    pub(super) fn soundness(&self) -> Soundness {
-        self.soundness
     }
 
     /// Takes the next event, in order of time.
@@ -182,19 +166,13 @@ impl<'a> KernelSide<'a> {
             cpu: interval.cpu,
             since_ns: interval.end_ns,
             mark_ns: interval.end_ns,
-            stack: [KernelActivity::Nothing; DEEPEST],
-            depth: 0,
-            between: KernelActivity::Nothing,
-            switched_out: false,
             waiting_for_cpu: interval.cpu,
             charged_ns: interval.end_ns,
-            run_ns_by_thread: BTreeMap::new(),
-            tick_expired: false,
-            other_expired: false,
             number: match &before {
                 Some(known) => known.number,
                 None => self.number_of(interval.thread),
             },
+            ..CpuState::default()
         };
         self.accounts.insert(interval.thread, fresh);
         let mut account = before?;
@@ -237,7 +215,6 @@ impl<'a> KernelSide<'a> {
         }
     }
 
-    /// The account of the thread that runs on the event's CPU, if the event is in a gap of it.
     fn running(&mut self, event: &KernelEvent) -> Option<&mut CpuState> {
         let thread = self.cpus.get(&event.cpu)?.running?;
         let error_ns = self.error_ns();
@@ -369,7 +346,6 @@ fn is_no_thread(number: u32) -> bool {
 }
 
 impl CpuState {
-    /// Whether the thread is away and waits for this CPU.
     fn waits_for(&self, cpu: u32) -> bool {
         self.switched_out && self.waiting_for_cpu == cpu
     }

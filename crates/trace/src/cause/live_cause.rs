@@ -9,12 +9,10 @@ use hourglass_documents::Cause;
 use super::facts::TickClock;
 use super::tick::TickGrid;
 
-/// A tick and what it does are not longer, ns.
 const TICK_NS: i64 = 500_000;
 
 /// The cause of a gap of a thread on `cpu` that never waits, from `start_ns` to `end_ns` on the time line of `tick`.
 /// `Unknown` without evidence.
-#[must_use]
 pub fn at_first_sight(
     evidence: Evidence,
     (start_ns, end_ns): (i64, i64),

@@ -1,6 +1,5 @@
 //! Lengths by powers of two.
 
-/// How many gaps there are of each size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sizes {
     counts: [u64; u64::BITS as usize],

@@ -29,7 +29,6 @@ const NEIGHBOUR: usize = 3;
 /// A distance is a period within one part in this number.
 const PARTS: u64 = 64;
 
-/// Searches periods among the gaps of one CPU.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RepeatFinder {
     sizes: Vec<Option<Box<Size>>>,
@@ -43,10 +42,8 @@ struct Size {
     sums_ns: Vec<u64>,
 }
 
-/// The periods of the gaps of one CPU by their size.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Repeats {
-    /// The period of each power of two, ns.
     periods: Vec<Option<u64>>,
 }
 
@@ -61,7 +58,6 @@ impl Repeats {
     }
 }
 
-/// Starts of the last gaps.
 #[derive(Clone, Copy, Debug, Default)]
 struct Recent {
     starts: [i64; LOOK_BACK],
@@ -86,7 +82,6 @@ fn size_of(length_ns: u64) -> usize {
 }
 
 impl RepeatFinder {
-    /// Adds a gap without another explanation.
     pub(super) fn push(&mut self, start: i64, length: u64) {
         let at = size_of(length);
         if self.sizes.is_empty() {
@@ -154,7 +149,6 @@ impl Size {
     }
 }
 
-/// Follows the gaps of one CPU and says which of them are periodic.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RepeatFollower {
     recent: Vec<Recent>,

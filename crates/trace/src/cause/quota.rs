@@ -9,16 +9,13 @@ use super::gap::length_ns;
 
 /// Number of steps of a period in which phases are distinguished.
 const STEPS: usize = 500;
-/// Fewer gaps give no phase.
 const FEWEST: usize = 3;
 /// Of the longest gaps at least this part must hold the moment, per cent.
 const MOST_HOLD: usize = 60;
 /// Steps count as candidates down to this part of the most gaps that hold one, per cent.
 const PLATEAU: u32 = 90;
-/// Long gaps that are kept.
 const MOST: usize = 50_000;
 
-/// Searches the moment at which a quota's periods begin.
 #[derive(Clone, Debug)]
 pub(super) struct QuotaFinder {
     period_ns: i64,
@@ -26,12 +23,11 @@ pub(super) struct QuotaFinder {
     gaps: Vec<(i64, i64)>,
 }
 
-/// The moments at which a quota's periods begin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct QuotaPeriods {
     period_ns: i64,
     /// `None` where the gaps do not show it: only those that are longer than a period hold one for sure.
-    phase_ns: Option<i64>,
+    pub(super) phase_ns: Option<i64>,
     /// That a long gap that holds such a moment is the quota's, from 0 to 1.
     pub(super) confidence: f64,
 }
@@ -44,7 +40,6 @@ impl QuotaFinder {
         Some(QuotaFinder { period_ns, throttled, gaps: Vec::new() })
     }
 
-    /// A gap that may be the quota's.
     pub(super) fn push(&mut self, start: i64, end: i64) {
         if self.gaps.len() < MOST {
             self.gaps.push((start, end));
@@ -81,7 +76,6 @@ impl QuotaFinder {
         Some(periods)
     }
 
-    /// Whether a gap is as long as a period.
     fn is_whole(&self, start: i64, end: i64) -> bool {
         length_ns(start, end) >= self.period_ns.unsigned_abs()
     }
@@ -113,7 +107,6 @@ impl QuotaFinder {
         self.period_ns / STEPS as i64
     }
 
-    /// How many of the gaps hold each step of a period.
     fn held(&self, gaps: &[(i64, i64)]) -> Vec<u32> {
         let mut held = vec![0_u32; STEPS];
         for (start, end) in gaps {
@@ -127,11 +120,6 @@ impl QuotaFinder {
 }
 
 impl QuotaPeriods {
-    /// Whether gaps shorter than a period can be laid to it.
-    pub(super) fn begin_is_known(&self) -> bool {
-        self.phase_ns.is_some()
-    }
-
     /// Whether a gap holds the beginning of a period, but for a step.
     pub(super) fn holds(&self, start: i64, end: i64) -> bool {
         if length_ns(start, end) >= self.period_ns.unsigned_abs() {

@@ -21,18 +21,13 @@ const STOLEN: f64 = 0.5;
 /// The quota's time of stops is not known, or not for all of the loss: it may be the quota, or not.
 const QUOTA_UNKNOWN: f64 = 0.5;
 
-/// What a thread found out about a span in which it was off the CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpanSeen {
-    /// The lost time, ns.
     pub lost_ns: u64,
-    /// Switches forced on the thread.
     pub involuntary: u64,
-    /// Switches by its own waits.
     pub voluntary: u64,
     /// Major page faults: the kernel counts a fault so that had to wait and was tried again. The others keep the CPU.
     pub major_faults: u64,
-    /// Whether it went on upon another CPU.
     pub cpu_changed: bool,
     /// Whether the kernel cleared the critical section; `None` without one.
     pub cleared: Option<bool>,
@@ -48,7 +43,6 @@ pub struct SpanSeen {
 ///
 /// `facts` may name a limit of real-time threads and a quota; of `thread` the policy counts, and whether it
 /// waits by itself within the span (`waits_unseen`).
-#[must_use]
 pub fn judge_span(
     facts: &RunFacts,
     thread: &ThreadFacts,
@@ -159,35 +153,17 @@ mod tests {
             policy: Some(policy),
             never_waits: !waits,
             waits_unseen: waits,
-            highest: false,
-            reservation: None,
-            in_user_space: false,
-            number: None,
+            ..ThreadFacts::default()
         }
     }
 
     fn seen(lost_ns: u64, involuntary: u64, voluntary: u64) -> SpanSeen {
-        SpanSeen {
-            lost_ns,
-            involuntary,
-            voluntary,
-            major_faults: 0,
-            cpu_changed: false,
-            cleared: Some(true),
-            throttled_ns: None,
-            other_quotas: false,
-            stolen_ns: 0,
-        }
+        SpanSeen { lost_ns, involuntary, voluntary, cleared: Some(true), ..SpanSeen::default() }
     }
 
     fn facts() -> RunFacts {
-        let rt_limit = Some(RtLimit {
-            runtime_ns: 950 * MS,
-            period_ns: 1_000 * MS,
-            logged: false,
-            others_ns: 0,
-            others_ended: false,
-        });
+        let rt_limit =
+            Some(RtLimit { runtime_ns: 950 * MS, period_ns: 1_000 * MS, ..RtLimit::default() });
         let quota = Some(Quota { period_ns: 100 * MS, throttled: 1, throttled_ns: None });
         RunFacts { rt_limit, quota, ..RunFacts::default() }
     }

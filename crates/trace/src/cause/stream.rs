@@ -56,14 +56,10 @@ pub struct AttributedGaps<'a, I, K: Iterator> {
 }
 
 impl<I, K: Iterator> AttributedGaps<'_, I, K> {
-    /// How the causes were found, so far.
-    #[must_use]
     pub fn remarks(&self) -> AttributionCounts {
         self.attribution.remarks()
     }
 
-    /// The occupants of the CPU in the gaps so far.
-    #[must_use]
     pub fn ran(&self) -> &RanByCause {
         self.attribution.ran()
     }

@@ -11,12 +11,9 @@ use crate::{Interval, KernelEvent, KernelEventKind};
 use super::facts::{RunFacts, SwitchFacts};
 use super::kernel::Soundness;
 
-/// The evidence of switch records about a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SwitchEvidence {
-    /// The thread left its CPU.
     Out {
-        /// Whether it waited from then on.
         waited: bool,
         /// The thread of the run that took the CPU, by its number there.
         to: Option<u32>,
@@ -25,15 +22,13 @@ pub(super) enum SwitchEvidence {
     Kept,
 }
 
-/// Follows the records.
 #[derive(Clone, Debug)]
 pub(super) struct SwitchSide<'a> {
     facts: &'a RunFacts,
     switches: &'a SwitchFacts,
-    /// The kernel's numbers of the run's threads.
     numbers: BTreeMap<u32, u32>,
     threads: BTreeMap<u32, Thread>,
-    soundness: Soundness,
+    pub(super) soundness: Soundness,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -41,20 +36,17 @@ struct Thread {
     since_ns: i64,
     /// Whether it is not known exactly when it was away, as in a program's own loop.
     vague: bool,
-    /// How it left its CPU first.
     first_switch_out: Option<SwitchOut>,
     /// How it left it again, and has not come back from.
     last_switch_out: Option<SwitchOut>,
 }
 
-/// How a thread left its CPU.
 #[derive(Clone, Copy, Debug)]
 struct SwitchOut {
     ns: i64,
     cpu: u32,
     waited: bool,
     to: Option<u32>,
-    /// Whether it took a CPU again.
     returned: bool,
 }
 
@@ -72,10 +64,6 @@ impl<'a> SwitchSide<'a> {
     /// How far records may be off, ns.
     pub(super) fn error_ns(&self) -> i64 {
         i64::try_from(self.switches.error_ns).unwrap_or(i64::MAX)
-    }
-
-    pub(super) fn soundness(&self) -> Soundness {
-        self.soundness
     }
 
     /// Takes the next record, in order of time.
@@ -140,7 +128,6 @@ impl<'a> SwitchSide<'a> {
 }
 
 impl Thread {
-    /// The thread has a CPU again.
     fn come_back(&mut self) {
         let Some(left) = &mut self.first_switch_out else { return };
         left.returned = true;

@@ -25,11 +25,6 @@ struct Sum {
 }
 
 impl CauseTally {
-    #[must_use]
-    pub fn new() -> CauseTally {
-        CauseTally::default()
-    }
-
     pub fn push(&mut self, gap: &AttributedGap) {
         let sum = self.causes.entry(gap.cause).or_default();
         let length = gap.length_ns();
@@ -52,7 +47,6 @@ impl CauseTally {
 
     /// One report for each cause, by total time lost, the most first. A cause's confidence is the
     /// mean of its gaps', weighted by their lengths.
-    #[must_use]
     pub fn reports(&self) -> Vec<CauseReport> {
         let report = |(cause, sum): (&Cause, &Sum)| {
             let lengths = sum.lengths.report();

@@ -23,7 +23,6 @@ const FEWEST: usize = 3;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Candidates {
     starts: Vec<i64>,
-    /// The sum of their lengths, ns.
     lost_ns: u64,
 }
 

@@ -29,11 +29,9 @@ const FEWEST_LENGTHS: u64 = 50;
 /// One tick in this number is shorter than the shortest that counts.
 const SHORT_ONE_IN: u64 = 20;
 
-/// Follows what the gaps of one CPU have to do with its tick.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct TickGaps {
     grid: TickGrid,
-    /// Time in which ticks were to be expected, ns.
     passed_ns: u64,
     /// Gaps that hold a point, and how many by powers of two of their lengths in ns.
     hits: u64,
@@ -43,7 +41,6 @@ pub(super) struct TickGaps {
     others_ns: u64,
 }
 
-/// The points of a CPU's tick.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TickGrid {
     period_ns: i64,

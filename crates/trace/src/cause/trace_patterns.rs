@@ -53,7 +53,6 @@ struct Thread {
 #[derive(Clone, Debug)]
 struct Cpu {
     occupant: Option<u32>,
-    /// The tick, if its moments are known.
     clocked: Option<TickGaps>,
     /// Searches for the tick, if they are not known.
     ticks: Vec<GridFinder>,
@@ -61,7 +60,6 @@ struct Cpu {
     repeats: RepeatFinder,
 }
 
-/// Patterns that the gaps of a trace have in common.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Patterns {
     pub(super) ticks: BTreeMap<u32, Ticks>,
@@ -77,17 +75,13 @@ pub struct Patterns {
     pub(super) quota_most: Option<f64>,
 }
 
-/// The ticks of a CPU.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Ticks {
-    /// Ticks on a known grid.
     Clocked(Box<TickGaps>),
-    /// Ticks on a grid that was found.
     Found(GapGrid),
 }
 
 impl Ticks {
-    /// The number of the tick that a gap is.
     pub(super) fn point(&self, start: i64, end: i64) -> Option<i64> {
         match self {
             Ticks::Clocked(gaps) => gaps.grid().point(start, end),
@@ -95,7 +89,6 @@ impl Ticks {
         }
     }
 
-    /// Whether they show among the gaps.
     pub(super) fn show(&self) -> bool {
         match self {
             Ticks::Clocked(gaps) => gaps.shows(),
@@ -112,7 +105,6 @@ impl Ticks {
         }
     }
 
-    /// Whether ticks were `counted` that do not show.
     pub(super) fn contradict(&self, counted: u64) -> bool {
         matches!(self, Ticks::Clocked(gaps) if gaps.contradict(counted))
     }
@@ -143,7 +135,6 @@ impl Ticks {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TickFound {
     pub cpu: u32,
-    /// Distance of the ticks, ns.
     pub period_ns: u64,
     /// Share of the ticks to expect that were seen, per mille.
     pub seen_per_mille: u64,
@@ -155,17 +146,12 @@ pub struct TickFound {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RepeatFound {
     pub cpu: u32,
-    /// Their minimum length, ns.
     pub from_ns: u64,
-    /// Their length is below this, ns.
     pub to_ns: u64,
-    /// Their distance, ns.
     pub period_ns: u64,
 }
 
 impl<'a> TracePatterns<'a> {
-    /// A survey of a trace with these facts.
-    #[must_use]
     pub fn new(facts: &'a RunFacts) -> TracePatterns<'a> {
         let throttling = facts.quota.filter(|quota| quota.throttled > 0);
         let quota = throttling.and_then(|quota| QuotaFinder::new(quota.period_ns, quota.throttled));
@@ -229,7 +215,6 @@ impl<'a> TracePatterns<'a> {
         thread.succeeded = false;
     }
 
-    #[must_use]
     pub fn finish(self) -> Patterns {
         let mut patterns = Patterns {
             quota_most: self.quota.as_ref().map(QuotaFinder::most),
@@ -265,7 +250,6 @@ impl<'a> TracePatterns<'a> {
 }
 
 impl Patterns {
-    /// The timer ticks that were found, by CPU.
     pub fn ticks(&self) -> impl Iterator<Item = TickFound> + '_ {
         self.ticks.iter().filter(|(_, ticks)| ticks.show()).map(|(cpu, ticks)| {
             let (period_ns, seen_per_mille) = match ticks {
@@ -304,7 +288,6 @@ impl Gap {
     }
 }
 
-/// Whether a gap of this length may be a quota's.
 pub(super) fn may_be_quota(thread: Option<&ThreadFacts>, length: u64, quota: Quota) -> bool {
     let ordinary = thread
         .and_then(|thread| thread.policy)
@@ -314,7 +297,6 @@ pub(super) fn may_be_quota(thread: Option<&ThreadFacts>, length: u64, quota: Quo
     ordinary && length >= STOPPED_NS && periods <= quota.throttled
 }
 
-/// Whether a gap of this length may be one in which the thread's reservation had no budget left.
 pub(super) fn may_be_budget(reservation: (u64, u64), length: u64) -> bool {
     let (budget, period) = reservation;
     // The budget is taken at the tick, so that much may be overdrawn and paid back later.
@@ -339,7 +321,6 @@ pub(super) fn may_be_throttling(
 /// A throttling is shorter by at most one part in the first number, and later by one in the second.
 const SHORT_PARTS: u64 = 5;
 const LATE_PARTS: u64 = 50;
-
 const MOST_TICK_NS: u64 = 10_000_000;
 
 /// The distance of the kernel's ticks, or the longest that there is.
@@ -362,7 +343,6 @@ fn is_watched(interval: &Interval) -> bool {
     interval.start_ns < interval.end_ns
 }
 
-/// Whether nothing says that the thread kept its CPU.
 fn not_kept(interval: &Interval) -> bool {
     interval.evidence.cleared != Some(false)
 }

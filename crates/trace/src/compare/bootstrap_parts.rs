@@ -9,7 +9,6 @@ use super::sample::{MeasuredValue, PARTS, RunSample};
 use super::verdict::{QuantityChange, Rules};
 use crate::statistics::{Estimate, USUAL, share};
 
-/// How often the parts are drawn.
 const DRAWS: usize = 1_000;
 
 /// Student's t for 19 degrees of freedom, as many as a run has parts less one, at 95 %, and the
@@ -33,7 +32,6 @@ const ALIKE_UNSEEN: f64 = 0.15;
 
 /// Bits of a number that are kept where numbers are put together: to 0.4 %.
 const BITS: u32 = 8;
-
 const NS_PER_S: f64 = 1e9;
 const PER_CENT: f64 = 100.0;
 
@@ -44,7 +42,6 @@ const DRAWN: usize = 10;
 const FIRST_LATENCY: usize = 6;
 
 /// Compares two runs. If neighbouring parts resemble each other, intervals become wider.
-#[must_use]
 pub fn by_parts(a: &RunSample, b: &RunSample, rules: &Rules) -> Vec<DiffMetric> {
     let uncertainty = Uncertainty::of(&RunParts::of(a), &RunParts::of(b), rules.seed);
     let (values_a, values_b) = (a.values(), b.values());
@@ -55,7 +52,7 @@ pub fn by_parts(a: &RunSample, b: &RunSample, rules: &Rules) -> Vec<DiffMetric> 
     let changes = all.into_iter().map(|quantity| {
         let of = |values: &[Value]| values.iter().find(|v| v.quantity == quantity).cloned();
         let (a_value, b_value) = (of(&values_a), of(&values_b));
-        let in_order = a.latencies_are_in_order() && b.latencies_are_in_order();
+        let in_order = a.latencies_in_order && b.latencies_in_order;
         let drawn = Quantity::PLAIN[..DRAWN].iter().position(|one| *one == quantity);
         let drawn = drawn.filter(|at| in_order || *at < FIRST_LATENCY);
         match (drawn, &quantity) {
@@ -121,7 +118,6 @@ fn periods(a: &RunSample, b: &RunSample) -> QuantityChange {
     }
 }
 
-/// Equal numbers of one part, counted.
 struct Cell {
     ns: u64,
     part: u8,
@@ -135,24 +131,22 @@ struct RunParts {
     watched_ns: [f64; PARTS],
 }
 
-/// How often each part was drawn.
 type Weights = [u32; PARTS];
 
 impl RunParts {
     fn of(sample: &RunSample) -> RunParts {
         let mut gaps_ns = [0.0; PARTS];
-        for gap in sample.gaps() {
+        for gap in &sample.gaps {
             gaps_ns[usize::from(gap.part) % PARTS] += gap.ns as f64;
         }
         RunParts {
-            gaps: cells(sample.gaps()),
-            latencies: cells(sample.latencies()),
+            gaps: cells(&sample.gaps),
+            latencies: cells(&sample.latencies),
             gaps_ns,
-            watched_ns: sample.watched_ns().map(|ns| ns as f64),
+            watched_ns: sample.watched_ns.map(|ns| ns as f64),
         }
     }
 
-    /// The quantities of the run that these parts would make up.
     fn quantities(&self, weights: &Weights) -> [Option<f64>; DRAWN] {
         let weighed = |sums: &[f64; PARTS]| -> f64 {
             sums.iter().zip(weights).map(|(sum, weight)| sum * f64::from(*weight)).sum()
@@ -167,7 +161,6 @@ impl RunParts {
         [g50, g99, g999, None, rate, lost, l50, l99, l999, None]
     }
 
-    /// How many parts hold something, of gaps and of latencies.
     fn filled(&self) -> (usize, usize) {
         let filled = |cells: &[Cell]| {
             let mut parts = [false; PARTS];
@@ -197,7 +190,6 @@ fn cells(measured: &[MeasuredValue]) -> Vec<Cell> {
     cells
 }
 
-/// How many measurements there are, and three percentiles of them.
 fn percentiles(cells: &[Cell], weights: &Weights) -> (u64, [Option<f64>; 3]) {
     let weight =
         |cell: &Cell| u64::from(weights[usize::from(cell.part) % PARTS]) * u64::from(cell.count);

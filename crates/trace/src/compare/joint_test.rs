@@ -30,11 +30,9 @@ const MOST_ENUMERATED: usize = 13;
 /// Number of draws, besides the observed signs.
 const DRAWN: usize = 10_000;
 
-/// A quantity of a family.
 pub(super) struct Candidate {
     /// Second minus first, pair by pair. All candidates of a family have the same pairs.
     pub(super) differences: Vec<f64>,
-    /// Whether it is judged first.
     pub(super) is_primary: bool,
 }
 
@@ -120,15 +118,12 @@ pub struct DetectableRounds {
 
 impl DetectableRounds {
     /// The rounds for these quantities. Those that only explain others are a family of their own.
-    #[must_use]
     pub fn of_all<'a>(quantities: impl IntoIterator<Item = &'a Quantity>) -> DetectableRounds {
         let (leading, others): (Vec<_>, Vec<_>) =
             quantities.into_iter().partition(|quantity| quantity.leads());
         DetectableRounds::of(leading.len(), others.len())
     }
 
-    /// Rounds for a family of `leading` quantities and `others`.
-    #[must_use]
     pub fn of(leading: usize, others: usize) -> DetectableRounds {
         let (leading, others) = (leading as u64, others as u64);
         // Rounds that agree are two patterns of signs, all one way and all the other way.

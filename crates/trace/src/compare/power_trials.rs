@@ -11,8 +11,6 @@ use super::*;
 const P50_NS: f64 = 100_000.0;
 const P50_STRAYS_NS: f64 = 6_000.0;
 const TAIL_NS: f64 = 140_000.0;
-
-/// The shift that was not found.
 const SHIFT_NS: f64 = 20_000.0;
 
 fn normal(random: &mut Stream) -> f64 {
@@ -54,7 +52,6 @@ fn verdict_of(metrics: &[DiffMetric], name: &str) -> DiffVerdict {
     metrics.iter().find(|metric| metric.name == name).unwrap().verdict
 }
 
-/// Seeds of those trials that `fail`.
 fn failed(trials: u64, fail: impl Fn(u64) -> bool) -> Vec<u64> {
     (0..trials).filter(|seed| fail(*seed)).collect()
 }

@@ -2,17 +2,14 @@
 
 use std::fmt;
 
-/// A quantity of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Quantity {
-    /// The gap that half of all do not exceed, ns.
     GapP50,
     /// The length that 99 of 100 gaps do not exceed.
     GapP99,
     /// The length that 999 of 1000 gaps do not exceed.
     GapP999,
     GapMax,
-    /// Gaps in a second that was watched.
     GapRate,
     /// The part of the watched time that gaps took, per cent.
     GapLost,
@@ -25,7 +22,6 @@ pub enum Quantity {
     LatencyMax,
     /// Periods that were not finished in time, or lost, per cent.
     DeadlinesFailed,
-    /// Passes in a second.
     Work,
     /// The part of the watched time that gaps of one cause took, per cent.
     CauseLost(String),
@@ -49,7 +45,6 @@ impl Quantity {
     ];
 
     /// `ns`, `1/s` or `percent`.
-    #[must_use]
     pub fn unit(&self) -> &'static str {
         match self {
             Quantity::GapRate | Quantity::Work => "1/s",
@@ -58,21 +53,17 @@ impl Quantity {
         }
     }
 
-    /// Whether more of it is worse.
-    #[must_use]
     pub fn less_is_better(&self) -> bool {
         *self != Quantity::Work
     }
 
     /// Whether it only explains others: it has a family of its own and no part in the verdict.
-    #[must_use]
     pub fn explains(&self) -> bool {
         matches!(self, Quantity::CauseLost(_))
     }
 
     /// Whether it is looked at before the others: medians, and what all of a run makes up. What is left are
     /// percentiles in the tail, maxima and the number of gaps, which a few events decide.
-    #[must_use]
     pub fn leads(&self) -> bool {
         matches!(
             self,
@@ -125,13 +116,11 @@ impl fmt::Display for Quantity {
     }
 }
 
-/// A quantity as one run has it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Value {
     pub quantity: Quantity,
     /// How much; `None` where the run has nothing to take it from.
     pub value: Option<f64>,
-    /// Measurements behind it.
     pub count: u64,
 }
 

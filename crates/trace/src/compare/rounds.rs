@@ -19,7 +19,6 @@ const LEAST_ABOVE: f64 = 1.0;
 ///
 /// The interval is for each quantity alone. What is said to have moved holds for all quantities
 /// together, those that only explain others among themselves.
-#[must_use]
 pub fn by_rounds(rounds: &[(Vec<Value>, Vec<Value>)], rules: &Rules) -> Vec<DiffMetric> {
     let quantities = quantities(rounds);
     let (explaining, plain): (Vec<_>, Vec<_>) =
@@ -63,7 +62,6 @@ fn family(
     changes.map(|change| change.judged(rules)).collect()
 }
 
-/// The rows that moved, those at `sound` considered together.
 fn moved(rows: &[Row], sound: &[usize], rules: &Rules) -> Vec<bool> {
     let mut moved = vec![false; rows.len()];
     let candidate = |row: &Row| Candidate {
@@ -77,7 +75,6 @@ fn moved(rows: &[Row], sound: &[usize], rules: &Rules) -> Vec<bool> {
     moved
 }
 
-/// A quantity over all rounds.
 struct Row {
     quantity: Quantity,
     a: Option<f64>,

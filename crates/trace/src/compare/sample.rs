@@ -13,12 +13,10 @@ use crate::statistics::quantile_of;
 /// neighbours alike, and enough of them that their spread is known (batch means, Jain 1991,
 /// section 25.5.2).
 pub const PARTS: usize = 20;
-
 const NS_PER_S: f64 = 1e9;
 const PER_CENT: f64 = 100.0;
 const PS_PER_NS: u64 = 1_000;
 
-/// Something that was measured, and the part of the run into which it fell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct MeasuredValue {
     pub(super) ns: u64,
@@ -34,22 +32,22 @@ struct RunTotals {
     causes: BTreeMap<String, u64>,
 }
 
-/// The data of a run for comparisons, all threads together.
 #[derive(Clone, Debug)]
 pub struct RunSample {
     elapsed_ns: u64,
     last_end: BTreeMap<u32, i64>,
-    gaps: Vec<MeasuredValue>,
-    watched_ns: [u64; PARTS],
-    latencies: Vec<MeasuredValue>,
+    /// Lengths of gaps in the order in which they were found.
+    pub(super) gaps: Vec<MeasuredValue>,
+    /// Time of each part in which a thread ran or wanted to, summed over threads.
+    pub(super) watched_ns: [u64; PARTS],
+    pub(super) latencies: Vec<MeasuredValue>,
     /// Whether the parts of `latencies` mean anything.
-    latencies_in_order: bool,
+    pub(super) latencies_in_order: bool,
     counts: RunTotals,
 }
 
 impl RunSample {
     /// A sample of a run of `elapsed_ns`, without measurements yet.
-    #[must_use]
     pub fn new(elapsed_ns: u64) -> RunSample {
         RunSample {
             elapsed_ns: elapsed_ns.max(PARTS as u64),
@@ -104,7 +102,6 @@ impl RunSample {
         }
     }
 
-    /// Takes the causes that were found.
     pub fn push_causes(&mut self, causes: &[CauseReport]) {
         for cause in causes {
             let sum = self.counts.causes.entry(cause.cause.clone()).or_default();
@@ -118,32 +115,11 @@ impl RunSample {
         self.gaps.retain(|gap| gap.ns > ns);
     }
 
-    /// Lengths of gaps in the order in which they were found.
-    pub(super) fn gaps(&self) -> &[MeasuredValue] {
-        &self.gaps
-    }
-
-    pub(super) fn latencies(&self) -> &[MeasuredValue] {
-        &self.latencies
-    }
-
-    /// Whether it is known in which part of the run each wake-up was.
-    pub(super) fn latencies_are_in_order(&self) -> bool {
-        self.latencies_in_order
-    }
-
-    /// Time of each part in which a thread ran or wanted to, summed over threads.
-    pub(super) fn watched_ns(&self) -> &[u64; PARTS] {
-        &self.watched_ns
-    }
-
     /// Periods not finished in time, and all.
     pub(super) fn periods(&self) -> Option<(u64, u64)> {
         self.counts.periods
     }
 
-    /// The quantities of the run.
-    #[must_use]
     pub fn values(&self) -> Vec<Value> {
         let watched = self.watched_ns.iter().sum::<u64>() as f64;
         let mut values = Vec::new();

@@ -228,7 +228,7 @@ fn values_are_those_of_the_run() {
     assert_eq!(of(Quantity::CauseLost("irq".to_owned())), Some(1.0));
     assert_eq!(of(Quantity::LatencyMax), None);
     sample.drop_gaps_to(10);
-    assert_eq!(sample.gaps().len(), 1);
+    assert_eq!(sample.gaps.len(), 1);
 }
 
 /// Every nanosecond of an interval lands in the part it belongs to.
@@ -236,13 +236,13 @@ fn values_are_those_of_the_run() {
 fn intervals_are_split_between_parts() {
     let mut sample = RunSample::new(1_003);
     sample.push(&interval(0, 1_003));
-    let watched = sample.watched_ns();
+    let watched = sample.watched_ns;
     assert_eq!(watched.iter().sum::<u64>(), 1_003);
     assert!(watched.iter().all(|ns| (50..=51).contains(ns)), "{watched:?}");
     let mut beyond = RunSample::new(100);
     beyond.push(&interval(-50, 1_000));
-    assert_eq!(beyond.watched_ns().iter().sum::<u64>(), 1_000);
-    assert_eq!(beyond.watched_ns()[PARTS - 1], 905);
+    assert_eq!(beyond.watched_ns.iter().sum::<u64>(), 1_000);
+    assert_eq!(beyond.watched_ns[PARTS - 1], 905);
 }
 
 /// Failed periods come in bursts: one of a hundred in one run is no verdict, half of them is.

@@ -7,7 +7,6 @@ use crate::statistics::Estimate;
 
 const PER_CENT: f64 = 100.0;
 
-/// The rules of a verdict.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rules {
     /// Changes up to this share of the first value count as none, per cent.
@@ -23,13 +22,11 @@ impl Default for Rules {
     }
 }
 
-/// A change of one quantity, before it is judged.
 #[derive(Clone, Debug)]
 pub(super) struct QuantityChange {
     pub(super) quantity: Quantity,
     pub(super) a: Option<f64>,
     pub(super) b: Option<f64>,
-    /// The change with its interval, if it has one.
     pub(super) change: Option<Estimate>,
     /// Whether it moved, all quantities considered together.
     pub(super) is_significant: bool,
@@ -103,7 +100,6 @@ impl QuantityChange {
 /// The verdict on all: worse if anything is worse, else better if anything is better, the same if nothing moved
 /// and everything that leads is the same, else unknown. Quantities that only explain others have no part
 /// in it.
-#[must_use]
 pub fn overall(metrics: &[DiffMetric]) -> DiffVerdict {
     let plain = || metrics.iter().filter(|metric| !metric.name.starts_with("causes."));
     let any = |verdict: DiffVerdict| plain().any(|metric| metric.verdict == verdict);

@@ -19,7 +19,6 @@ pub struct CacheTrial {
 impl CacheTrial {
     /// C = ((W1 - W10) / W1) (T / N10): the penalty of a switch, ns. Below 0 where many did more
     /// than one, which only noise can do. `None` without work or switches.
-    #[must_use]
     pub fn penalty_ns(&self) -> Option<f64> {
         if self.work_of_one.is_nan() || self.work_of_one <= 0.0 || self.switches == 0 {
             return None;
@@ -31,7 +30,6 @@ impl CacheTrial {
 
 /// The penalty of a switch over repeated trials, ns, with the 95 % interval of Student's t. Trials
 /// without work or switches are left out. `None` if none is left.
-#[must_use]
 pub fn cache_cost(trials: &[CacheTrial]) -> Option<Estimate> {
     let penalties: Vec<f64> = trials.iter().filter_map(CacheTrial::penalty_ns).collect();
     mean(&penalties, USUAL)

@@ -27,7 +27,6 @@ pub struct CostEstimate {
     pub mode_ns: u64,
     /// Median of the gaps that were kept, with its 95 % interval, ns.
     pub median: Estimate,
-    /// Gaps that were kept.
     pub count: u64,
     /// Gaps that were set aside: longer than [`CostEstimate::limit_ns`], contaminated by other activity or
     /// by a path of unpredictable length.
@@ -41,7 +40,6 @@ pub struct CostEstimate {
 
 impl CostEstimate {
     /// The cost by gaps of these lengths, ns. `None` without a gap.
-    #[must_use]
     pub fn of(mut lengths: Vec<u64>) -> Option<CostEstimate> {
         lengths.sort_unstable();
         let short = quantile_of(&lengths, SHORT_ONES)?;

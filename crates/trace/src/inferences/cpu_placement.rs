@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use crate::Interval;
 
-/// A trace whose records have been given CPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlacedTrace {
     /// The records, in their order, with CPUs counted from 0 by their first use.
@@ -24,7 +23,6 @@ pub struct PlacedTrace {
 /// CPU that became free last: the thread that stopped there was preempted in order to run it, while a
 /// thread that goes on all the time has a CPU of its own (section 7). The records must come in the order
 /// of their starts.
-#[must_use]
 pub fn place(trace: impl IntoIterator<Item = Interval>) -> PlacedTrace {
     let mut placed = PlacedTrace::default();
     // The end of the last record of each CPU, and the CPU of each thread.
@@ -62,7 +60,6 @@ mod tests {
     use crate::IntervalStart;
     use hourglass_documents::random::Stream;
 
-    use super::super::simulated::interval;
     use super::*;
 
     /// Section 7: thread 1 goes on without a gap while thread 2 stops and thread 3 starts. So thread
@@ -70,10 +67,10 @@ mod tests {
     #[test]
     fn the_example_of_section_7() {
         let placed = place([
-            interval(1, 9, 0, 100, IntervalStart::Start),
-            interval(2, 9, 1, 40, IntervalStart::Start),
-            interval(3, 9, 42, 90, IntervalStart::Start),
-            interval(2, 9, 92, 99, IntervalStart::Gap),
+            Interval::new(1, 9, 0, 100, IntervalStart::Start),
+            Interval::new(2, 9, 1, 40, IntervalStart::Start),
+            Interval::new(3, 9, 42, 90, IntervalStart::Start),
+            Interval::new(2, 9, 92, 99, IntervalStart::Gap),
         ]);
         let cpus: Vec<u32> = placed.intervals.iter().map(|interval| interval.cpu).collect();
         assert_eq!((cpus, placed.cpus, placed.ambiguous), (vec![0, 1, 1, 1], 2, 0));
@@ -91,7 +88,7 @@ mod tests {
             let turn = 1_000 + 137 * i64::from(cpu);
             for n in 0..50u32 {
                 let start = 11 * i64::from(cpu) + i64::from(n) * turn;
-                records.push(interval(
+                records.push(Interval::new(
                     cpu * 2 + n % 2,
                     cpu,
                     start,
@@ -122,7 +119,7 @@ mod tests {
                 let mut now = random.below(50) as i64;
                 for _ in 0..40 {
                     let end = now + random.below(30) as i64;
-                    records.push(interval(thread, 0, now, end, IntervalStart::Gap));
+                    records.push(Interval::new(thread, 0, now, end, IntervalStart::Gap));
                     now = end + 1 + random.below(40) as i64;
                 }
             }

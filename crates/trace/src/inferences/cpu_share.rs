@@ -12,7 +12,6 @@ use crate::statistics::{Estimate, USUAL, Windows};
 pub struct CpuShares(BTreeMap<u32, (Windows, u64)>);
 
 impl CpuShares {
-    #[must_use]
     pub fn of(threads: &[ThreadFact]) -> CpuShares {
         let windows = |fact: &ThreadFact| {
             let windows = Windows::between(fact.start_ns, fact.finish_ns)?;
@@ -29,7 +28,6 @@ impl CpuShares {
     }
 
     /// The share of each thread that has a record, from 0 to 1, with its 95 % interval.
-    #[must_use]
     pub fn finish(self) -> Vec<(u32, Estimate)> {
         let share = |(thread, (windows, count)): (u32, (Windows, u64))| {
             let rate = windows.rate(USUAL).filter(|_| count > 0)?;
@@ -40,7 +38,6 @@ impl CpuShares {
 }
 
 /// The share of the CPU that each thread had; see [`CpuShares`].
-#[must_use]
 pub fn cpu_shares(
     trace: impl IntoIterator<Item = Interval>,
     threads: &[ThreadFact],
@@ -54,7 +51,6 @@ pub fn cpu_shares(
 mod tests {
     use crate::IntervalStart;
 
-    use super::super::simulated::interval;
     use super::*;
 
     /// PERIODIC 3ms 8ms has three eighths.
@@ -68,8 +64,8 @@ mod tests {
             never_blocks: false,
             highest: false,
         };
-        let records =
-            (0..100).map(|n| interval(4, 0, n * 8 * MS, (n * 8 + 3) * MS, IntervalStart::Wait));
+        let records = (0..100)
+            .map(|n| Interval::new(4, 0, n * 8 * MS, (n * 8 + 3) * MS, IntervalStart::Wait));
         let found = cpu_shares(records, &[fact]);
         let [(4, share)] = found[..] else { panic!("{found:?}") };
         assert!((share.value - 0.375).abs() < 1e-9 && share.half_width() < 1e-9, "{share:?}");

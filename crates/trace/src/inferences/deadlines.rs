@@ -12,7 +12,6 @@ pub struct MissedShare {
 }
 
 /// The shares of periods. `None` if none came to its end.
-#[must_use]
 pub fn missed(hit: u64, missed: u64, lost: u64) -> Option<MissedShare> {
     let ran = hit.saturating_add(missed);
     let late = missed.saturating_add(lost);

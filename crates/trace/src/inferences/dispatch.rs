@@ -5,23 +5,18 @@ use crate::statistics::{Estimate, USUAL, percentile, share};
 /// The limits of the paper's Table 1, ns.
 pub const LATER_THAN_NS: [u64; 4] = [1_000_000, 5_000_000, 10_000_000, 50_000_000];
 
-/// Picoseconds in a nanosecond.
 const PS_PER_NS: f64 = 1e-3;
 
-/// Samples later than a limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TailShare {
-    /// The limit, ns.
     pub than_ns: u64,
     pub samples: u64,
     /// The share of these records, from 0 to 1, with its 95 % interval.
     pub share: Estimate,
 }
 
-/// The latency of a thread's wake-ups.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dispatch {
-    /// Wake-ups.
     pub count: u64,
     /// Median, 99th and 99.9th percentile with their 95 % intervals, ns.
     pub p50: Estimate,
@@ -29,14 +24,12 @@ pub struct Dispatch {
     pub p99: Estimate,
     /// See `p50`.
     pub p999: Estimate,
-    /// The latest, ns.
     pub max_ns: f64,
     /// One for each limit of [`LATER_THAN_NS`].
     pub later: Vec<TailShare>,
 }
 
 /// Sums up latencies, in picoseconds. `None` without one.
-#[must_use]
 pub fn dispatch(latencies_ps: impl IntoIterator<Item = u64>) -> Option<Dispatch> {
     let mut sorted: Vec<u64> = latencies_ps.into_iter().collect();
     sorted.sort_unstable();

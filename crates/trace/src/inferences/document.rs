@@ -44,7 +44,6 @@ impl StatementHeader {
         self.estimate(statistic, unit, &Estimate { value, lo, hi, count })
     }
 
-    /// A typical cost only where there is one.
     fn cost(self, cost: &CostEstimate) -> Vec<Inference> {
         let about = StatementHeader { set_aside: cost.set_aside, ..self };
         let mut all = vec![about.number("fastest", NS, cost.fastest_ns as f64, cost.count)];
@@ -62,7 +61,6 @@ fn basis(certain: bool) -> InferenceBasis {
 
 impl Statements {
     /// The statements for a document: costs of switches, switches and quanta, interrupts, shares.
-    #[must_use]
     pub fn document(&self) -> Vec<Inference> {
         let mut all = Vec::new();
         // The cost of a switch is never certain, only the switch itself.
@@ -113,8 +111,6 @@ impl Statements {
 }
 
 impl Dispatch {
-    /// The statements for a document.
-    #[must_use]
     pub fn document(&self, thread: u32) -> Vec<Inference> {
         let about = StatementHeader::certain("dispatch_latency", Some(thread));
         let mut all: Vec<Inference> =
@@ -130,8 +126,6 @@ impl Dispatch {
 }
 
 impl MissedShare {
-    /// The statements for a document.
-    #[must_use]
     pub fn document(&self, thread: u32) -> Vec<Inference> {
         let about = StatementHeader::certain("deadlines", Some(thread));
         vec![

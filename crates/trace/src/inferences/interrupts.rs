@@ -25,7 +25,6 @@ pub struct InterruptCost {
     pub certain: bool,
 }
 
-/// A thread while its records are being read.
 #[derive(Clone, Debug)]
 struct Thread {
     fact: ThreadFact,
@@ -43,7 +42,6 @@ pub struct Interrupts {
     threads: BTreeMap<u32, Thread>,
 }
 
-/// The evidence about a gap before a record.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OccupancyEvidence {
     Unoccupied,
@@ -62,7 +60,6 @@ fn ran(interval: &Interval) -> OccupancyEvidence {
 }
 
 impl Interrupts {
-    #[must_use]
     pub fn of(threads: &[ThreadFact]) -> Interrupts {
         let thread = |fact: &ThreadFact| {
             let windows = Windows::between(fact.start_ns, fact.finish_ns)?;
@@ -96,8 +93,6 @@ impl Interrupts {
         thread.lost.stretch(end_ns, interval.start_ns);
     }
 
-    /// One statement for each thread that was interrupted.
-    #[must_use]
     pub fn finish(self) -> Vec<InterruptCost> {
         let statement = |(number, thread): (u32, Thread)| {
             let count = thread.lengths.len() as u64;
@@ -116,7 +111,6 @@ impl Interrupts {
 }
 
 /// The cost of interrupts to each thread; see [`Interrupts`].
-#[must_use]
 pub fn interrupts(
     trace: impl IntoIterator<Item = Interval>,
     threads: &[ThreadFact],
@@ -130,7 +124,6 @@ pub fn interrupts(
 mod tests {
     use crate::{CounterDeltas, Evidence};
 
-    use super::super::simulated::interval;
     use super::*;
 
     const MS: i64 = 1_000_000;
@@ -143,7 +136,7 @@ mod tests {
     fn clock() -> Vec<Interval> {
         let one = |n: i64| {
             let onset = if n == 0 { IntervalStart::Start } else { IntervalStart::Gap };
-            interval(0, 0, n * 10 * MS, (n + 1) * 10 * MS - 5_000, onset)
+            Interval::new(0, 0, n * 10 * MS, (n + 1) * 10 * MS - 5_000, onset)
         };
         (0..100).map(one).collect()
     }
@@ -178,9 +171,9 @@ mod tests {
     #[test]
     fn other_threads_are_no_interrupts() {
         let records = [
-            interval(0, 0, 0, 10, IntervalStart::Start),
-            interval(1, 0, 12, 20, IntervalStart::Start),
-            interval(0, 0, 22, 30, IntervalStart::Gap),
+            Interval::new(0, 0, 0, 10, IntervalStart::Start),
+            Interval::new(1, 0, 12, 20, IntervalStart::Start),
+            Interval::new(0, 0, 22, 30, IntervalStart::Gap),
         ];
         assert!(interrupts(records, &[fact(true)]).is_empty());
     }

@@ -39,10 +39,8 @@ pub use quantum::{Quantum, quantum};
 pub use statements::{Collector, Statements};
 pub use switches::{Switch, SwitchKind, Switches, switch_cost, switch_rate, switches};
 
-/// Facts about a thread besides its trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadFact {
-    /// The number of the thread in the run.
     pub thread: u32,
     /// When it began, ns from the run's start.
     pub start_ns: i64,

@@ -3,7 +3,6 @@
 use super::switches::{Switch, SwitchKind};
 use crate::statistics::{Estimate, USUAL, mean, median, mode};
 
-/// The length of a quantum.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Quantum {
     /// The length at which the turns are densest, ns.
@@ -16,7 +15,6 @@ pub struct Quantum {
 
 /// The quantum, from the turns that ended in a preemption and of which the beginning is known.
 /// Interrupts within a turn count as part of it. `None` without such a turn.
-#[must_use]
 pub fn quantum(switches: &[Switch]) -> Option<Quantum> {
     let preempted = switches.iter().filter(|switch| switch.kind == SwitchKind::Involuntary);
     let mut turns: Vec<u64> = preempted.filter_map(|switch| switch.turn_ns).collect();
@@ -31,9 +29,9 @@ pub fn quantum(switches: &[Switch]) -> Option<Quantum> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{CounterDeltas, Evidence, IntervalStart};
+    use crate::{CounterDeltas, Evidence, Interval, IntervalStart};
 
-    use super::super::simulated::{TurnTrace, interval};
+    use super::super::simulated::TurnTrace;
     use super::super::switches;
     use super::*;
 
@@ -56,11 +54,11 @@ mod tests {
         };
         let with = |evidence| {
             let mut records = vec![
-                interval(0, 0, 0, 10, IntervalStart::Start),
-                interval(1, 0, 12, 20, IntervalStart::Start),
-                interval(1, 0, 30, 40, IntervalStart::Gap),
-                interval(0, 0, 42, 50, IntervalStart::Gap),
-                interval(1, 0, 52, 60, IntervalStart::Gap),
+                Interval::new(0, 0, 0, 10, IntervalStart::Start),
+                Interval::new(1, 0, 12, 20, IntervalStart::Start),
+                Interval::new(1, 0, 30, 40, IntervalStart::Gap),
+                Interval::new(0, 0, 42, 50, IntervalStart::Gap),
+                Interval::new(1, 0, 52, 60, IntervalStart::Gap),
             ];
             records[2].evidence = evidence;
             let turn = switches(records).iter().find(|s| s.prev_tid == 1).map(|s| s.turn_ns);

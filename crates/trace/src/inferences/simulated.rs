@@ -2,16 +2,6 @@
 
 use crate::{Interval, IntervalStart};
 
-pub(super) fn interval(
-    thread: u32,
-    cpu: u32,
-    start_ns: i64,
-    end_ns: i64,
-    onset: IntervalStart,
-) -> Interval {
-    Interval::new(thread, cpu, start_ns, end_ns, onset)
-}
-
 /// Threads that take turns on CPU 0, with an interrupt of 1 µs in the middle of every tenth turn.
 pub(super) struct TurnTrace {
     pub(super) threads: u32,
@@ -21,7 +11,6 @@ pub(super) struct TurnTrace {
 }
 
 impl TurnTrace {
-    /// The records; each turn after a thread's first begins with `onset`.
     pub(super) fn records(&self, onset: IntervalStart) -> Vec<Interval> {
         let mut records = Vec::new();
         let mut now = 0;
@@ -30,10 +19,10 @@ impl TurnTrace {
             let first = if turn < self.threads { IntervalStart::Start } else { onset };
             let (end, middle) = (now + self.turn_ns, now + self.turn_ns / 2);
             if turn % 10 == 9 {
-                records.push(interval(thread, 0, now, middle, first));
-                records.push(interval(thread, 0, middle + 1_000, end, IntervalStart::Gap));
+                records.push(Interval::new(thread, 0, now, middle, first));
+                records.push(Interval::new(thread, 0, middle + 1_000, end, IntervalStart::Gap));
             } else {
-                records.push(interval(thread, 0, now, end, first));
+                records.push(Interval::new(thread, 0, now, end, first));
             }
             now = end + self.cost_ns;
         }

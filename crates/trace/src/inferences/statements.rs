@@ -21,25 +21,18 @@ pub struct Collector {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Statements {
-    /// Direct cost of a switch by the thread's own will.
     pub voluntary: Option<CostEstimate>,
     /// Direct cost of a preemption, with the interrupt that comes with it.
     pub involuntary: Option<CostEstimate>,
     /// Whether the preemptions are certain (section 4, second rule).
     pub preemptions_certain: bool,
-    /// Switches from one thread of the run to another, in a second.
     pub switches_per_second: Option<Estimate>,
-    /// Length of a quantum.
     pub quantum: Option<Quantum>,
-    /// The cost of interrupts to each thread.
     pub interrupts: Vec<InterruptCost>,
-    /// Share of the CPU that each thread had.
     pub shares: Vec<(u32, Estimate)>,
 }
 
 impl Collector {
-    /// A collector for these threads.
-    #[must_use]
     pub fn of(threads: &[ThreadFact]) -> Collector {
         Collector {
             from_ns: threads.iter().map(|fact| fact.start_ns).min().unwrap_or(0),
@@ -58,7 +51,6 @@ impl Collector {
         self.shares.push(interval);
     }
 
-    #[must_use]
     pub fn finish(self) -> Statements {
         let switches = self.switches.finish();
         let rate = super::switch_rate(&switches, self.from_ns, self.to_ns);

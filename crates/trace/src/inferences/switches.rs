@@ -8,17 +8,14 @@ use crate::{Interval, IntervalStart};
 use super::CostEstimate;
 use crate::statistics::{Estimate, USUAL, Windows};
 
-/// Whether a thread left its CPU by its own will.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SwitchKind {
-    /// The thread yielded, or waited.
     Voluntary,
     /// It was preempted: it went on as if nothing had happened. Of threads that never yield or
     /// block this is certain, and the preemption came with an interrupt (section 4, second rule).
     Involuntary,
 }
 
-/// A switch from one thread of the run to another on the same CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Switch {
     pub cpu: u32,
@@ -38,7 +35,6 @@ pub struct Switch {
     pub is_cost: bool,
 }
 
-/// The last record of a CPU.
 #[derive(Clone, Copy, Debug)]
 struct PreviousRecord {
     thread: u32,
@@ -107,7 +103,6 @@ impl Switches {
     }
 
     /// The switches found, in the order in which it became known by whose will they were.
-    #[must_use]
     pub fn finish(self) -> Vec<Switch> {
         self.found
     }
@@ -134,7 +129,6 @@ fn resolved(from: u32, pending: PendingSwitch, onset: IntervalStart) -> Option<S
 }
 
 /// The switches that a trace proves; see [`Switches`].
-#[must_use]
 pub fn switches(trace: impl IntoIterator<Item = Interval>) -> Vec<Switch> {
     let mut switches = Switches::default();
     trace.into_iter().for_each(|interval| switches.push(&interval));
@@ -143,7 +137,6 @@ pub fn switches(trace: impl IntoIterator<Item = Interval>) -> Vec<Switch> {
 
 /// The direct cost of switches of one kind (section 5.1, Figure 4). That each of them is a switch is
 /// certain; that the median is the cost of one is statistical.
-#[must_use]
 pub fn switch_cost(switches: &[Switch], kind: SwitchKind) -> Option<CostEstimate> {
     let of_kind = switches.iter().filter(|switch| switch.kind == kind && switch.is_cost);
     CostEstimate::of(of_kind.map(|switch| switch.gap_ns).collect())
@@ -151,7 +144,6 @@ pub fn switch_cost(switches: &[Switch], kind: SwitchKind) -> Option<CostEstimate
 
 /// Switches a second between two moments, ns from the run's start, with a 95 % interval. `None` if
 /// they are too close to each other.
-#[must_use]
 pub fn switch_rate(switches: &[Switch], from_ns: i64, to_ns: i64) -> Option<Estimate> {
     let mut windows = Windows::between(from_ns, to_ns)?;
     switches.iter().for_each(|switch| windows.event(switch.at_ns));
@@ -161,7 +153,7 @@ pub fn switch_rate(switches: &[Switch], from_ns: i64, to_ns: i64) -> Option<Esti
 
 #[cfg(test)]
 mod tests {
-    use super::super::simulated::{TurnTrace, interval};
+    use super::super::simulated::TurnTrace;
     use super::*;
 
     /// Two threads in turns of 4 ms that cost 2 µs each, and an interrupt of 1 µs in every tenth.
@@ -194,11 +186,11 @@ mod tests {
     #[test]
     fn idle_time_is_no_cost() {
         let found = switches([
-            interval(0, 0, 0, 100, IntervalStart::Start),
-            interval(1, 0, 500, 600, IntervalStart::Start),
-            interval(0, 0, 900, 1_000, IntervalStart::Wait),
-            interval(1, 0, 1_003, 1_100, IntervalStart::Gap),
-            interval(0, 0, 1_105, 1_200, IntervalStart::Wait),
+            Interval::new(0, 0, 0, 100, IntervalStart::Start),
+            Interval::new(1, 0, 500, 600, IntervalStart::Start),
+            Interval::new(0, 0, 900, 1_000, IntervalStart::Wait),
+            Interval::new(1, 0, 1_003, 1_100, IntervalStart::Gap),
+            Interval::new(0, 0, 1_105, 1_200, IntervalStart::Wait),
         ]);
         let seen: Vec<_> =
             found.iter().map(|s| (s.prev_tid, s.kind, s.gap_ns, s.is_cost)).collect();
@@ -216,10 +208,10 @@ mod tests {
     #[test]
     fn nonsense_is_survived() {
         let found = switches([
-            interval(0, 0, i64::MIN, i64::MAX, IntervalStart::Gap),
-            interval(1, 0, i64::MIN, i64::MIN, IntervalStart::Gap),
-            interval(0, 0, i64::MAX, i64::MIN, IntervalStart::Gap),
-            interval(1, 0, 0, 5, IntervalStart::Gap),
+            Interval::new(0, 0, i64::MIN, i64::MAX, IntervalStart::Gap),
+            Interval::new(1, 0, i64::MIN, i64::MIN, IntervalStart::Gap),
+            Interval::new(0, 0, i64::MAX, i64::MIN, IntervalStart::Gap),
+            Interval::new(1, 0, 0, 5, IntervalStart::Gap),
         ]);
         assert!(found.len() <= 2, "{found:?}");
         assert!(switch_rate(&found, i64::MIN, i64::MAX).is_some());

@@ -27,7 +27,6 @@ impl Default for Resampling {
 ///
 /// The statistic may put the measurements into another order. `None` if a set is empty, no round is
 /// asked for, or the statistic is not finite.
-#[must_use]
 pub fn bootstrap(
     sets: &[&[u64]],
     mut statistic: impl FnMut(&mut [Vec<u64>]) -> f64,

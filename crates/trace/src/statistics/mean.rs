@@ -8,7 +8,6 @@ use super::quantiles::students_t;
 ///
 /// `None` without a measurement, or if one is not finite. The interval of one measurement is
 /// unbounded.
-#[must_use]
 pub fn mean(samples: &[f64], confidence: f64) -> Option<Estimate> {
     if samples.is_empty() || samples.iter().any(|sample| !sample.is_finite()) {
         return None;

@@ -35,29 +35,22 @@ pub const USUAL: f64 = 0.95;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     pub value: f64,
-    /// Lower end of the interval.
     pub lo: f64,
-    /// Upper end of the interval.
     pub hi: f64,
-    /// Measurements behind it.
     pub count: u64,
 }
 
 impl Estimate {
     /// Half the width of the interval, for `value ± it`.
-    #[must_use]
     pub fn half_width(&self) -> f64 {
         (self.hi - self.lo) / 2.0
     }
 
-    /// Whether the interval holds `value`.
-    #[must_use]
     pub fn holds(&self, value: f64) -> bool {
         self.lo <= value && value <= self.hi
     }
 
     /// This estimate in another unit, `factor` of which make one of this.
-    #[must_use]
     pub fn scaled(&self, factor: f64) -> Estimate {
         let (a, b) = (self.lo * factor, self.hi * factor);
         Estimate { value: self.value * factor, lo: a.min(b), hi: a.max(b), count: self.count }

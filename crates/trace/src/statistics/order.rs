@@ -8,7 +8,6 @@ use super::quantiles::normal;
 const EXACT_UP_TO: f64 = 2_500.0;
 
 /// Median of `sorted` (ascending) with the interval between two order statistics.
-#[must_use]
 pub fn median(sorted: &[u64], confidence: f64) -> Option<Estimate> {
     percentile(sorted, 0.5, confidence)
 }
@@ -20,7 +19,6 @@ pub fn median(sorted: &[u64], confidence: f64) -> Option<Estimate> {
 /// An end of the interval is infinite where even the extreme measurement does not bound the
 /// quantile with this confidence: the 99.9th percentile needs some 3,700 measurements. `None`
 /// without a measurement.
-#[must_use]
 pub fn percentile(sorted: &[u64], quantile: f64, confidence: f64) -> Option<Estimate> {
     let value = quantile_of(sorted, quantile)? as f64;
     let count = sorted.len();
@@ -36,7 +34,6 @@ pub fn percentile(sorted: &[u64], quantile: f64, confidence: f64) -> Option<Esti
 
 /// The measurement that `quantile` of all do not exceed: the least of rank `ceil(quantile * count)`.
 /// `sorted` ascends.
-#[must_use]
 pub fn quantile_of(sorted: &[u64], quantile: f64) -> Option<u64> {
     let count = sorted.len();
     // A product that is whole but for its last digits is whole.
@@ -99,7 +96,6 @@ fn ranks_of_small(count: usize, quantile: f64, tail: f64) -> (Option<usize>, Opt
 /// The value around which the measurements are densest: the half-sample mode (Robertson and Cryer,
 /// *Journal of the American Statistical Association* 69, 1974), which needs no width of bins. Of
 /// several that are equally dense, the least. `sorted` ascends; `None` without a measurement.
-#[must_use]
 pub fn mode(sorted: &[u64]) -> Option<u64> {
     let mut rest = sorted;
     while rest.len() > 2 {

@@ -15,7 +15,6 @@ pub struct RankTest {
 /// The rank-sum test (H. B. Mann and D. R. Whitney, *Annals of Mathematical Statistics* 18, 1947) by
 /// its normal approximation, with the corrections for ties and continuity; good from eight
 /// measurements a side. `None` where a side has none.
-#[must_use]
 pub fn mann_whitney(first: &[u64], second: &[u64]) -> Option<RankTest> {
     if first.is_empty() || second.is_empty() {
         return None;
@@ -41,7 +40,6 @@ pub fn mann_whitney(first: &[u64], second: &[u64]) -> Option<RankTest> {
 
 /// The same where a measurement is yes or no: of each set how often yes, and how many there are. Exact
 /// before the approximation, however many they are, and in no memory. `None` where a side has none.
-#[must_use]
 pub fn mann_whitney_of_counts(first: (u64, u64), second: (u64, u64)) -> Option<RankTest> {
     let ((yes, n), (yes_too, m)) = (first, second);
     if n == 0 || m == 0 {

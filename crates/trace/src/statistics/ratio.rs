@@ -6,7 +6,6 @@ use super::{Estimate, mean};
 /// with the interval of Student's t on their logarithms. Drift that both of a pair share drops out.
 ///
 /// `None` without a pair, or if a measurement is not above zero.
-#[must_use]
 pub fn paired_ratio(pairs: &[(f64, f64)], confidence: f64) -> Option<Estimate> {
     if pairs.iter().any(|(a, b)| !(*a > 0.0 && *b > 0.0)) {
         return None;

@@ -6,7 +6,6 @@ use super::quantiles::normal;
 /// The share of `hits` in `all`, from 0 to 1, with the score interval (E. B. Wilson, *Journal of the
 /// American Statistical Association* 22, 1927), which is sound for rare events too: none seen in a
 /// thousand still leaves up to 0.38 % possible. `None` where `all` is 0.
-#[must_use]
 pub fn share(hits: u64, all: u64, confidence: f64) -> Option<Estimate> {
     if all == 0 {
         return None;

@@ -17,13 +17,11 @@ pub struct Windows {
 impl Windows {
     /// Of the time between two moments; `None` if the second does not lie behind the first by at
     /// least a nanosecond for each part.
-    #[must_use]
     pub fn between(from_ns: i64, to_ns: i64) -> Option<Windows> {
         let length = to_ns.saturating_sub(from_ns);
         (length >= PARTS as i64).then_some(Windows { from_ns, to_ns, sums: [0.0; PARTS] })
     }
 
-    /// Start of part `number`.
     fn start(&self, number: usize) -> i64 {
         let length = i128::from(self.to_ns) - i128::from(self.from_ns);
         let at = i128::from(self.from_ns) + length * number as i128 / PARTS as i128;
@@ -65,7 +63,6 @@ impl Windows {
     }
 
     /// How much a nanosecond, over the run, with the interval of Student's t over its parts.
-    #[must_use]
     pub fn rate(&self, confidence: f64) -> Option<Estimate> {
         let rates: Vec<f64> = (0..PARTS)
             .zip(&self.sums)

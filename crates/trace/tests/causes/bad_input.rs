@@ -19,7 +19,7 @@ fn nothing_gives_nothing() {
     let (found, patterns, remarks) = attributed(&RunFacts::default(), &[], &[]);
     assert!(found.is_empty() && patterns.ticks().count() == 0);
     assert_eq!(remarks, Default::default());
-    assert!(CauseTally::new().reports().is_empty());
+    assert!(CauseTally::default().reports().is_empty());
 }
 
 #[test]
@@ -178,7 +178,7 @@ proptest! {
         }
         let (found, _, remarks) = attributed(&facts, &intervals, &events);
         prop_assert_eq!(found.len() as u64, remarks.gaps);
-        let mut tally = CauseTally::new();
+        let mut tally = CauseTally::default();
         for gap in &found {
             prop_assert!((0.0..=1.0).contains(&gap.confidence()), "{:?}", gap);
             prop_assert!(gap.length_ns() > facts.reported_ns);
@@ -204,10 +204,10 @@ proptest! {
         let mut intervals: Vec<Interval> = intervals.into_iter().map(held).collect();
         intervals.sort_by_key(|interval| interval.start_ns);
         let (found, _, remarks) = attributed(&facts, &intervals, &events);
-        let mut summary = TraceSummary::new();
+        let mut summary = TraceSummary::default();
         summary.extend(intervals);
         let gaps = summary.threads().iter().map(|t| t.gaps.total_ns).sum::<u64>();
-        let mut tally = CauseTally::new();
+        let mut tally = CauseTally::default();
         found.iter().for_each(|gap| tally.push(gap));
         let causes = tally.reports().iter().map(|cause| cause.total_ns).sum::<u64>();
         prop_assert_eq!(causes + remarks.short_ns, gaps);

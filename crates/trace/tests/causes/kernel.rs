@@ -175,7 +175,7 @@ fn who_had_how_much_is_counted() {
     assert_eq!(ran(0), [(kernel(OTHER), 6_996), (kernel(idle), 500), (kernel(last), 499)]);
     assert_eq!(found[0].to_thread, Some(kernel(OTHER)));
     assert_eq!(ran(1), [(kernel(last), 1_990), (kernel(OTHER), 1_000)]);
-    let mut tally = CauseTally::new();
+    let mut tally = CauseTally::default();
     found.iter().for_each(|gap| tally.push(gap));
     let sums: Vec<u64> =
         tally.reports().iter().flat_map(|c| &c.ran).map(|ran| ran.total_ns / 1_000).collect();
@@ -307,9 +307,8 @@ fn time_sharing_threads_before_a_real_time_one_are_throttling() {
     let limit = RtLimit {
         runtime_ns: 950_000_000,
         period_ns: 1_000_000_000,
-        logged: false,
         others_ns: 20_000_000,
-        others_ended: false,
+        ..RtLimit::default()
     };
     for (policy, rt_limit, real_time, throttled) in [
         (Policy::Fifo(40), Some(limit), Some([rival].into()), true),

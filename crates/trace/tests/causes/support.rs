@@ -16,11 +16,7 @@ pub(crate) fn facts(policies: &[Policy]) -> RunFacts {
     let thread = |policy: &Policy| ThreadFacts {
         policy: Some(*policy),
         never_waits: true,
-        waits_unseen: false,
-        highest: false,
-        reservation: None,
-        in_user_space: false,
-        number: None,
+        ..ThreadFacts::default()
     };
     RunFacts {
         threads: (0..).zip(policies.iter().map(thread)).collect(),

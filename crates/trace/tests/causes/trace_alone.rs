@@ -115,7 +115,7 @@ fn the_ends_of_a_run_are_gaps() {
                 (gap.cause, gap.length_ns(), remarks.overlapping),
                 (cause, 1_000_000_000, 0)
             );
-            let mut timeline = CpuTimeline::new();
+            let mut timeline = CpuTimeline::default();
             assert!(intervals.iter().all(|i| timeline.push(i).is_none_or(|gap| gap.ns >= 0)));
             assert_eq!(timeline.switches(), 0);
         }

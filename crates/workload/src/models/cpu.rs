@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{AnyExecution, Demand, Execution, Model, ModelEntry};
+use super::{AnyExecution, Demand, LoopExecution, Model, ModelEntry, ThreadLoop};
 use crate::measuring_counter::MeasuringCounter;
 use crate::recorder::{NoWork, Recorder};
 
@@ -18,7 +18,6 @@ pub(super) const ENTRY: ModelEntry = ModelEntry {
     },
 };
 
-/// A thread that never blocks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cpu;
 
@@ -34,20 +33,14 @@ impl Model for Cpu {
     }
 
     fn prepare(&self, _seed: u64) -> Box<dyn AnyExecution> {
-        Box::new(CpuExecution(NoWork))
+        Box::new(LoopExecution { model: *self, work: NoWork })
     }
 }
 
-pub(super) struct CpuExecution(pub(super) NoWork);
-
-impl Execution for CpuExecution {
+impl ThreadLoop for Cpu {
     type Work = NoWork;
 
-    fn work(&mut self) -> &mut NoWork {
-        &mut self.0
-    }
-
-    fn run<C: MeasuringCounter>(&mut self, recorder: &mut Recorder<C>) {
-        recorder.receive_all(&mut self.0);
+    fn run<C: MeasuringCounter>(&self, work: &mut NoWork, recorder: &mut Recorder<C>) {
+        recorder.receive_all(work);
     }
 }

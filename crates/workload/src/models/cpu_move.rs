@@ -4,7 +4,7 @@ use std::fmt;
 use std::hint::black_box;
 use std::sync::Arc;
 
-use super::{AnyExecution, Demand, Execution, Model, ModelEntry};
+use super::{AnyExecution, Demand, LoopExecution, Model, ModelEntry, ThreadLoop};
 use crate::measuring_counter::MeasuringCounter;
 use crate::recorder::{Recorder, Work};
 
@@ -39,7 +39,7 @@ impl Model for CpuMove {
     }
 
     fn prepare(&self, _seed: u64) -> Box<dyn AnyExecution> {
-        Box::new(CpuMoveExecution(Move::new(self.bytes)))
+        Box::new(LoopExecution { model: *self, work: Move::new(self.bytes) })
     }
 }
 
@@ -63,7 +63,6 @@ impl Move {
     }
 }
 
-/// From the beginning of one block to that of the other.
 fn distance(bytes: usize) -> usize {
     bytes.next_multiple_of(PAGE) + PAGE / 2
 }
@@ -77,17 +76,11 @@ impl Work for Move {
     }
 }
 
-struct CpuMoveExecution(Move);
-
-impl Execution for CpuMoveExecution {
+impl ThreadLoop for CpuMove {
     type Work = Move;
 
-    fn work(&mut self) -> &mut Move {
-        &mut self.0
-    }
-
-    fn run<C: MeasuringCounter>(&mut self, recorder: &mut Recorder<C>) {
-        recorder.receive_all(&mut self.0);
+    fn run<C: MeasuringCounter>(&self, work: &mut Move, recorder: &mut Recorder<C>) {
+        recorder.receive_all(work);
     }
 }
 

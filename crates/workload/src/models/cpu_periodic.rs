@@ -7,7 +7,7 @@ use hourglass_documents::document::Deadlines;
 use hourglass_time::Span;
 
 use super::periodic::Grid;
-use super::{AnyExecution, Demand, Execution, Model, ModelEntry};
+use super::{AnyExecution, Demand, LoopExecution, Model, ModelEntry, ThreadLoop};
 use crate::measuring_counter::MeasuringCounter;
 use crate::recorder::{NoWork, Recorder, RecordingEnd};
 
@@ -26,9 +26,9 @@ pub(super) const ENTRY: ModelEntry = ModelEntry {
 
 /// A game that must produce a frame in every period and produces more when it can.
 #[derive(Clone, Copy, Debug)]
-struct CpuPeriodic {
-    amount: Span,
-    period: Span,
+pub(super) struct CpuPeriodic {
+    pub(super) amount: Span,
+    pub(super) period: Span,
 }
 
 impl fmt::Display for CpuPeriodic {
@@ -49,27 +49,17 @@ impl Model for CpuPeriodic {
     }
 
     fn prepare(&self, _seed: u64) -> Box<dyn AnyExecution> {
-        Box::new(CpuPeriodicExecution { amount: self.amount, period: self.period, work: NoWork })
+        Box::new(LoopExecution { model: *self, work: NoWork })
     }
 }
 
-pub(super) struct CpuPeriodicExecution {
-    pub(super) amount: Span,
-    pub(super) period: Span,
-    pub(super) work: NoWork,
-}
-
-impl Execution for CpuPeriodicExecution {
+impl ThreadLoop for CpuPeriodic {
     type Work = NoWork;
 
-    fn work(&mut self) -> &mut NoWork {
-        &mut self.work
-    }
-
-    fn run<C: MeasuringCounter>(&mut self, recorder: &mut Recorder<C>) {
+    fn run<C: MeasuringCounter>(&self, work: &mut NoWork, recorder: &mut Recorder<C>) {
         let grid = Grid::new(recorder, self.period);
         let mut windows = Windows::default();
-        while recorder.receive(self.amount, &mut self.work) == RecordingEnd::Done {
+        while recorder.receive(self.amount, work) == RecordingEnd::Done {
             windows.completed(&grid, recorder.now());
         }
         recorder.tally.deadlines = Some(windows.close(&grid, recorder.now()));

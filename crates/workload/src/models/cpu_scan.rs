@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::scanning::Scan;
-use super::{AnyExecution, Demand, Execution, Model, ModelEntry};
+use super::{AnyExecution, Demand, LoopExecution, Model, ModelEntry, ThreadLoop};
 use crate::measuring_counter::MeasuringCounter;
 use crate::recorder::Recorder;
 
@@ -37,22 +37,16 @@ impl Model for CpuScan {
     }
 
     fn prepare(&self, _seed: u64) -> Box<dyn AnyExecution> {
-        Box::new(CpuScanExecution(Scan::new(self.bytes)))
+        Box::new(LoopExecution { model: *self, work: Scan::new(self.bytes) })
     }
 }
 
-struct CpuScanExecution(Scan);
-
-impl Execution for CpuScanExecution {
+impl ThreadLoop for CpuScan {
     type Work = Scan;
 
-    fn work(&mut self) -> &mut Scan {
-        &mut self.0
-    }
-
-    fn run<C: MeasuringCounter>(&mut self, recorder: &mut Recorder<C>) {
-        self.0.restart();
-        recorder.receive_all(&mut self.0);
-        recorder.tally.work = Some(self.0.passes());
+    fn run<C: MeasuringCounter>(&self, work: &mut Scan, recorder: &mut Recorder<C>) {
+        work.restart();
+        recorder.receive_all(work);
+        recorder.tally.work = Some(work.passes);
     }
 }

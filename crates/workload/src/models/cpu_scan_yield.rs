@@ -7,7 +7,7 @@ use hourglass_time::Span;
 
 use super::cpu_yield::yield_after;
 use super::scanning::Scan;
-use super::{AnyExecution, Demand, Execution, Model, ModelEntry};
+use super::{AnyExecution, Demand, LoopExecution, Model, ModelEntry, ThreadLoop};
 use crate::measuring_counter::MeasuringCounter;
 use crate::recorder::Recorder;
 
@@ -42,25 +42,16 @@ impl Model for CpuScanYield {
     }
 
     fn prepare(&self, _seed: u64) -> Box<dyn AnyExecution> {
-        Box::new(CpuScanYieldExecution { amount: self.amount, scan: Scan::new(self.bytes) })
+        Box::new(LoopExecution { model: *self, work: Scan::new(self.bytes) })
     }
 }
 
-struct CpuScanYieldExecution {
-    amount: Span,
-    scan: Scan,
-}
-
-impl Execution for CpuScanYieldExecution {
+impl ThreadLoop for CpuScanYield {
     type Work = Scan;
 
-    fn work(&mut self) -> &mut Scan {
-        &mut self.scan
-    }
-
-    fn run<C: MeasuringCounter>(&mut self, recorder: &mut Recorder<C>) {
-        self.scan.restart();
-        yield_after(self.amount, &mut self.scan, recorder);
-        recorder.tally.work = Some(self.scan.passes());
+    fn run<C: MeasuringCounter>(&self, work: &mut Scan, recorder: &mut Recorder<C>) {
+        work.restart();
+        yield_after(self.amount, work, recorder);
+        recorder.tally.work = Some(work.passes);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hourglass_time::Span;
 
-use super::{AnyExecution, Demand, Execution, Model, ModelEntry};
+use super::{AnyExecution, Demand, LoopExecution, Model, ModelEntry, ThreadLoop};
 use crate::measuring_counter::MeasuringCounter;
 use crate::recorder::{NoWork, Recorder, RecordingEnd, Work};
 
@@ -38,24 +38,15 @@ impl Model for CpuYield {
     }
 
     fn prepare(&self, _seed: u64) -> Box<dyn AnyExecution> {
-        Box::new(CpuYieldExecution { amount: self.amount, work: NoWork })
+        Box::new(LoopExecution { model: *self, work: NoWork })
     }
 }
 
-struct CpuYieldExecution {
-    amount: Span,
-    work: NoWork,
-}
-
-impl Execution for CpuYieldExecution {
+impl ThreadLoop for CpuYield {
     type Work = NoWork;
 
-    fn work(&mut self) -> &mut NoWork {
-        &mut self.work
-    }
-
-    fn run<C: MeasuringCounter>(&mut self, recorder: &mut Recorder<C>) {
-        yield_after(self.amount, &mut self.work, recorder);
+    fn run<C: MeasuringCounter>(&self, work: &mut NoWork, recorder: &mut Recorder<C>) {
+        yield_after(self.amount, work, recorder);
     }
 }
 

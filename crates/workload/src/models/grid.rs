@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hourglass_time::Span;
 
 use super::periodic::Grid as Boundaries;
-use super::{AnyExecution, Demand, Execution, Model, ModelEntry};
+use super::{AnyExecution, Demand, LoopExecution, Model, ModelEntry, ThreadLoop};
 use crate::measuring_counter::MeasuringCounter;
 use crate::recorder::{NoWork, Recorder, RecordingEnd};
 
@@ -32,9 +32,9 @@ pub fn on_grid(period: Span, cycles: Option<u64>) -> Arc<dyn Model> {
 /// too late for the next period loses it. A lost period is a wake-up that never took place, not
 /// one that was not late: it is counted.
 #[derive(Clone, Copy, Debug)]
-struct Grid {
-    period: Span,
-    cycles: Option<u64>,
+pub(super) struct Grid {
+    pub(super) period: Span,
+    pub(super) cycles: Option<u64>,
 }
 
 impl fmt::Display for Grid {
@@ -49,24 +49,14 @@ impl Model for Grid {
     }
 
     fn prepare(&self, _seed: u64) -> Box<dyn AnyExecution> {
-        Box::new(GridExecution { period: self.period, cycles: self.cycles, work: NoWork })
+        Box::new(LoopExecution { model: *self, work: NoWork })
     }
 }
 
-pub(super) struct GridExecution {
-    pub(super) period: Span,
-    pub(super) cycles: Option<u64>,
-    pub(super) work: NoWork,
-}
-
-impl Execution for GridExecution {
+impl ThreadLoop for Grid {
     type Work = NoWork;
 
-    fn work(&mut self) -> &mut NoWork {
-        &mut self.work
-    }
-
-    fn run<C: MeasuringCounter>(&mut self, recorder: &mut Recorder<C>) {
+    fn run<C: MeasuringCounter>(&self, _work: &mut NoWork, recorder: &mut Recorder<C>) {
         let grid = Boundaries::new(recorder, self.period);
         let (mut period, mut woken) = (1, 0);
         while recorder.wait_until(grid.boundary(period)) == RecordingEnd::Done {

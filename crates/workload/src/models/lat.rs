@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hourglass_time::Span;
 
-use super::{AnyExecution, Demand, Execution, Model, ModelEntry};
+use super::{AnyExecution, Demand, LoopExecution, Model, ModelEntry, ThreadLoop};
 use crate::measuring_counter::MeasuringCounter;
 use crate::recorder::{NoWork, Recorder, RecordingEnd};
 
@@ -24,8 +24,8 @@ pub(super) const ENTRY: ModelEntry = ModelEntry {
 /// Each wake-up is asked for one period after the last waking, so that the thread falls in step
 /// with its timer and lateness does not accumulate (section 3.2).
 #[derive(Clone, Copy, Debug)]
-struct Lat {
-    period: Span,
+pub(super) struct Lat {
+    pub(super) period: Span,
 }
 
 impl fmt::Display for Lat {
@@ -40,23 +40,14 @@ impl Model for Lat {
     }
 
     fn prepare(&self, _seed: u64) -> Box<dyn AnyExecution> {
-        Box::new(LatExecution { period: self.period, work: NoWork })
+        Box::new(LoopExecution { model: *self, work: NoWork })
     }
 }
 
-pub(super) struct LatExecution {
-    pub(super) period: Span,
-    pub(super) work: NoWork,
-}
-
-impl Execution for LatExecution {
+impl ThreadLoop for Lat {
     type Work = NoWork;
 
-    fn work(&mut self) -> &mut NoWork {
-        &mut self.work
-    }
-
-    fn run<C: MeasuringCounter>(&mut self, recorder: &mut Recorder<C>) {
+    fn run<C: MeasuringCounter>(&self, _work: &mut NoWork, recorder: &mut Recorder<C>) {
         let period = recorder.timeline().ticks_at_least(self.period);
         let mut due = recorder.now().saturating_add(period);
         while recorder.wait_until(due) == RecordingEnd::Done {

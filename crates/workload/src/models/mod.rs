@@ -39,23 +39,19 @@ pub const ALL: [&ModelEntry; 9] = [
     &grid::ENTRY,
 ];
 
-/// How a model is named and read.
 #[derive(Debug)]
 pub struct ModelEntry {
-    /// Its name on the command line.
     pub name: &'static str,
     /// Name and parameters: `PERIODIC AMOUNT PERIOD`.
     pub synopsis: &'static str,
     pub about: &'static str,
     /// How many words follow the name.
     pub parameters: usize,
-    /// Reads the words behind the name.
     pub parse: fn(TokenReader<'_>) -> Result<Arc<dyn Model>, WordError>,
 }
 
 /// A model with its parameters. Prints as it is written on the command line.
 pub trait Model: Debug + Display + Send + Sync {
-    /// What it asks of the machine.
     fn demand(&self) -> Demand;
 
     /// Execution times that were read from a file, in their order; empty without a file.
@@ -68,12 +64,10 @@ pub trait Model: Debug + Display + Send + Sync {
     fn prepare(&self, seed: u64) -> Box<dyn AnyExecution>;
 }
 
-/// What a model asks of the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Demand {
     /// Never blocks by itself.
     pub cpu_bound: bool,
-    /// Period, for models that have one.
     pub period: Option<Span>,
     /// Longest amount of processor time in a period, where there is a limit.
     pub longest: Option<Span>,
@@ -83,7 +77,6 @@ pub struct Demand {
     pub latency: bool,
     /// Its wake-ups lie on a grid that lateness does not move, so that periods can be lost.
     pub on_grid: bool,
-    /// Counts passes of its work.
     pub counts_work: bool,
     /// Memory for its own data, beside the records.
     pub bytes: usize,
@@ -102,6 +95,31 @@ pub trait Execution: Send {
 
     /// Runs until the thread's time is over.
     fn run<C: MeasuringCounter>(&mut self, recorder: &mut Recorder<C>);
+}
+
+/// The loop of a model whose only state is its work.
+pub(crate) trait ThreadLoop: Send {
+    type Work: Work;
+
+    /// Runs until the thread's time is over.
+    fn run<C: MeasuringCounter>(&self, work: &mut Self::Work, recorder: &mut Recorder<C>);
+}
+
+pub(crate) struct LoopExecution<L: ThreadLoop> {
+    model: L,
+    work: L::Work,
+}
+
+impl<L: ThreadLoop> Execution for LoopExecution<L> {
+    type Work = L::Work;
+
+    fn work(&mut self) -> &mut L::Work {
+        &mut self.work
+    }
+
+    fn run<C: MeasuringCounter>(&mut self, recorder: &mut Recorder<C>) {
+        self.model.run(&mut self.work, recorder);
+    }
 }
 
 /// An [`Execution`] behind a pointer: one dispatch at the start, none in the loop.
@@ -130,7 +148,6 @@ impl<E: Execution> AnyExecution for E {
 }
 
 /// The model of a thread of which nothing was said: cpu-bound.
-#[must_use]
 pub fn default_model() -> Arc<dyn Model> {
     Arc::new(cpu::Cpu)
 }
@@ -161,11 +178,15 @@ pub fn parse(words: &[&str]) -> Result<Arc<dyn Model>, WordError> {
 pub(crate) mod simulated_executions {
     use hourglass_time::Span;
 
-    use super::{Execution, cpu, cpu_periodic, grid, lat, periodic};
+    use super::{Execution, LoopExecution, ThreadLoop, cpu, cpu_periodic, grid, lat, periodic};
     use crate::recorder::NoWork;
 
+    fn running<L: ThreadLoop<Work = NoWork>>(model: L) -> impl Execution {
+        LoopExecution { model, work: NoWork }
+    }
+
     pub(crate) fn cpu() -> impl Execution {
-        cpu::CpuExecution(NoWork)
+        running(cpu::Cpu)
     }
 
     pub(crate) fn periodic(amount: i64, period: i64) -> impl Execution {
@@ -174,14 +195,14 @@ pub(crate) mod simulated_executions {
 
     pub(crate) fn cpu_periodic(amount: i64, period: i64) -> impl Execution {
         let (amount, period) = (Span::from_millis(amount), Span::from_millis(period));
-        cpu_periodic::CpuPeriodicExecution { amount, period, work: NoWork }
+        running(cpu_periodic::CpuPeriodic { amount, period })
     }
 
     pub(crate) fn lat(period: i64) -> impl Execution {
-        lat::LatExecution { period: Span::from_millis(period), work: NoWork }
+        running(lat::Lat { period: Span::from_millis(period) })
     }
 
     pub(crate) fn grid(period: i64, cycles: Option<u64>) -> impl Execution {
-        grid::GridExecution { period: Span::from_millis(period), cycles, work: NoWork }
+        running(grid::Grid { period: Span::from_millis(period), cycles })
     }
 }

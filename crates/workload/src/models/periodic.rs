@@ -93,7 +93,7 @@ impl Execution for PeriodicExecution {
             let deadline = grid.boundary(periods.current + 1);
             periods.finished(&grid, recorder.now());
             let late = recorder.now().saturating_sub(deadline);
-            if late > 0 && late <= recorder.lost_below() {
+            if late > 0 && late <= recorder.lost_below {
                 recorder.tally.missed_below = recorder.tally.missed_below.saturating_add(1);
             }
         }

@@ -15,7 +15,7 @@ const WORDS: usize = CHUNK / size_of::<u64>();
 pub(super) struct Scan {
     array: Vec<u64>,
     next: usize,
-    passes: u64,
+    pub(super) passes: u64,
 }
 
 impl Scan {
@@ -23,11 +23,6 @@ impl Scan {
     pub(super) fn new(bytes: usize) -> Scan {
         let words = bytes.div_ceil(CHUNK).max(1) * WORDS;
         Scan { array: (0..words as u64).collect(), next: 0, passes: 0 }
-    }
-
-    /// Whole passes since the last call of [`Scan::restart`].
-    pub(super) fn passes(&self) -> u64 {
-        self.passes
     }
 
     /// Begins at the front, with no pass done.
@@ -61,10 +56,10 @@ mod tests {
         for _ in 0..3 {
             scan.step();
         }
-        assert_eq!(scan.passes(), 0);
+        assert_eq!(scan.passes, 0);
         scan.step();
-        assert_eq!(scan.passes(), 1);
+        assert_eq!(scan.passes, 1);
         (0..4).for_each(|_| scan.step());
-        assert_eq!(scan.passes(), 2);
+        assert_eq!(scan.passes, 2);
     }
 }

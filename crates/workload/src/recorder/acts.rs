@@ -32,19 +32,10 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
         Some(job.response())
     }
 
-    /// What the job lost to pauses below the kernel, in ticks: gaps of 100 us and more in which it kept its CPU.
-    #[must_use]
-    pub fn lost_below(&self) -> u64 {
-        self.lost_below
-    }
-
-    /// There was no job after all.
     pub fn forget_job(&mut self) {
         self.job = None;
     }
 
-    /// When the job arrived that has begun.
-    #[must_use]
     pub fn job_arrival(&self) -> Option<u64> {
         self.job.map(|job| job.arrival)
     }

@@ -5,7 +5,6 @@
 
 use super::CPU_WORDS;
 
-/// A thread's run on CPUs that it was not given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AffinityViolation {
     /// When it first came to such a CPU, on the counter.
@@ -14,13 +13,11 @@ pub struct AffinityViolation {
     pub from: u32,
     /// The CPU to which it came.
     pub to: u32,
-    /// Intervals on such CPUs.
     pub intervals: u64,
     /// Time received there, in ticks.
     pub received: u64,
 }
 
-/// The CPUs that a thread was given.
 #[derive(Debug)]
 pub(super) struct AffinityCheck {
     cpus: [u64; CPU_WORDS],
@@ -52,7 +49,6 @@ impl AffinityCheck {
         }
     }
 
-    /// An interval of `ticks` on this CPU ends.
     pub(super) fn leave(&mut self, cpu: u32, ticks: u64) {
         if self.is_outside(cpu)
             && let Some(strayed) = &mut self.strayed

@@ -56,7 +56,6 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
         self.note_gap_with(now, onset, evidence)
     }
 
-    /// Notes a gap with what the thread found out about it.
     pub(super) fn note_gap_with(
         &mut self,
         now: CounterReading,

@@ -80,7 +80,6 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
         }
     }
 
-    /// Ends the run, for all threads.
     pub fn end_run(&self) {
         self.stop.store(true, Ordering::Relaxed);
         notifier::notify();

@@ -20,12 +20,15 @@ use crate::models::{self, Model};
 /// A thread before its script is put to work.
 struct ThreadDraft<'a> {
     name: &'a str,
-    /// Its task, if it is one.
     task: Option<usize>,
     script: Script,
 }
 
-pub(super) fn threads(set: &TaskSet, manner: ReplayOptions) -> Result<Threads, ReplayError> {
+/// The threads that replay a set, as far as their workloads go.
+///
+/// # Errors
+/// A step cannot be replayed.
+pub fn threads(set: &TaskSet, manner: ReplayOptions) -> Result<Threads, ReplayError> {
     let mut names = Names::of(set);
     let mut notes = Vec::new();
     let mut drafts = Vec::new();
@@ -100,7 +103,6 @@ fn execution(task: &Task) -> ExecutionTime {
     task.execution_time.clone().unwrap_or(ExecutionTime::Fixed(task.wcet))
 }
 
-/// The places of what threads share by name.
 #[derive(Default)]
 struct Names {
     locks: BTreeMap<String, usize>,
@@ -111,21 +113,17 @@ struct Names {
     barriers: BTreeMap<String, (usize, u32)>,
     timers: BTreeMap<(String, String), usize>,
     forks: BTreeMap<String, usize>,
-    /// Threads that start others, and whom.
     forking: Vec<(String, String)>,
     /// Names of which some thread waits for a start.
     forked: BTreeSet<String>,
 }
 
-/// What was met of a thread.
 struct SharedNames {
     is_forked: bool,
     barriers: Vec<usize>,
-    /// Rings of pointers that its steps follow.
     rings: Vec<RingSize>,
 }
 
-/// The place of a name, a new one if it has none.
 fn place<K: Ord>(places: &mut BTreeMap<K, usize>, name: K) -> usize {
     let next = places.len();
     *places.entry(name).or_insert(next)
@@ -248,7 +246,6 @@ impl Names {
         })
     }
 
-    /// Checks that some thread waits for each start.
     fn check_forks(&self) -> Result<(), ReplayError> {
         let lost = self.forking.iter().find(|(_, started)| !self.forked.contains(started));
         match lost.cloned() {
@@ -356,7 +353,6 @@ fn lock_named(set: &TaskSet, name: &str) -> Lock {
     }
 }
 
-/// A priority that the kernel has.
 fn real_time(priority: u32) -> Option<u8> {
     u8::try_from(priority).ok().filter(|priority| (1..=99).contains(priority))
 }

@@ -33,11 +33,9 @@ const MOST_BYTES: u64 = 4 << 20;
 /// Nested locks for which there is room without allocating.
 const DEEPEST: usize = 64;
 
-/// A script with what its threads share.
 #[derive(Debug)]
 pub(super) struct ScriptModel {
     name: String,
-    /// The task's number and times, if it is one.
     task: Option<Numbers>,
     script: Arc<Script>,
     shared: Arc<ReplayShared>,
@@ -184,7 +182,6 @@ pub(super) struct ReplayExecution {
     script: Arc<Script>,
     pub(super) shared: Arc<ReplayShared>,
     device: Option<Arc<File>>,
-    /// The place of the task, if it is one.
     task: Option<usize>,
     deadline_ns: Option<u64>,
     pub(super) buffer: Vec<u8>,
@@ -195,7 +192,6 @@ pub(super) struct ReplayExecution {
     pub(super) held: Vec<usize>,
     /// The priority that the job at hand has taken.
     pub(super) raised: Option<u8>,
-    /// The kernel's number of the thread.
     pub(super) me: u32,
     /// The policy without what raises it, where that is real-time.
     pub(super) policy: Option<Policy>,

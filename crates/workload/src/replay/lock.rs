@@ -10,7 +10,6 @@ use hourglass_sys::futex;
 use hourglass_sys::wait::nanosleep_until;
 use hourglass_tasks::Protocol;
 
-/// A word of a plain lock.
 const FREE: u32 = 0;
 const HELD: u32 = 1;
 /// Held, and a thread may wait in the kernel.
@@ -60,7 +59,6 @@ impl Lock {
         if taken.is_ok() { LockAttempt::Yes } else { LockAttempt::NotYet }
     }
 
-    /// Whether it is this ticket's turn.
     pub(super) fn is_served(&self, ticket: u32) -> bool {
         self.word.load(Ordering::Acquire) == ticket
     }

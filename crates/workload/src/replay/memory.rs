@@ -12,8 +12,6 @@ pub(super) const CHUNK: usize = 4 << 10;
 
 /// Pointers followed between two looks at the counter.
 const HOPS: u64 = 256;
-
-/// Bytes of a pointer.
 const POINTER: u64 = 8;
 
 /// Pointers that go round a buffer.
@@ -49,7 +47,6 @@ impl Ring {
         Ring { words, at: 0 }
     }
 
-    /// Follows this many pointers.
     fn follow(&mut self, hops: u64) {
         let mut at = self.at;
         for _ in 0..hops {
@@ -116,7 +113,6 @@ impl ReplayExecution {
         ended
     }
 
-    /// Follows this many pointers of a ring.
     pub(super) fn chase<C: MeasuringCounter>(
         &mut self,
         ring: usize,

@@ -39,24 +39,22 @@ mod signals;
 #[cfg(test)]
 mod tests;
 
+pub use compile::threads;
+
 use std::sync::Arc;
 
-use hourglass_tasks::TaskSet;
 use thiserror::Error;
 
 use crate::models::Model;
 
-/// How a set is to be replayed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplayOptions {
     /// Delay each release by a random part of the task's release jitter, evenly up to all of it.
     pub draws_jitter: bool,
 }
 
-/// A thread of a replayed set.
 #[derive(Clone, Debug)]
 pub struct Replayed {
-    /// The name of the task or background thread.
     pub name: String,
     pub model: Arc<dyn Model>,
 }
@@ -65,17 +63,14 @@ pub struct Replayed {
 pub struct Threads {
     /// One for each task, in the order of the set.
     pub tasks: Vec<Replayed>,
-    /// One for each background thread.
     pub background: Vec<Replayed>,
     /// What the run does not do as the set says, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// A set that cannot be replayed.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReplayError {
-    /// A thread would start one that there is not.
     #[error(
         "thread '{thread}': fork {started} starts no thread; give one the first step 'forked \
          {started} 0', or leave the fork out"
@@ -84,15 +79,6 @@ pub enum ReplayError {
     /// A step of a kind that is not known here.
     #[error("thread '{thread}': the step '{step}' is not replayed; leave it out")]
     Step { thread: String, step: String },
-    /// A device that steps write to cannot be opened.
     #[error("io steps write to {device}, which cannot be opened: {reason}")]
     Device { device: &'static str, reason: String },
-}
-
-/// The threads that replay a set, as far as their workloads go.
-///
-/// # Errors
-/// A step cannot be replayed.
-pub fn threads(set: &TaskSet, manner: ReplayOptions) -> Result<Threads, ReplayError> {
-    compile::threads(set, manner)
 }

@@ -10,13 +10,11 @@ use super::arrivals::JobArrivals;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ReplayStep {
-    /// Receive this much processor time.
     Run(Span),
     /// Receive a part of what the job's execution time leaves beside its critical sections.
     Rest(AmountPart),
     /// Execute until this time has passed.
     RunFor(Span),
-    /// Block for this long.
     Sleep(Span),
     /// Block until the next expiry of a timer.
     Timer {
@@ -39,12 +37,9 @@ pub(super) enum ReplayStep {
     Signal(usize),
     Broadcast(usize),
     Barrier(usize),
-    /// Wait for an event without a lock.
     Suspend(usize),
     Yield,
-    /// Take one from a semaphore, or wait until there is one.
     Take(usize),
-    /// Add one to a semaphore.
     Post(usize),
     /// Write this many bytes of memory.
     Memory(u64),
@@ -58,7 +53,6 @@ pub(super) enum ReplayStep {
         bytes: u64,
         buffer: u64,
     },
-    /// Follow this many pointers of a ring.
     Chase {
         hops: u64,
         ring: usize,
@@ -72,7 +66,6 @@ pub(super) enum ReplayStep {
         start: usize,
         number: u32,
     },
-    /// Wait until this long after the thread's start.
     StartAfter(Span),
 }
 
@@ -95,15 +88,12 @@ impl AmountPart {
     }
 }
 
-/// What a thread is from its start to its end.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Script {
-    /// Jobs that arrive by themselves.
     Jobs(JobSpec),
     Phases(Phases),
 }
 
-/// Jobs that arrive by themselves.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct JobSpec {
     /// When they arrive; in a chain, those of its first task.
@@ -115,31 +105,23 @@ pub(super) struct JobSpec {
     /// The priority that a job takes when it begins.
     pub(super) raised: Option<u8>,
     pub(super) execution: ExecutionTime,
-    /// What of that is in critical sections.
     pub(super) in_sections: Span,
     pub(super) acts: Vec<ReplayStep>,
 }
 
-/// Phases, and where jobs begin in them.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Phases {
     /// How often all are gone through; for ever without a number.
     pub(super) loops: Option<u64>,
     pub(super) phases: Vec<ReplayPhase>,
-    /// What a job begins with.
     pub(super) beginning: JobTrigger,
-    /// Pointers to be followed.
     pub(super) rings: Vec<RingSize>,
 }
 
-/// What a ring of pointers is to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RingSize {
-    /// Bytes of the buffer that it goes round.
     pub(super) buffer: u64,
-    /// Bytes between two pointers.
     pub(super) stride: u64,
-    /// Whether each points to the one behind it.
     pub(super) sequential: bool,
 }
 

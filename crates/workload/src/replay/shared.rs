@@ -8,7 +8,6 @@ use hourglass_sys::futex;
 
 use super::lock::Lock;
 
-/// Everything that threads of a set share.
 #[derive(Debug, Default)]
 pub(super) struct ReplayShared {
     pub(super) locks: Vec<Lock>,
@@ -17,14 +16,12 @@ pub(super) struct ReplayShared {
     pub(super) barriers: Vec<Barrier>,
     pub(super) timers: Vec<Timer>,
     pub(super) done: Vec<JobCounter>,
-    /// How often threads of a name were started by others.
     pub(super) forks: Vec<JobCounter>,
 }
 
 /// A condition, or the name under which threads suspend themselves.
 #[derive(Debug, Default)]
 pub(super) struct Event {
-    /// How often the event was signalled.
     pub(super) times: AtomicU32,
     /// When the job arrived, on the counter, that signalled it last.
     pub(super) arrival: AtomicU64,
@@ -41,7 +38,6 @@ impl Event {
 
 #[derive(Debug, Default)]
 pub(super) struct Semaphore {
-    /// Tokens that are left.
     pub(super) left: AtomicU32,
     /// When the job arrived, on the counter, that added to it last.
     pub(super) arrival: AtomicU64,
@@ -57,7 +53,6 @@ impl Semaphore {
         futex::wake(&self.left, 1);
     }
 
-    /// Takes one, if there is one.
     pub(super) fn take(&self) -> bool {
         let less = |left: u32| left.checked_sub(1);
         self.left.fetch_update(Ordering::Acquire, Ordering::Relaxed, less).is_ok()
@@ -66,10 +61,8 @@ impl Semaphore {
 
 #[derive(Debug, Default)]
 pub(super) struct Barrier {
-    /// Threads that come to it.
     pub(super) parties: u32,
     pub(super) waiting: AtomicU32,
-    /// How often the barrier was passed.
     pub(super) times: AtomicU32,
 }
 
@@ -109,7 +102,6 @@ impl Timer {
         self.0.fetch_add(period_ns, Ordering::Relaxed).saturating_add(period_ns)
     }
 
-    /// Counts from `now_ns` on.
     pub(super) fn restart(&self, now_ns: u64) {
         self.0.store(now_ns, Ordering::Relaxed);
     }
@@ -119,12 +111,10 @@ impl Timer {
 #[derive(Debug, Default)]
 pub(super) struct JobCounter {
     pub(super) jobs: AtomicU32,
-    /// Whether any task comes after it.
     pub(super) is_waited_for: bool,
 }
 
 impl JobCounter {
-    /// A count of starts by `fork`.
     pub(super) fn of_forks() -> JobCounter {
         JobCounter { is_waited_for: true, ..JobCounter::default() }
     }

@@ -101,7 +101,6 @@ impl ReplayExecution {
         ended
     }
 
-    /// Gives up a lock, if the thread holds it.
     pub(super) fn release(&mut self, place: usize) {
         let Some(position) = self.held.iter().rposition(|held| *held == place) else { return };
         self.held.remove(position);
@@ -139,7 +138,6 @@ impl ReplayExecution {
         }
     }
 
-    /// Waits for an event that happens from now on.
     pub(super) fn await_event<C: MeasuringCounter>(
         &mut self,
         event: usize,
@@ -185,7 +183,6 @@ impl ReplayExecution {
         arrival.filter(is_new).unwrap_or(now)
     }
 
-    /// Takes one from a semaphore; waits until there is one.
     pub(super) fn take_from<C: MeasuringCounter>(
         &mut self,
         semaphore: usize,
@@ -202,7 +199,6 @@ impl ReplayExecution {
         })
     }
 
-    /// Adds one to a semaphore.
     pub(super) fn post<C: MeasuringCounter>(
         &mut self,
         semaphore: usize,
@@ -265,7 +261,6 @@ impl ReplayExecution {
         }
     }
 
-    /// Starts the next thread that waits for it.
     pub(super) fn fork<C: MeasuringCounter>(
         &mut self,
         start: usize,

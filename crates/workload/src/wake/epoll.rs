@@ -9,9 +9,7 @@ use hourglass_sys::wait::Epoll;
 use hourglass_time::Span;
 
 use super::nanosleep::{kernel_refused, set_slack};
-use super::{
-    MethodEntry, OpenWakeUp, Sleeper, Unavailable, WakeUp, WakeUpMethod, WakeUpTime, slack,
-};
+use super::{MethodEntry, OpenWakeUp, Sleeper, Unavailable, WakeUpMethod, slack};
 
 pub(super) const ENTRY: MethodEntry = MethodEntry {
     name: "EPOLL",
@@ -45,14 +43,8 @@ impl WakeUpMethod for EpollWakeUp {
             };
             kernel_refused(self, &error, remedy)
         })?;
-        Ok(OpenWakeUp { wake_up: Box::new(EpollWait(epoll)), emulated: None })
-    }
-}
-
-struct EpollWait(Epoll);
-
-impl WakeUp for EpollWait {
-    fn wait(&mut self, alarm: WakeUpTime) {
-        let _ = self.0.wait_for(alarm.due_ns.saturating_sub(alarm.now_ns));
+        Ok(OpenWakeUp::native(move |alarm| {
+            let _ = epoll.wait_for(alarm.due_ns.saturating_sub(alarm.now_ns));
+        }))
     }
 }

@@ -7,9 +7,7 @@ use std::sync::atomic::AtomicU32;
 use hourglass_time::Span;
 
 use super::nanosleep::set_slack;
-use super::{
-    MethodEntry, OpenWakeUp, Sleeper, Unavailable, WakeUp, WakeUpMethod, WakeUpTime, slack,
-};
+use super::{MethodEntry, OpenWakeUp, Sleeper, Unavailable, WakeUpMethod, slack};
 
 pub(super) const ENTRY: MethodEntry = MethodEntry {
     name: "FUTEX",
@@ -36,15 +34,10 @@ impl fmt::Display for FutexWakeUp {
 impl WakeUpMethod for FutexWakeUp {
     fn open(&self, _thread: &Sleeper) -> Result<OpenWakeUp, Unavailable> {
         set_slack(self, self.slack)?;
-        Ok(OpenWakeUp { wake_up: Box::new(FutexWait(AtomicU32::new(0))), emulated: None })
-    }
-}
-
-/// A word without a waker.
-struct FutexWait(AtomicU32);
-
-impl WakeUp for FutexWait {
-    fn wait(&mut self, alarm: WakeUpTime) {
-        let _ = hourglass_sys::wait::futex_until(&self.0, 0, alarm.due_ns);
+        // A word without a waker.
+        let word = AtomicU32::new(0);
+        Ok(OpenWakeUp::native(move |alarm| {
+            let _ = hourglass_sys::wait::futex_until(&word, 0, alarm.due_ns);
+        }))
     }
 }

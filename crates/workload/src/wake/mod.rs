@@ -35,10 +35,8 @@ pub const ALL: [&MethodEntry; 9] = [
 /// Reads what follows the colon behind a method's name.
 pub type Parse = fn(Option<&str>) -> Result<Arc<dyn WakeUpMethod>, WordError>;
 
-/// How a method is named and read.
 #[derive(Debug)]
 pub struct MethodEntry {
-    /// Its name on the command line.
     pub name: &'static str,
     /// Name and parameter: `TICK:HZ`.
     pub synopsis: &'static str,
@@ -56,7 +54,6 @@ pub trait WakeUpMethod: Debug + Display + Send + Sync {
     /// The machine does not have it.
     fn open(&self, thread: &Sleeper) -> Result<OpenWakeUp, Unavailable>;
 
-    /// Whether the thread takes the CPU while it waits.
     fn busy_waits(&self) -> bool {
         false
     }
@@ -79,7 +76,6 @@ pub trait WakeUpMethod: Debug + Display + Send + Sync {
         false
     }
 
-    /// How many threads of one run can use it, if there is a limit.
     fn most_users(&self) -> Option<usize> {
         None
     }
@@ -95,11 +91,16 @@ pub struct Sleeper {
 
 pub struct OpenWakeUp {
     pub wake_up: Box<dyn WakeUp>,
-    /// If a device is emulated: which, and how.
     pub emulated: Option<String>,
 }
 
-/// When to be woken.
+impl OpenWakeUp {
+    /// A device of the machine.
+    fn native(wait: impl FnMut(WakeUpTime) + Send + 'static) -> OpenWakeUp {
+        OpenWakeUp { wake_up: Box::new(wait), emulated: None }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WakeUpTime {
     /// Now, `CLOCK_MONOTONIC`.
@@ -115,22 +116,24 @@ pub struct WakeUpTime {
 /// `wait` MUST return when the time has come or soon after, and SHOULD return when a signal
 /// comes; it MAY return early, and is then called again. It MUST NOT allocate or panic.
 pub trait WakeUp: Send {
-    /// Blocks until the alarm is due.
     fn wait(&mut self, alarm: WakeUpTime);
 }
 
-/// What the machine does not have.
+impl<F: FnMut(WakeUpTime) + Send> WakeUp for F {
+    fn wait(&mut self, alarm: WakeUpTime) {
+        self(alarm);
+    }
+}
+
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("timer {method} is not available: {reason}; {remedy}")]
 pub struct Unavailable {
-    /// The method, as it is written.
     pub method: String,
     pub reason: String,
     pub remedy: String,
 }
 
 /// The method of a thread of which nothing was said: native timers.
-#[must_use]
 pub fn default_method() -> Arc<dyn WakeUpMethod> {
     Arc::new(nanosleep::Nanosleep::NATIVE)
 }

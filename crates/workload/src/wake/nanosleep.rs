@@ -6,9 +6,7 @@ use std::sync::Arc;
 
 use hourglass_time::Span;
 
-use super::{
-    MethodEntry, OpenWakeUp, Sleeper, Unavailable, WakeUp, WakeUpMethod, WakeUpTime, bare, slack,
-};
+use super::{MethodEntry, OpenWakeUp, Sleeper, Unavailable, WakeUpMethod, bare, slack};
 
 /// The native timers with whatever slack the thread has; 50 us for time-sharing threads.
 pub(super) const NATIVE: MethodEntry = MethodEntry {
@@ -61,7 +59,10 @@ impl fmt::Display for Nanosleep {
 impl WakeUpMethod for Nanosleep {
     fn open(&self, _thread: &Sleeper) -> Result<OpenWakeUp, Unavailable> {
         set_slack(self, self.slack)?;
-        Ok(OpenWakeUp { wake_up: Box::new(NanosleepWait), emulated: None })
+        Ok(OpenWakeUp::native(|alarm| {
+            // An interrupted sleep is an early return, which the caller takes care of.
+            let _ = hourglass_sys::wait::nanosleep_until(alarm.due_ns);
+        }))
     }
 }
 
@@ -73,20 +74,10 @@ pub(super) fn set_slack(method: &dyn WakeUpMethod, slack: Option<Span>) -> Resul
     })
 }
 
-/// What to say when the kernel has no such means.
 pub(super) fn kernel_refused(
     method: &dyn WakeUpMethod,
     error: &io::Error,
     remedy: &str,
 ) -> Unavailable {
     Unavailable { method: method.to_string(), reason: error.to_string(), remedy: remedy.to_owned() }
-}
-
-struct NanosleepWait;
-
-impl WakeUp for NanosleepWait {
-    fn wait(&mut self, alarm: WakeUpTime) {
-        // An interrupted sleep is an early return, which the caller takes care of.
-        let _ = hourglass_sys::wait::nanosleep_until(alarm.due_ns);
-    }
 }

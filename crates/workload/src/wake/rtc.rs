@@ -11,9 +11,7 @@ use hourglass_timer::event::native::RtcEvent;
 
 use super::nanosleep::{FINEST, set_slack};
 use super::tick::tick_at_or_after;
-use super::{
-    MethodEntry, OpenWakeUp, Sleeper, Unavailable, WakeUp, WakeUpMethod, WakeUpTime, bare,
-};
+use super::{MethodEntry, OpenWakeUp, Sleeper, Unavailable, WakeUpMethod, bare};
 
 pub(super) const ENTRY: MethodEntry = MethodEntry {
     name: "RTC",
@@ -42,7 +40,10 @@ impl WakeUpMethod for RtcWakeUp {
     fn open(&self, thread: &Sleeper) -> Result<OpenWakeUp, Unavailable> {
         let missing = match open_device() {
             Ok(rtc) => {
-                return Ok(OpenWakeUp { wake_up: Box::new(Interrupts(rtc)), emulated: None });
+                // Blocks until the next interrupt; the caller comes back until its time has come.
+                return Ok(OpenWakeUp::native(move |_| {
+                    let _ = rtc.wait();
+                }));
             }
             Err(missing) => missing,
         };
@@ -51,7 +52,11 @@ impl WakeUpMethod for RtcWakeUp {
         }
         set_slack(self, Some(FINEST))?;
         let emulated = format!("RTC at {HERTZ} Hz by clock_nanosleep ({})", missing.reason);
-        Ok(OpenWakeUp { wake_up: Box::new(Emulated), emulated: Some(emulated) })
+        // Sleeps to the interrupt that would have ended the wait.
+        let wake_up = Box::new(|alarm| {
+            let _ = hourglass_sys::wait::nanosleep_until(tick_at_or_after(alarm, TICK_NS));
+        });
+        Ok(OpenWakeUp { wake_up, emulated: Some(emulated) })
     }
 
     fn most_users(&self) -> Option<usize> {
@@ -81,22 +86,4 @@ fn open_device() -> Result<Rtc, Unavailable> {
         _ => "use HR, or --best-effort to emulate it at 1024 Hz",
     };
     Err(Unavailable { method: ENTRY.name.to_owned(), reason, remedy: remedy.to_owned() })
-}
-
-/// Blocks until the next interrupt; the caller comes back until its time has come.
-struct Interrupts(Rtc);
-
-impl WakeUp for Interrupts {
-    fn wait(&mut self, _alarm: WakeUpTime) {
-        let _ = self.0.wait();
-    }
-}
-
-/// Sleeps to the interrupt that would have ended the wait.
-struct Emulated;
-
-impl WakeUp for Emulated {
-    fn wait(&mut self, alarm: WakeUpTime) {
-        let _ = hourglass_sys::wait::nanosleep_until(tick_at_or_after(alarm, TICK_NS));
-    }
 }

@@ -4,13 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
-use hourglass_clock::{Clock, process};
+use hourglass_clock::process;
 use hourglass_timer::sleep::{
     Interrupter, KernelSleep, Mechanism, SchedClass, Sleeper as Precise, SleeperSettings,
     WakeReason,
 };
 
-use super::{MethodEntry, OpenWakeUp, Sleeper, Unavailable, WakeUp, WakeUpMethod, WakeUpTime};
+use super::{MethodEntry, OpenWakeUp, Sleeper, Unavailable, WakeUpMethod};
 use crate::tokens::WordError;
 
 pub(super) const ENTRY: MethodEntry = MethodEntry {
@@ -76,17 +76,11 @@ impl WakeUpMethod for SleeperWakeUp {
         let sleeper = Precise::on(process::clock(), kernel, self.intent.settings());
         let mut sleeper = sleeper.interrupted_through(interrupter);
         sleeper.take_slack();
-        Ok(OpenWakeUp { wake_up: Box::new(SleeperWait(sleeper)), emulated: None })
-    }
-}
-
-struct SleeperWait(Precise<&'static Clock, InterruptibleKernel>);
-
-impl WakeUp for SleeperWait {
-    fn wait(&mut self, alarm: WakeUpTime) {
-        // One that a signal ended is an early return, which the caller takes care of.
-        let _ = self.0.sleep_until_ns(alarm.due_ns);
-        self.0.clear();
+        Ok(OpenWakeUp::native(move |alarm| {
+            // One that a signal ended is an early return, which the caller takes care of.
+            let _ = sleeper.sleep_until_ns(alarm.due_ns);
+            sleeper.clear();
+        }))
     }
 }
 

@@ -6,9 +6,7 @@ use std::sync::Arc;
 
 use hourglass_sys::clock::{ClockId, now_ns};
 
-use super::{
-    MethodEntry, OpenWakeUp, Sleeper, Unavailable, WakeUp, WakeUpMethod, WakeUpTime, bare,
-};
+use super::{MethodEntry, OpenWakeUp, Sleeper, Unavailable, WakeUpMethod, bare};
 
 pub(super) const ENTRY: MethodEntry = MethodEntry {
     name: "SPIN",
@@ -35,19 +33,13 @@ impl fmt::Display for Spin {
 
 impl WakeUpMethod for Spin {
     fn open(&self, _thread: &Sleeper) -> Result<OpenWakeUp, Unavailable> {
-        Ok(OpenWakeUp { wake_up: Box::new(SpinWait), emulated: None })
+        Ok(OpenWakeUp::native(|alarm| {
+            spin_until(alarm.due_ns.min(alarm.now_ns.saturating_add(SLICE_NS)));
+        }))
     }
 
     fn busy_waits(&self) -> bool {
         true
-    }
-}
-
-struct SpinWait;
-
-impl WakeUp for SpinWait {
-    fn wait(&mut self, alarm: WakeUpTime) {
-        spin_until(alarm.due_ns.min(alarm.now_ns.saturating_add(SLICE_NS)));
     }
 }
 

@@ -32,7 +32,6 @@ pub(super) const ENTRY: MethodEntry = MethodEntry {
 
 /// Linux 2.4 busy-waited in `nanosleep` up to this length, for real-time threads.
 const LONGEST_BUSY_WAIT: Span = Span::from_millis(2);
-
 const SECOND_NS: u64 = 1_000_000_000;
 
 #[derive(Clone, Copy, Debug)]

@@ -7,9 +7,7 @@ use std::sync::Arc;
 use hourglass_sys::wait::TimerFd;
 
 use super::nanosleep::kernel_refused;
-use super::{
-    MethodEntry, OpenWakeUp, Sleeper, Unavailable, WakeUp, WakeUpMethod, WakeUpTime, bare,
-};
+use super::{MethodEntry, OpenWakeUp, Sleeper, Unavailable, WakeUpMethod, bare};
 
 pub(super) const ENTRY: MethodEntry = MethodEntry {
     name: "TIMERFD",
@@ -42,14 +40,8 @@ impl WakeUpMethod for TimerFdWakeUp {
             };
             kernel_refused(self, &error, remedy)
         })?;
-        Ok(OpenWakeUp { wake_up: Box::new(TimerFdWait(timer)), emulated: None })
-    }
-}
-
-struct TimerFdWait(TimerFd);
-
-impl WakeUp for TimerFdWait {
-    fn wait(&mut self, alarm: WakeUpTime) {
-        let _ = self.0.wait_until(alarm.due_ns);
+        Ok(OpenWakeUp::native(move |alarm| {
+            let _ = timer.wait_until(alarm.due_ns);
+        }))
     }
 }

@@ -103,7 +103,7 @@ fn what_holds_the_cpus_awake() {
 fn limits_and_output() {
     let run = run("-b 100 --max-latency 50 --percentile p99=1ms -N -M -v --json=a.json -o kept");
     assert_eq!(run.request.spec.guard.stop_on_latency, Some(Span::from_micros(100)));
-    assert_eq!(run.request.gates.limits().len(), 2);
+    assert_eq!(run.request.gates.limits.len(), 2);
     assert!(run.view.nanos && run.view.on_max && run.view.samples && !run.settings.json);
     assert_eq!(run.view.json_file.as_deref(), Some("a.json".as_ref()));
     assert_eq!(run.request.folder.as_deref(), Some("kept".as_ref()));

@@ -7,12 +7,10 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// A folder that cannot hold this experiment.
 #[derive(Debug, Error)]
 pub enum SweepFolderError {
     #[error("{} is not a folder; name another place", .0.display())]
     NotAFolder(PathBuf),
-    /// The folder that it is to be made in is not there.
     #[error(
         "{} cannot be made: no folder {} is there; make that first, or name another place",
         .0.display(),
@@ -31,19 +29,15 @@ pub enum SweepFolderError {
     )]
     Another {
         path: PathBuf,
-        /// The first key that differs.
         key: String,
         there: String,
         /// What was asked for, and which keys differ besides.
         here: String,
     },
-    /// It has no description.
     #[error("{} holds no experiment; name a folder of hourglass sweep -o", .0.display())]
     NoExperiment(PathBuf),
-    /// It is there, and cannot be read.
     #[error("{} cannot be read: {source}", .path.display())]
     Unreadable { path: PathBuf, source: io::Error },
-    /// Its description is not what this program writes.
     #[error("{}: {reason}; remove the folder, or name another", .path.display())]
     Damaged { path: PathBuf, reason: String },
     /// The system or an encoder refused; most often the disk is full.

@@ -32,7 +32,6 @@ pub const TABLE_FILE: &str = "sweep.parquet";
 /// A row for each set.
 pub const SETS_FILE: &str = "sets.parquet";
 
-/// The folder of an experiment, open for more points.
 #[derive(Debug)]
 pub struct SweepFolder {
     path: PathBuf,
@@ -100,18 +99,6 @@ impl SweepFolder {
     /// It holds no experiment; it cannot be read.
     pub fn about(path: &Path) -> Result<SweepExperiment, SweepFolderError> {
         read_experiment(path)?.ok_or_else(|| SweepFolderError::NoExperiment(path.to_path_buf()))
-    }
-
-    /// That what a folder is about is the same as `wanted`.
-    ///
-    /// # Errors
-    /// The first key that differs.
-    pub fn is_about(
-        path: &Path,
-        found: &SweepExperiment,
-        wanted: &SweepExperiment,
-    ) -> Result<(), SweepFolderError> {
-        same(path, found, wanted)
     }
 
     /// The points that were there when it was opened, in their order from the first.
@@ -209,8 +196,11 @@ fn write_experiment(path: &Path, experiment: &SweepExperiment) -> Result<(), Swe
     write_whole(path, EXPERIMENT_FILE, serde_json::to_vec_pretty(experiment))
 }
 
-/// Two experiments that are one.
-fn same(
+/// That what a folder is about is the same as `wanted`.
+///
+/// # Errors
+/// The first key that differs.
+pub fn same(
     path: &Path,
     found: &SweepExperiment,
     wanted: &SweepExperiment,
@@ -307,7 +297,6 @@ fn fresh(folder: &Path, name: &str) -> Result<PartialFile, SweepFolderError> {
     PartialFile::create(folder, name).map_err(|error| SweepFolderError::io(&stale, error))
 }
 
-/// Writes a document, and a line end behind it.
 fn write_whole(
     folder: &Path,
     name: &str,

@@ -21,7 +21,6 @@ use super::SweepFolderError;
 use crate::store::partial::PartialFile;
 use crate::store::table::write::{RowGroup, write_column};
 
-/// Values of a column.
 enum Values {
     Double(Vec<f64>),
     Int64(Vec<i64>),

@@ -1,11 +1,14 @@
 //! The rows of a table, decoded in batches.
 
+use std::array;
 use std::fs::File;
+use std::iter::FusedIterator;
 use std::mem::size_of;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use parquet::column::reader::ColumnReaderImpl;
-use parquet::data_type::DataType;
+use parquet::data_type::{DataType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::serialized_reader::SerializedPageReader;
@@ -13,72 +16,58 @@ use parquet::file::serialized_reader::SerializedPageReader;
 use crate::store::error::{RowFault, TraceError};
 use crate::store::guard::guarded;
 use crate::store::table::pages::CheckedPages;
-use crate::store::table::{Column, TableReader, index_of, open_file};
+use crate::store::table::{Column, ColumnType, NULL, Table, TableReader, index_of, open_file};
 
 /// Rows decoded at a time: enough to spread the cost of a call, few enough for the second-level
 /// cache.
 const BATCH_ROWS: usize = 8 * 1024;
 
-/// The decoders of a table's columns, and how its rows are put together from their values.
-pub(crate) trait DecodeRows {
-    type Row: Copy;
-
-    /// The decoder of each column.
-    fn columns(&mut self) -> Vec<&mut dyn DecodeColumn>;
-
-    /// Appends the decoded rows, of which there are `rows`, to `batch`, up to the first that no
-    /// such table can have.
-    fn assemble(&mut self, rows: usize, batch: &mut Vec<Self::Row>) -> Result<(), RowFault>;
-}
-
-/// The decoder of one column.
-pub(crate) trait DecodeColumn {
-    /// Goes to the beginning of a row group.
-    fn start(
-        &mut self,
-        file: &Arc<File>,
-        metadata: &ParquetMetaData,
-        group: usize,
-    ) -> Result<(), ParquetError>;
-
-    /// Decodes the next `rows` rows of the row group.
-    fn decode(&mut self, rows: usize) -> Result<(), ParquetError>;
+/// A table whose rows are made of the numbers in its first `N` columns.
+pub(crate) trait DecodeRows<const N: usize>: Table {
+    /// The row of these numbers, [`NULL`] where a column has none. `None` leaves the row out.
+    fn decode(&mut self, numbers: [i64; N]) -> Result<Option<Self::Row>, RowFault>;
 }
 
 /// Iterator over the rows of a table. After an error it ends.
-pub(crate) struct Rows<D: DecodeRows> {
+pub(crate) struct Rows<D, const N: usize> {
     table: TableReader,
     file: Arc<File>,
+    /// `None` for a column that the file lacks.
+    columns: [Option<ColumnBuffer>; N],
     decoder: D,
     /// Number of the row group that comes after the one that is being read.
     group: usize,
     /// Rows of the row group that are not decoded yet.
     rows_in_group: usize,
-    batch: Vec<D::Row>,
-    /// Place in `batch` of the next row.
+    rows_in_batch: usize,
     next: usize,
     rows_before_batch: u64,
     ended: bool,
-    /// The fault that ended the table; returned after the rows before it.
-    failure: Option<TraceError>,
 }
 
-impl<D: DecodeRows> Rows<D> {
-    /// The rows of `table` from the first one on.
-    pub(crate) fn new(table: &TableReader, decoder: D) -> Result<Rows<D>, TraceError> {
+impl<D: DecodeRows<N>, const N: usize> Rows<D, N> {
+    pub(crate) fn open(path: PathBuf) -> Result<Rows<D, N>, TraceError> {
+        Rows::new(&TableReader::open(path, D::LAYOUT)?)
+    }
+
+    pub(crate) fn new(table: &TableReader) -> Result<Rows<D, N>, TraceError> {
         // A file of its own: threads that shared one would move each other's position in it.
         let file = Arc::new(open_file(&table.path)?);
+        let columns = array::from_fn(|place| {
+            let column = *D::LAYOUT.columns.get(place)?;
+            Some(ColumnBuffer::new(index_of(&table.metadata, column)?, column))
+        });
         Ok(Rows {
             table: table.clone(),
             file,
-            decoder,
+            columns,
+            decoder: D::default(),
             group: 0,
             rows_in_group: 0,
-            batch: Vec::with_capacity(BATCH_ROWS),
+            rows_in_batch: 0,
             next: 0,
             rows_before_batch: 0,
             ended: false,
-            failure: None,
         })
     }
 
@@ -91,18 +80,16 @@ impl<D: DecodeRows> Rows<D> {
         &self.decoder
     }
 
-    /// Decodes the next batch. Whether there was one; it may be empty where the decoder leaves
-    /// rows out.
+    /// Decodes the next batch. Returns whether there was one.
     fn refill(&mut self) -> Result<bool, TraceError> {
-        self.rows_before_batch += self.batch.len() as u64;
-        self.batch.clear();
-        self.next = 0;
+        self.rows_before_batch += self.rows_in_batch as u64;
+        (self.rows_in_batch, self.next) = (0, 0);
         let TableReader { path, metadata, .. } = &self.table;
         let damaged = |error: ParquetError| TraceError::Damaged {
             path: path.clone(),
             reason: error.to_string(),
         };
-        let mut columns = self.decoder.columns();
+        let mut columns: Vec<&mut ColumnBuffer> = self.columns.iter_mut().flatten().collect();
         while self.rows_in_group == 0 {
             let (file, number) = (&self.file, self.group);
             let Some(group) = metadata.row_groups().get(number) else {
@@ -111,42 +98,50 @@ impl<D: DecodeRows> Rows<D> {
             // Checked when the table was opened.
             self.rows_in_group = usize::try_from(group.num_rows()).unwrap_or(0);
             let start = || columns.iter_mut().try_for_each(|c| c.start(file, metadata, number));
-            guarded(start, decoder_panicked).map_err(damaged)?;
+            guarded(start, ParquetError::General).map_err(damaged)?;
             self.group += 1;
         }
         let rows = self.rows_in_group.min(BATCH_ROWS);
         let decode = || columns.iter_mut().try_for_each(|column| column.decode(rows));
-        guarded(decode, decoder_panicked).map_err(damaged)?;
+        guarded(decode, ParquetError::General).map_err(damaged)?;
         self.rows_in_group -= rows;
-        self.decoder.assemble(rows, &mut self.batch).map_err(|fault| TraceError::Row {
-            path: path.clone(),
-            row: self.rows_before_batch + self.batch.len() as u64,
-            fault,
-        })?;
+        self.rows_in_batch = rows;
         Ok(true)
+    }
+
+    fn row(&mut self) -> Result<Option<D::Row>, TraceError> {
+        let place = self.next;
+        self.next += 1;
+        let numbers = self.columns.each_ref().map(|column| {
+            column.as_ref().and_then(|column| column.numbers.get(place)).copied().unwrap_or(NULL)
+        });
+        self.decoder.decode(numbers).map_err(|fault| TraceError::Row {
+            path: self.table.path.clone(),
+            row: self.rows_before_batch + place as u64,
+            fault,
+        })
     }
 }
 
-impl<D: DecodeRows> Iterator for Rows<D> {
+impl<D: DecodeRows<N>, const N: usize> Iterator for Rows<D, N> {
     type Item = Result<D::Row, TraceError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            if let Some(row) = self.batch.get(self.next) {
-                self.next += 1;
-                return Some(Ok(*row));
-            }
-            if self.ended {
-                return self.failure.take().map(Err);
-            }
-            match self.refill() {
-                Ok(more) => self.ended = !more,
-                Err(failure) => {
-                    self.failure = Some(failure);
-                    self.ended = true;
-                }
+        while !self.ended {
+            let row = if self.next < self.rows_in_batch {
+                self.row()
+            } else {
+                self.refill().map(|more| {
+                    self.ended = !more;
+                    None
+                })
+            };
+            self.ended |= row.is_err();
+            if let Some(row) = row.transpose() {
+                return Some(row);
             }
         }
+        None
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -157,104 +152,111 @@ impl<D: DecodeRows> Iterator for Rows<D> {
     }
 }
 
-fn decoder_panicked(reason: String) -> ParquetError {
-    ParquetError::General(reason)
-}
+impl<D: DecodeRows<N>, const N: usize> FusedIterator for Rows<D, N> {}
 
-/// The decoder of one column of numbers, and room for a batch of its values.
-pub(crate) struct ColumnBuffer<T: DataType> {
+struct ColumnBuffer {
     /// Place of the column in the file.
     index: usize,
-    reader: Option<ColumnReaderImpl<T>>,
+    column: Column,
+    reader: Option<ColumnReader>,
     /// Whether each value is there, in a column that could leave some out.
     levels: Vec<i16>,
-    /// What stands for a value that is left out, in a column where that may be.
-    null: Option<T::T>,
-    pub(crate) values: Vec<T::T>,
+    numbers: Vec<i64>,
 }
 
-impl<T: DataType> ColumnBuffer<T> {
-    /// The decoder of `column` of `table`; its values are of type `T`, which was checked when the
-    /// table was opened.
-    pub(crate) fn new(table: &TableReader, column: Column) -> Result<ColumnBuffer<T>, TraceError> {
-        ColumnBuffer::if_there(table, column).ok_or_else(|| TraceError::Damaged {
-            path: table.path.clone(),
-            reason: format!("the column '{}' is gone", column.name),
-        })
-    }
-
-    /// The same for a column that the file may lack.
-    pub(crate) fn if_there(table: &TableReader, column: Column) -> Option<ColumnBuffer<T>> {
-        let index = index_of(&table.metadata, column)?;
-        let (levels, values) = (Vec::new(), Vec::new());
-        Some(ColumnBuffer { index, reader: None, levels, null: None, values })
-    }
-
-    /// The same for a column that may leave values out; `null` stands for them.
-    pub(crate) fn nullable(
-        table: &TableReader,
-        column: Column,
-        null: T::T,
-    ) -> Option<ColumnBuffer<T>> {
-        let buffer = ColumnBuffer::if_there(table, column)?;
-        Some(ColumnBuffer { null: Some(null), ..buffer })
-    }
-
-    /// Puts `null` where a value is left out. The values are those that are there, in order.
-    fn fill(&mut self, null: &T::T, rows: usize) {
-        let mut there = self.values.len();
-        self.values.resize(rows, null.clone());
-        for row in (0..rows).rev() {
-            if there > 0 && self.levels.get(row).is_some_and(|level| *level > 0) {
-                there -= 1;
-                self.values.swap(row, there);
-            } else {
-                self.values[row] = null.clone();
-            }
-        }
-    }
+enum ColumnReader {
+    Narrow(ColumnReaderImpl<Int32Type>, Vec<i32>),
+    Wide(ColumnReaderImpl<Int64Type>),
 }
 
-impl<T: DataType> DecodeColumn for ColumnBuffer<T> {
+impl ColumnBuffer {
+    fn new(index: usize, column: Column) -> ColumnBuffer {
+        ColumnBuffer { index, column, reader: None, levels: Vec::new(), numbers: Vec::new() }
+    }
+
+    /// Goes to the beginning of a row group.
     fn start(
         &mut self,
         file: &Arc<File>,
         metadata: &ParquetMetaData,
         group: usize,
     ) -> Result<(), ParquetError> {
-        let group = metadata.row_group(group);
-        let chunk = group.column(self.index);
-        let rows = usize::try_from(group.num_rows())?;
-        let pages = SerializedPageReader::new(Arc::clone(file), chunk, rows, None)?;
-        let pages = CheckedPages::new(pages, size_of::<T::T>());
-        self.reader = Some(ColumnReaderImpl::new(chunk.column_descr_ptr(), Box::new(pages)));
+        // The type was checked when the table was opened.
+        self.reader = Some(match self.column.kind {
+            ColumnType::Int32 | ColumnType::Uint32 => {
+                ColumnReader::Narrow(open_column(file, metadata, group, self.index)?, Vec::new())
+            }
+            _ => ColumnReader::Wide(open_column(file, metadata, group, self.index)?),
+        });
         Ok(())
     }
 
-    /// Replaces `values` by the next ones. Other programs mark every column as one that may leave
-    /// values out; that is accepted as long as none is left out.
+    /// Replaces the numbers by those of the next `rows` rows of the row group. Other programs mark every column as one
+    /// that may leave values out; that is accepted as long as none is left out.
     fn decode(&mut self, rows: usize) -> Result<(), ParquetError> {
-        self.levels.clear();
-        self.values.clear();
-        let reader = self
-            .reader
-            .as_mut()
-            .ok_or_else(|| ParquetError::General("no row group was started".to_owned()))?;
-        let (read, values, _) =
-            reader.read_records(rows, Some(&mut self.levels), None, &mut self.values)?;
-        if read != rows {
-            return Err(ParquetError::EOF(format!("a column ends {} rows early", rows - read)));
+        let ColumnBuffer { column, reader, levels, numbers, .. } = self;
+        levels.clear();
+        numbers.clear();
+        match reader {
+            None => return Err(ParquetError::General("no row group was started".to_owned())),
+            Some(ColumnReader::Wide(reader)) => read_values(reader, rows, levels, numbers)?,
+            Some(ColumnReader::Narrow(reader, values)) => {
+                values.clear();
+                read_values(reader, rows, levels, values)?;
+                if column.kind == ColumnType::Uint32 {
+                    numbers.extend(values.iter().map(|value| i64::from(value.cast_unsigned())));
+                } else {
+                    numbers.extend(values.iter().map(|value| i64::from(*value)));
+                }
+            }
         }
-        if values < rows
-            && self.levels.len() == rows
-            && let Some(null) = self.null.clone()
-        {
-            self.fill(&null, rows);
-            return Ok(());
+        if numbers.len() < rows && levels.len() == rows && column.nullable {
+            self.fill(rows);
         }
-        if values != rows || self.values.len() != rows {
+        if self.numbers.len() != rows {
             return Err(ParquetError::General("a column has rows without a value".to_owned()));
         }
         Ok(())
     }
+
+    /// Puts [`NULL`] where a value is left out. The numbers are those that are there, in order.
+    fn fill(&mut self, rows: usize) {
+        let mut there = self.numbers.len();
+        self.numbers.resize(rows, NULL);
+        for row in (0..rows).rev() {
+            if there > 0 && self.levels.get(row).is_some_and(|level| *level > 0) {
+                there -= 1;
+                self.numbers.swap(row, there);
+            } else {
+                self.numbers[row] = NULL;
+            }
+        }
+    }
+}
+
+fn open_column<T: DataType>(
+    file: &Arc<File>,
+    metadata: &ParquetMetaData,
+    group: usize,
+    index: usize,
+) -> Result<ColumnReaderImpl<T>, ParquetError> {
+    let group = metadata.row_group(group);
+    let chunk = group.column(index);
+    let rows = usize::try_from(group.num_rows())?;
+    let pages = SerializedPageReader::new(Arc::clone(file), chunk, rows, None)?;
+    let pages = CheckedPages::new(pages, size_of::<T::T>());
+    Ok(ColumnReaderImpl::new(chunk.column_descr_ptr(), Box::new(pages)))
+}
+
+fn read_values<T: DataType>(
+    reader: &mut ColumnReaderImpl<T>,
+    rows: usize,
+    levels: &mut Vec<i16>,
+    values: &mut Vec<T::T>,
+) -> Result<(), ParquetError> {
+    let (read, _, _) = reader.read_records(rows, Some(levels), None, values)?;
+    if read != rows {
+        return Err(ParquetError::EOF(format!("a column ends {} rows early", rows - read)));
+    }
+    Ok(())
 }

@@ -5,7 +5,7 @@ use std::io::{Seek, SeekFrom};
 use std::sync::Arc;
 
 use parquet::basic::{Compression, Encoding};
-use parquet::data_type::DataType;
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::SortingColumn;
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
@@ -14,7 +14,7 @@ use parquet::schema::types::ColumnPath;
 
 use crate::store::error::{RowFault, WriteError};
 use crate::store::partial::PartialFile;
-use crate::store::table::{ColumnType, Layout};
+use crate::store::table::{Column, ColumnType, Layout, NULL, Table};
 
 /// Rows in a row group. They are kept until the group is full: records of a trace, the widest
 /// rows, have 60 bytes each, which makes 15 MiB.
@@ -23,66 +23,75 @@ const ROW_GROUP_ROWS: usize = 256 * 1024;
 /// Values handed to an encoder at a time.
 const WRITE_BATCH_ROWS: usize = 8 * 1024;
 
-/// The rows of a row group, column by column.
-pub(crate) trait EncodeRows {
-    type Row;
+/// A table whose rows become numbers.
+pub(crate) trait EncodeRows<const N: usize>: Table {
+    /// The numbers of a row in the order of the columns that are no text, [`NULL`] for none; or refuses the row and
+    /// stays as it was.
+    fn encode(&mut self, row: &Self::Row) -> Result<[i64; N], RowFault>;
 
-    /// Appends a row, or refuses it and stays as it was.
-    fn push(&mut self, row: &Self::Row) -> Result<(), RowFault>;
-
-    /// Number of rows.
-    fn len(&self) -> usize;
-
-    /// Writes the columns in the order of the layout.
-    fn write(&self, group: &mut RowGroup<'_, '_>) -> Result<(), ParquetError>;
-
-    /// Removes all rows.
-    fn clear(&mut self);
+    /// The row's texts in the order of the columns of text.
+    fn texts(_row: &Self::Row) -> &[ByteArray] {
+        &[]
+    }
 }
 
-/// A row group that is being written.
 pub(crate) type RowGroup<'a, 'f> = SerializedRowGroupWriter<'a, &'f File>;
 
 /// Writes a table. Until [`TableWriter::finish`] the file has another name.
-pub(crate) struct TableWriter<'a, E> {
+pub(crate) struct TableWriter<'a, E, const N: usize> {
     partial: &'a PartialFile,
     writer: SerializedFileWriter<&'a File>,
-    rows: E,
+    encoder: E,
+    /// The rows of the row group, column by column.
+    columns: Vec<ColumnValues>,
+    rows: usize,
     written: u64,
 }
 
-impl<'a, E: EncodeRows> TableWriter<'a, E> {
+/// Writes all rows into `partial` and gives it its name. Returns their number.
+pub(crate) fn write_rows<E: EncodeRows<N>, const N: usize>(
+    partial: &PartialFile,
+    rows: impl IntoIterator<Item = E::Row>,
+) -> Result<u64, WriteError> {
+    let mut table = TableWriter::<E, N>::start(partial)?;
+    for row in rows {
+        table.write(&row)?;
+    }
+    table.finish()
+}
+
+impl<'a, E: EncodeRows<N>, const N: usize> TableWriter<'a, E, N> {
     /// Starts from an empty file.
-    pub(crate) fn start(
-        partial: &'a PartialFile,
-        layout: &Layout,
-        rows: E,
-    ) -> Result<TableWriter<'a, E>, WriteError> {
+    pub(crate) fn start(partial: &'a PartialFile) -> Result<TableWriter<'a, E, N>, WriteError> {
         let mut file = partial.file();
         file.set_len(0)
             .and_then(|()| file.seek(SeekFrom::Start(0)))
             .map_err(|error| WriteError::file(partial.target(), error))?;
         let encoder_failed = |error: ParquetError| WriteError::file(partial.target(), error);
-        let schema = Arc::new(layout.schema().map_err(encoder_failed)?);
-        let writer = SerializedFileWriter::new(file, schema, Arc::new(properties(layout)))
+        let schema = Arc::new(E::LAYOUT.schema().map_err(encoder_failed)?);
+        let writer = SerializedFileWriter::new(file, schema, Arc::new(properties(E::LAYOUT)))
             .map_err(encoder_failed)?;
-        Ok(TableWriter { partial, writer, rows, written: 0 })
+        let columns = E::LAYOUT.columns.iter().map(ColumnValues::new).collect();
+        Ok(TableWriter { partial, writer, encoder: E::default(), columns, rows: 0, written: 0 })
     }
 
-    /// Number of rows so far.
-    pub(crate) fn written(&self) -> u64 {
-        self.written
-    }
-
-    /// Appends a row.
     pub(crate) fn write(&mut self, row: &E::Row) -> Result<(), WriteError> {
-        self.rows.push(row).map_err(|fault| WriteError::Record {
+        let numbers = self.encoder.encode(row).map_err(|fault| WriteError::Record {
             path: self.partial.target().to_path_buf(),
             row: self.written,
             fault,
         })?;
+        let (mut numbers, mut texts) = (numbers.into_iter(), E::texts(row).iter());
+        for column in &mut self.columns {
+            match column {
+                ColumnValues::Narrow(values) => values.extend(numbers.next().map(narrow)),
+                ColumnValues::Wide(values) => values.extend(numbers.next()),
+                ColumnValues::Text(values) => values.extend(texts.next().cloned()),
+            }
+        }
+        self.rows += 1;
         self.written += 1;
-        if self.rows.len() == ROW_GROUP_ROWS {
+        if self.rows == ROW_GROUP_ROWS {
             self.write_group()?;
         }
         Ok(())
@@ -91,7 +100,7 @@ impl<'a, E: EncodeRows> TableWriter<'a, E> {
     /// Completes the file, brings it to the disk and gives it its name. Returns the number of
     /// rows.
     pub(crate) fn finish(mut self) -> Result<u64, WriteError> {
-        if self.rows.len() > 0 {
+        if self.rows > 0 {
             self.write_group()?;
         }
         self.writer.finish().map_err(|error| WriteError::file(self.partial.target(), error))?;
@@ -101,12 +110,61 @@ impl<'a, E: EncodeRows> TableWriter<'a, E> {
 
     fn write_group(&mut self) -> Result<(), WriteError> {
         let written = self.writer.next_row_group().and_then(|mut group| {
-            self.rows.write(&mut group)?;
+            for (column, values) in E::LAYOUT.columns.iter().zip(&self.columns) {
+                values.write(&mut group, column.nullable)?;
+            }
             group.close().map(|_| ())
         });
-        self.rows.clear();
+        self.columns.iter_mut().for_each(ColumnValues::clear);
+        self.rows = 0;
         written.map_err(|error| WriteError::file(self.partial.target(), error))
     }
+}
+
+enum ColumnValues {
+    Narrow(Vec<i32>),
+    Wide(Vec<i64>),
+    Text(Vec<ByteArray>),
+}
+
+impl ColumnValues {
+    fn new(column: &Column) -> ColumnValues {
+        match column.kind {
+            ColumnType::Int32 | ColumnType::Uint32 => ColumnValues::Narrow(Vec::new()),
+            ColumnType::Int64 | ColumnType::Uint64 => ColumnValues::Wide(Vec::new()),
+            ColumnType::Text => ColumnValues::Text(Vec::new()),
+        }
+    }
+
+    fn write(&self, group: &mut RowGroup<'_, '_>, nullable: bool) -> Result<(), ParquetError> {
+        match self {
+            ColumnValues::Narrow(values) if nullable => {
+                write_nullable::<Int32Type>(group, values, &NARROW_NULL)
+            }
+            ColumnValues::Wide(values) if nullable => {
+                write_nullable::<Int64Type>(group, values, &NULL)
+            }
+            ColumnValues::Narrow(values) => write_column::<Int32Type>(group, values),
+            ColumnValues::Wide(values) => write_column::<Int64Type>(group, values),
+            ColumnValues::Text(values) => write_column::<ByteArrayType>(group, values),
+        }
+    }
+
+    fn clear(&mut self) {
+        match self {
+            ColumnValues::Narrow(values) => values.clear(),
+            ColumnValues::Wide(values) => values.clear(),
+            ColumnValues::Text(values) => values.clear(),
+        }
+    }
+}
+
+/// [`NULL`] in a column of 32 bits.
+const NARROW_NULL: i32 = i32::MIN;
+
+/// The 32 bits that are stored of a number that fits `i32` or `u32`.
+fn narrow(number: i64) -> i32 {
+    if number == NULL { NARROW_NULL } else { number as i32 }
 }
 
 /// How the columns are encoded: differences for times, which change little from row to row;
@@ -153,7 +211,7 @@ pub(crate) fn write_column<T: DataType>(
 }
 
 /// Writes the next column of the row group, in which rows with the value `null` have none.
-pub(crate) fn write_nullable<T: DataType>(
+fn write_nullable<T: DataType>(
     group: &mut RowGroup<'_, '_>,
     values: &[T::T],
     null: &T::T,
