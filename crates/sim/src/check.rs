@@ -13,7 +13,6 @@ use super::thread::{ArrivalPattern, Class, CostModel, MarkAction, Preemption, Th
 /// CPUs that a set of them has room for.
 const MOST_CPUS: u32 = 128;
 
-/// Refuses what cannot be simulated.
 pub(super) fn check(system: &System) -> Result<(), SimError> {
     machine(system)?;
     for (position, thread) in system.threads.iter().enumerate() {

@@ -176,7 +176,6 @@ impl KernelInfo {
     }
 }
 
-/// The value of a boot option.
 fn option<'a>(options: &'a [String], key: &str) -> Option<&'a str> {
     options
         .iter()
@@ -299,7 +298,6 @@ pub(super) fn scheduler(files: &Files) -> SchedulerFacts {
     }
 }
 
-/// The kernel's clock sources.
 pub(super) fn clock_source(files: &Files) -> ClockSourceFacts {
     let available = files
         .line("sys/devices/system/clocksource/clocksource0/available_clocksource")
@@ -310,12 +308,10 @@ pub(super) fn clock_source(files: &Files) -> ClockSourceFacts {
     }
 }
 
-/// The clock source in use.
 pub(super) fn current_clock_source(files: &Files) -> Option<String> {
     files.line("sys/devices/system/clocksource/clocksource0/current_clocksource")
 }
 
-/// Memory of the machine.
 pub(super) fn memory(files: &Files) -> HostMemory {
     let text = files.text("proc/meminfo").unwrap_or_default();
     let bytes = |key: &str| {

@@ -49,7 +49,6 @@ const ROUNDS_TO_ASK: u32 = 1 << 12;
 /// Number of slices and events that the sink gets at once.
 const FLUSH_AT: usize = 256;
 
-/// A slice or an event for the sink.
 #[derive(Clone, Copy, Debug)]
 enum SinkEvent {
     Ran(Slice),
@@ -91,7 +90,6 @@ pub(super) struct SimState<const TELL: bool> {
     sink_events: Vec<SinkEvent>,
     /// Whether the sink gets events besides slices.
     tells_events: bool,
-    /// Room for choosing.
     candidates: Vec<Candidate>,
     winners: Vec<Option<usize>>,
     displaced: Vec<usize>,
@@ -305,7 +303,6 @@ impl<const TELL: bool> SimState<TELL> {
         }
     }
 
-    /// The next place among equals.
     fn next_turn(&mut self) -> u64 {
         self.turns += 1;
         self.turns

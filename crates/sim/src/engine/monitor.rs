@@ -37,18 +37,13 @@ pub trait Monitor {
 /// How often a monitor is called at one instant before the simulation is given up.
 pub const MOST_LOOKS: u32 = 64;
 
-/// The events of this instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallReasons {
-    /// A job was released.
     pub release: bool,
-    /// A job was done.
     pub completion: bool,
     /// A CPU runs another thread than before, or none.
     pub dispatch: bool,
-    /// A timer of the monitor expired.
     pub timer: bool,
-    /// A server's budget was spent or came back.
     pub budget: bool,
 }
 
@@ -62,10 +57,8 @@ impl CallReasons {
     }
 }
 
-/// The threads that may run on a CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CpuGate {
-    /// All threads.
     #[default]
     Open,
     /// Deadlines and fixed priorities, servers with budget among them; not the fair class.
@@ -74,7 +67,6 @@ pub enum CpuGate {
     Closed,
 }
 
-/// A job that is released and not done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobView {
     /// The number of the job, from 0.
@@ -124,13 +116,11 @@ impl MachineView<'_> {
         self.state.now()
     }
 
-    /// The events of this instant.
     #[must_use]
     pub fn reasons(&self) -> CallReasons {
         self.state.reasons()
     }
 
-    /// Whether this timer of the monitor has just expired.
     #[must_use]
     pub fn expired(&self, timer: usize) -> bool {
         self.state.expired(timer)
@@ -147,7 +137,6 @@ impl MachineView<'_> {
         self.state.cpu_of(thread)
     }
 
-    /// The threads that may run on a CPU.
     #[must_use]
     pub fn gate(&self, cpu: u32) -> CpuGate {
         self.state.gate(cpu)

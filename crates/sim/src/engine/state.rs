@@ -59,7 +59,6 @@ pub(super) struct ThreadState {
     pub(super) outcome: ThreadOutcome,
 }
 
-/// Predecessors and successors.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Chain {
     /// How many jobs of each predecessor are done and not yet followed.
@@ -72,7 +71,6 @@ pub(super) struct Chain {
     pub(super) successors: Vec<(usize, usize)>,
 }
 
-/// A job that has been released and has not begun.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct QueuedJob {
     pub(super) number: u64,
