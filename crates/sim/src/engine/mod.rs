@@ -33,7 +33,6 @@ use super::sink::{Event, Sink, SinkDetail, Slice};
 use super::system::{Overheads, System, Throttling};
 pub(super) use jobs::MOST_WAITING;
 use monitor::{CallReasons, MOST_LOOKS, Monitor, MonitorOrder};
-pub(super) use monitor_view::MonitorView;
 use pick_next::Candidate;
 use script::Scripts;
 use state::{Cpu, CpuDomain, Lock, ServerState, ThreadState};

@@ -96,7 +96,7 @@ pub(super) struct ActiveJob {
     pub(super) preempted: bool,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Cpu {
     pub(super) domain: usize,
     /// The other CPUs of the core.
