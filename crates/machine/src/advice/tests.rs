@@ -208,7 +208,7 @@ fn a_quota_stops_what_wants_more() {
     small.tick_hz = Some(250);
     let warnings = before_run(&small, &two[..1]);
     let text = &of(&warnings, "cgroup-quota").text;
-    assert_names(&text, "48.5ms in every 50ms; spent is noticed at ticks of 4ms");
+    assert_names(text, "48.5ms in every 50ms; spent is noticed at ticks of 4ms");
     // One CPU's worth is within the quota, on whichever account.
     assert_eq!(before_run(&host, &two[..1]), []);
     assert_eq!(before_run(&host, &[thread(0, "OTHER:0", "1"), thread(1, "BATCH", "1")]), []);
