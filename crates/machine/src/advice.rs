@@ -23,7 +23,6 @@ pub use refusal_advice::{RefusedOperation, why_refused};
 /// What one thread of a run will want.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadDemand {
-    /// Number of the thread in the run.
     pub id: u32,
     pub policy: Policy,
     /// Whether it never waits.
@@ -44,7 +43,6 @@ impl ThreadDemand {
         }
     }
 
-    /// Whether it may run on one of `cpus`.
     fn may_use(&self, cpus: &CpuSet) -> bool {
         self.cpus.is_empty() || self.cpus.iter().any(|cpu| cpus.contains(cpu))
     }

@@ -13,15 +13,12 @@ use crate::advice::{RefusedOperation, why_refused};
 use crate::idle_latency::DEVICE;
 use crate::permitted_cpus;
 
-/// The answer to those who may not.
 const EPERM: i32 = 1;
 
-/// A refusal, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     pub what: String,
     pub reason: String,
-    /// The line that grants it.
     pub remedy: String,
 }
 
@@ -144,7 +141,6 @@ fn of_affinity(cpus: &CpuSet, errno: i32, host: &Host) -> (String, String) {
     )
 }
 
-/// Why the idle latency could not be held.
 pub fn of_dma_latency(error: &io::Error) -> Refusal {
     let remedy = match error.kind() {
         io::ErrorKind::PermissionDenied => format!("run as root, or: sudo chmod a+w {DEVICE}"),

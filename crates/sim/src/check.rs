@@ -13,7 +13,6 @@ use super::thread::{ArrivalPattern, Class, CostModel, MarkAction, Preemption, Th
 /// CPUs that a set of them has room for.
 const MOST_CPUS: u32 = 128;
 
-/// Refuses what cannot be simulated.
 pub(super) fn check(system: &System) -> Result<(), SimError> {
     machine(system)?;
     for (position, thread) in system.threads.iter().enumerate() {
@@ -67,28 +66,21 @@ fn machine(system: &System) -> Result<(), SimError> {
 }
 
 fn arrivals(position: usize, thread: &Thread) -> Result<(), SimError> {
-    let zero = |what| Err(SimError::Zero { thread: position, what });
     let sorted = |times: &[u64]| match times.is_sorted() {
         true => Ok(()),
         false => Err(SimError::Unsorted { thread: position, what: "arrivals" }),
     };
     match &thread.arrivals {
         ArrivalPattern::Always { .. } => Ok(()),
-        ArrivalPattern::Periodic { period, .. } | ArrivalPattern::Sporadic { period, .. } => {
-            if *period == 0 {
-                zero("period")
-            } else {
-                Ok(())
-            }
+        ArrivalPattern::Periodic { period: 0, .. }
+        | ArrivalPattern::Sporadic { period: 0, .. }
+        | ArrivalPattern::Burst { period: 0, .. } => {
+            Err(SimError::Zero { thread: position, what: "period" })
         }
-        ArrivalPattern::Burst { distances, period, .. } => {
-            if *period == 0 {
-                zero("period")
-            } else {
-                sorted(distances)
-            }
+        ArrivalPattern::Periodic { .. } | ArrivalPattern::Sporadic { .. } => Ok(()),
+        ArrivalPattern::Burst { distances: times, .. } | ArrivalPattern::Listed(times) => {
+            sorted(times)
         }
-        ArrivalPattern::Listed(times) => sorted(times),
     }
 }
 

@@ -38,7 +38,6 @@ fn largest(bucket: usize) -> u64 {
 }
 
 impl Histogram {
-    /// Counts a value.
     #[inline]
     pub fn record(&mut self, value: u64) {
         if self.counts.is_empty() {
@@ -50,7 +49,6 @@ impl Histogram {
         }
     }
 
-    /// How many values there are.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.total
@@ -77,7 +75,6 @@ impl Histogram {
         counts.map(|(bucket, count)| (largest(bucket), *count))
     }
 
-    /// Adds the values of another.
     pub fn add(&mut self, other: &Histogram) {
         if self.counts.is_empty() {
             self.counts.clone_from(&other.counts);

@@ -21,7 +21,6 @@ impl ProgressRates {
         self.entries.push((thread, beside, rate));
     }
 
-    /// The rate of `thread` while `beside` runs on a sibling CPU.
     #[must_use]
     pub fn rate(&self, thread: usize, beside: usize) -> Fraction {
         let entry = self.entries.iter().rev().find(|(t, b, _)| (*t, *b) == (thread, beside));

@@ -11,7 +11,6 @@ pub struct SimOutcome {
     pub horizon: u64,
     /// Instants at which something happened.
     pub events: u64,
-    /// Jobs done, of all threads.
     pub jobs: u64,
     /// One a thread, in the order of the system.
     pub threads: Vec<ThreadOutcome>,
@@ -21,9 +20,7 @@ pub struct SimOutcome {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadOutcome {
-    /// Jobs released.
     pub released: u64,
-    /// Jobs done.
     pub jobs: u64,
     /// Jobs done late, and jobs that were due by the horizon and are not done.
     pub missed: u64,
@@ -55,7 +52,6 @@ pub struct ThreadOutcome {
     pub migrations: u64,
 }
 
-/// A missed deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FirstMiss {
     /// Number of the job, from 0.

@@ -19,7 +19,6 @@ pub struct Script {
     pub start: u64,
     /// How often all phases are gone through; for ever without a number.
     pub loops: Option<u64>,
-    /// The phases in their order.
     pub phases: Vec<SimPhase>,
     /// The event with which a job begins.
     pub beginning: JobTrigger,
@@ -34,7 +33,6 @@ pub struct SimPhase {
     pub class: Option<Class>,
     /// The CPUs that it may use in the phase; empty for those of the thread.
     pub cpus: Vec<u32>,
-    /// The acts of the thread, in order.
     pub acts: Vec<SimStep>,
 }
 

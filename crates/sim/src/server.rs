@@ -7,7 +7,6 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SimServer {
-    /// The rules of its budget.
     pub kind: ServerKind,
     /// Processor time in a period, ns; above zero, at most the deadline.
     pub budget: u64,
@@ -24,7 +23,6 @@ pub struct SimServer {
     pub reclaim: bool,
 }
 
-/// The rules of a server's budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerKind {
     /// Constant bandwidth; when the budget is spent, it waits for its next period: the kernel's
@@ -45,7 +43,6 @@ pub enum ServerKind {
     ReserveSoft,
 }
 
-/// How a server competes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerRank {
     /// The server ranks by its absolute deadline, before all priorities.
@@ -54,7 +51,6 @@ pub enum ServerRank {
     Priority(u32),
 }
 
-/// The time that spends a budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Charge {
     /// Time on a CPU, however fast it is.

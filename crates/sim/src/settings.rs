@@ -25,13 +25,11 @@ impl SimSettings {
         SimSettings { horizon, seed: 0, max_events: MOST_EVENTS }
     }
 
-    /// These settings with this seed.
     #[must_use]
     pub fn with_seed(self, seed: u64) -> SimSettings {
         SimSettings { seed, ..self }
     }
 
-    /// These settings with a limit on the number of events.
     #[must_use]
     pub fn with_most_events(self, most_events: u64) -> SimSettings {
         SimSettings { max_events: most_events, ..self }

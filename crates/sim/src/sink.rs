@@ -5,11 +5,8 @@
 /// A thread ran on a CPU without interruption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice {
-    /// The CPU on which it ran.
     pub cpu: u32,
-    /// The position of the thread.
     pub thread: usize,
-    /// The number of its job, from 0.
     pub job: u64,
     /// The start of the slice, ns.
     pub start: u64,
@@ -17,65 +14,42 @@ pub struct Slice {
     pub end: u64,
 }
 
-/// Something that happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A job may run.
     Release {
-        /// The position of the thread.
         thread: usize,
-        /// The number of the job, from 0.
         job: u64,
         /// When it arrived, ns.
         arrival: u64,
     },
-    /// A job is done.
     Completion {
-        /// The position of the thread.
         thread: usize,
-        /// The number of the job, from 0.
         job: u64,
         /// Since its arrival, ns.
         response: u64,
     },
     /// A job missed its deadline. Reported when it is done, or at the horizon if it is not done then.
     Miss {
-        /// The position of the thread.
         thread: usize,
-        /// The number of the job, from 0.
         job: u64,
         /// When it was due, ns.
         due: u64,
     },
     /// A job is never to start, because an earlier one was still running.
-    Lost {
-        /// The position of the thread.
-        thread: usize,
-        /// The number of the job, from 0.
-        job: u64,
-    },
+    Lost { thread: usize, job: u64 },
     /// A server has spent its budget.
-    Exhausted {
-        /// The position of the server.
-        server: usize,
-    },
+    Exhausted { server: usize },
     /// A server has its budget back, or has a new deadline.
     Replenished {
-        /// The position of the server.
         server: usize,
         /// The absolute deadline, ns; for servers without one, the end of the period.
         deadline: u64,
     },
     /// Fixed priorities may not run on a CPU until their next period.
-    Throttled {
-        /// The number of the CPU.
-        cpu: u32,
-    },
+    Throttled { cpu: u32 },
     /// Threads of fixed priorities may run again.
-    Unthrottled {
-        /// The number of the CPU.
-        cpu: u32,
-    },
+    Unthrottled { cpu: u32 },
 }
 
 /// What a sink wants to hear, besides how far the simulation is. The less it is, the faster the simulation.
@@ -98,10 +72,8 @@ pub trait Sink {
         SinkDetail::Everything
     }
 
-    /// A thread ran.
     fn ran(&mut self, slice: Slice);
 
-    /// Something happened at `at`, ns.
     fn event(&mut self, at: u64, event: Event);
 
     /// Receives the progress of the simulation from time to time, ns. Returns whether to go on; if

@@ -36,7 +36,6 @@ pub struct Thread {
     pub marks: Vec<Mark>,
     /// The treatment of a job that is released while an earlier one is unfinished.
     pub late: OverrunPolicy,
-    /// The server that it runs in.
     pub server: Option<usize>,
     /// Numbers the random draws of this thread: threads with the same number draw the same. `None`
     /// takes the position.
@@ -70,14 +69,12 @@ pub enum ArrivalPattern {
     },
     /// A period apart.
     Periodic {
-        /// The first arrival.
         offset: u64,
         /// Above zero.
         period: u64,
     },
     /// A period and up to `extra` more apart, every length being equally likely.
     Sporadic {
-        /// The first arrival.
         offset: u64,
         /// Above zero.
         period: u64,
@@ -86,7 +83,6 @@ pub enum ArrivalPattern {
     },
     /// A burst, then a period apart.
     Burst {
-        /// The first arrival.
         offset: u64,
         /// The times from the first to the 2nd, 3rd, ... arrival; ascending.
         distances: Vec<u64>,
@@ -104,7 +100,6 @@ pub enum CostModel {
     Worst(u64),
     /// Draws, cut off at `at_most`.
     Drawn {
-        /// The distribution.
         times: ExecutionTime,
         /// The longest execution time; above zero.
         at_most: u64,
@@ -126,7 +121,6 @@ pub enum Jitter {
     Random(u64),
 }
 
-/// The threads that may preempt a job, and the points.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Preemption {
     /// Any more urgent thread, at any point.
@@ -155,18 +149,15 @@ pub struct Mark {
     pub action: MarkAction,
 }
 
-/// The action of a job at a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MarkAction {
     /// Suspends itself for this time, ns.
     Suspend(u64),
-    /// Takes the lock of this resource.
     Lock(usize),
     /// Releases the lock. At its end a job releases all locks that it still holds.
     Unlock(usize),
 }
 
-/// The treatment of a job that is released while an earlier one is unfinished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OverrunPolicy {
     /// The job waits for its turn.
@@ -233,19 +224,16 @@ impl Thread {
         Thread { class, ..self }
     }
 
-    /// This thread with this relative deadline.
     #[must_use]
     pub fn with_deadline(self, deadline: u64) -> Thread {
         Thread { deadline, ..self }
     }
 
-    /// This thread on these CPUs only.
     #[must_use]
     pub fn on(self, cpus: &[u32]) -> Thread {
         Thread { cpus: cpus.to_vec(), ..self }
     }
 
-    /// This thread in the server at this position.
     #[must_use]
     pub fn in_server(self, server: usize) -> Thread {
         Thread { server: Some(server), ..self }

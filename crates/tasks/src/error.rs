@@ -8,22 +8,21 @@ use std::fmt;
 use hourglass_time::Span;
 use thiserror::Error;
 
+use super::keys::remedy;
+
 /// The place of a fault in a description: `task 'video'`, `machine`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location(String);
 
 impl Location {
-    /// The description as a whole.
     pub(crate) fn file() -> Location {
         Location("the file".to_owned())
     }
 
-    /// A part that has no name.
     pub(crate) fn part(name: &str) -> Location {
         Location(name.to_owned())
     }
 
-    /// A part with a name.
     pub(crate) fn named(kind: &str, name: &str) -> Location {
         Location(format!("{kind} '{}'", name.escape_debug()))
     }
@@ -35,6 +34,41 @@ impl Location {
 
     pub(crate) fn within(&self, part: impl fmt::Display) -> Location {
         Location(format!("{}, {part}", self.0))
+    }
+
+    pub(crate) fn bad(
+        &self,
+        key: &str,
+        value: impl fmt::Display,
+        reason: impl fmt::Display,
+    ) -> TaskSetError {
+        TaskSetError::BadValue {
+            place: self.clone(),
+            key: key.to_owned(),
+            value: value.to_string(),
+            reason: reason.to_string(),
+        }
+    }
+
+    pub(crate) fn missing(&self, key: &'static str, remedy: &str) -> TaskSetError {
+        TaskSetError::MissingKey { place: self.clone(), key, remedy: remedy.to_owned() }
+    }
+
+    pub(crate) fn unknown_key<'k>(
+        &self,
+        key: &str,
+        known: impl Iterator<Item = &'k str> + Clone,
+    ) -> TaskSetError {
+        let remedy = remedy(key, known);
+        TaskSetError::UnknownKey {
+            place: self.clone(),
+            key: key.escape_debug().to_string(),
+            remedy,
+        }
+    }
+
+    pub(crate) fn contradiction(&self, message: impl Into<String>) -> TaskSetError {
+        TaskSetError::Contradiction { place: self.clone(), message: message.into() }
     }
 }
 
@@ -56,51 +90,32 @@ pub enum TaskSetError {
         column: usize,
         message: String,
     },
-    /// A key that means nothing there.
     #[error("{place}: unknown key '{key}'; {remedy}")]
-    UnknownKey {
-        place: Location,
-        key: String,
-        /// The key that may be meant, or those that there are.
-        remedy: String,
-    },
-    /// A key that stands there twice.
+    UnknownKey { place: Location, key: String, remedy: String },
     #[error("{place}: duplicate key {key}; keep one of them")]
     KeyTwice { place: Location, key: String },
-    /// A key that must be there.
     #[error("{place}: {key} is missing; {remedy}")]
-    MissingKey {
-        place: Location,
-        key: &'static str,
-        /// The text to write instead.
-        remedy: String,
-    },
-    /// A value that its key cannot have.
+    MissingKey { place: Location, key: &'static str, remedy: String },
     #[error("{place}: {key} = {value}: {reason}")]
     BadValue {
         place: Location,
         key: String,
         /// The value as it stands in the file, or as it is printed.
         value: String,
-        /// The error, and the right form.
         reason: String,
     },
-    /// Two parts of one kind with one name.
     #[error("two {kind}s are called '{name}'; give each a name of its own")]
     DuplicateName {
         /// `task`, `resource`, `server`.
         kind: &'static str,
         name: String,
     },
-    /// A name that nothing has.
     #[error("{place}: {key} names '{name}', but there is no such {kind}; {remedy}")]
     UnknownName {
         place: Location,
         key: &'static str,
         name: String,
-        /// The kind of item that it should name.
         kind: &'static str,
-        /// The name that may be meant, or those that there are.
         remedy: String,
     },
     #[error(
@@ -111,13 +126,8 @@ pub enum TaskSetError {
         /// The tasks, each after the next; the last is the first again.
         names: Vec<String>,
     },
-    /// Two statements of which one is wrong.
     #[error("{place}: {message}")]
-    Contradiction {
-        place: Location,
-        /// The contradiction, and how to resolve it.
-        message: String,
-    },
+    Contradiction { place: Location, message: String },
     #[error("no tasks; add a table [[task]] for each")]
     NoTasks,
 }
@@ -126,7 +136,6 @@ pub enum TaskSetError {
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TaskSetWarning {
-    /// Priorities that the kernel does not have. Analyses do not mind.
     #[error(
         "task '{task}': priority {priority} is outside the kernel's 1 to 99{}; the set can be \
          analysed and simulated, but not run",
@@ -139,37 +148,30 @@ pub enum TaskSetWarning {
         /// How many other tasks have such a priority.
         others: usize,
     },
-    /// A priority where the class decides.
     #[error(
         "server '{server}': its priority is not used; a constant-bandwidth server is chosen by its deadline, \
          before every fixed priority, as in the kernel's deadline class"
     )]
     PriorityNotUsed { server: String },
-    /// A job that cannot be finished in time even alone.
     #[error(
         "task '{task}': the execution time of {wcet} is longer than the deadline of {deadline}; \
          it is infeasible on any processor of this speed"
     )]
     WcetOverDeadline { task: String, wcet: Span, deadline: Span },
-    /// A distribution that reaches beyond the worst case.
     #[error(
         "task '{task}': execution times drawn from {drawn} may exceed the wcet of {wcet}; bounds \
          do not hold for such jobs"
     )]
     DrawsOverWcet { task: String, drawn: String, wcet: Span },
-    /// Tasks that need more than their server has.
     #[error(
         "server '{server}': its tasks need more processor time than {budget} every {period}; \
          no deadline in it can be kept for long"
     )]
     ServerOverloaded { server: String, budget: Span, period: Span },
-    /// A server in which nothing runs.
     #[error("server '{server}': no task runs in it; name some with tasks = [...]")]
     EmptyServer { server: String },
-    /// A resource that no task uses.
     #[error("resource '{resource}': no task uses it")]
     UnusedResource { resource: String },
-    /// Rates between siblings on a machine without siblings.
     #[error(
         "interference is described, but no core has two CPUs; give machine.cores, for example \
          [[0, 1]]"

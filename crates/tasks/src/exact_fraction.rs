@@ -63,7 +63,6 @@ impl BigNatural {
     }
 }
 
-/// A sum of fractions, kept exactly.
 #[derive(Clone, Debug)]
 pub struct FractionSum {
     numerator: BigNatural,
@@ -85,13 +84,11 @@ impl FractionSum {
         self.add(&other.numerator, &other.denominator);
     }
 
-    /// Compares the sum with a whole number.
     pub fn compare(&self, whole: u64) -> Ordering {
         self.numerator.compare(&self.denominator.times(&BigNatural::from_u64(whole)))
     }
 }
 
-/// The lower 64 bits.
 fn low_half(value: u128) -> u64 {
     (value & u128::from(u64::MAX)) as u64
 }

@@ -11,7 +11,6 @@ use super::keywords::{self, word};
 use super::{Assignment, Background, Preemption, Protocol, Resource, Server, Task, TaskSet};
 
 impl TaskSet {
-    /// The set as it was understood, with defaults filled in.
     #[must_use]
     pub fn explain(&self) -> Explanation {
         let mut subjects = vec![about_set(self), about_machine(self)];
@@ -60,7 +59,6 @@ impl FactList {
         self.put(key, word(words, value), origin);
     }
 
-    /// Adds the given value, else the default.
     fn or(&mut self, key: &'static str, given: Option<impl fmt::Display>, then: impl fmt::Display) {
         match given {
             Some(value) => self.given(key, value),

@@ -9,6 +9,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
+use super::exact_fraction::greatest_common_divisor;
+
 /// A fraction that is not negative, in lowest terms: 3/5, 0, 2.
 ///
 /// Written `3/5`, `0.6` or `2`. Comparison is exact.
@@ -18,7 +20,6 @@ pub struct Fraction {
     denominator: u64,
 }
 
-/// A text that is no fraction.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ParseFractionError {
     #[error("not a fraction; write for example 3/5 or 0.6")]
@@ -44,7 +45,6 @@ impl Fraction {
         Some(Fraction { numerator: numerator / divisor, denominator: denominator / divisor })
     }
 
-    /// The number above the line.
     #[must_use]
     pub fn numerator(self) -> u64 {
         self.numerator
@@ -55,15 +55,6 @@ impl Fraction {
     pub fn denominator(self) -> u64 {
         self.denominator
     }
-}
-
-/// The largest number that divides both; the other one if one is 0.
-fn greatest_common_divisor(a: u64, b: u64) -> u64 {
-    let (mut a, mut b) = (a, b);
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a
 }
 
 impl Ord for Fraction {

@@ -7,8 +7,11 @@
 //! its intervals, so that gaps do not count. What was seen is no bound: a longer job may come.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
+use hourglass_documents::cpus::ParseCpuSetError;
 use hourglass_documents::manifest::{Manifest, ThreadFacts};
+use hourglass_documents::policy::ParsePolicyError;
 use hourglass_documents::{CpuSet, Policy};
 use hourglass_time::Span;
 use hourglass_trace::{Interval, IntervalStart};
@@ -16,7 +19,6 @@ use hourglass_trace::{Interval, IntervalStart};
 use super::error::{Location, TaskSetError};
 use super::{Activation, Server, ServerKind, Task, TaskSet};
 
-/// Measurements of a thread's jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobStatistics {
     pub jobs: u64,
@@ -28,7 +30,6 @@ pub struct JobStatistics {
     pub separation: Option<Span>,
 }
 
-/// A run as a set of tasks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedTaskSet {
     /// One task for each thread with a period; they are called `thread-0` and so on.
@@ -56,7 +57,6 @@ pub fn observe(intervals: &[Interval]) -> BTreeMap<u32, JobStatistics> {
     threads.into_iter().filter_map(|(thread, jobs)| Some((thread, figures(&jobs)?))).collect()
 }
 
-/// Statistics from the start and the execution time of each job.
 fn figures(jobs: &[(Span, Span)]) -> Option<JobStatistics> {
     let times = || jobs.iter().map(|(_, received)| *received);
     let whole = if jobs.len() > 1 { jobs.len() - 1 } else { jobs.len() };
@@ -97,10 +97,9 @@ impl TaskSet {
             }
         }
         if recorded.set.tasks.is_empty() {
-            let message = "no thread of the run has jobs; record one that waits, such as PERIODIC \
-                           3ms 8ms"
-                .to_owned();
-            return Err(TaskSetError::Contradiction { place: Location::part("the run"), message });
+            return Err(Location::part("the run").contradiction(
+                "no thread of the run has jobs; record one that waits, such as PERIODIC 3ms 8ms",
+            ));
         }
         recorded.set.check()?;
         Ok(recorded)
@@ -132,36 +131,28 @@ impl RecordedTaskSet {
                  write the task by hand",
                 seen.longest
             );
-            return Err(TaskSetError::Contradiction { place, message });
+            return Err(place.contradiction(message));
         }
-        let wrong = |key: &str, value: &str, reason: String| TaskSetError::BadValue {
-            place: place.clone(),
-            key: key.to_owned(),
-            value: format!("{value:?}"),
-            reason,
+        let wrong = |key: &str, value: &str, reason: &dyn fmt::Display| {
+            place.bad(key, format_args!("{value:?}"), reason)
         };
-        let cpus: CpuSet =
-            facts.cpus.parse().map_err(|error: hourglass_documents::cpus::ParseCpuSetError| {
-                wrong("cpus", &facts.cpus, error.to_string())
-            })?;
-        let (policy, reservation) = match reserved_times(&facts.policy) {
-            Some(times) => (Policy::Deadline, Some(times)),
-            None => (
-                facts.policy.parse().map_err(
-                    |error: hourglass_documents::policy::ParsePolicyError| {
-                        wrong("policy", &facts.policy, error.to_string())
-                    },
-                )?,
-                None,
-            ),
+        let cpus: CpuSet = facts
+            .cpus
+            .parse()
+            .map_err(|error: ParseCpuSetError| wrong("cpus", &facts.cpus, &error))?;
+        let policy = match reserved_times(&facts.policy) {
+            Some(times) => {
+                let reason = "not a reservation such as DEADLINE:3ms/8ms";
+                let server = server(&name, times, &cpus);
+                let server = server.ok_or_else(|| wrong("policy", &facts.policy, &reason))?;
+                self.set.servers.push(server);
+                Policy::Deadline
+            }
+            None => {
+                let policy = facts.policy.parse();
+                policy.map_err(|error: ParsePolicyError| wrong("policy", &facts.policy, &error))?
+            }
         };
-        if let Some(times) = reservation {
-            let server = server(&name, times, &cpus).ok_or_else(|| {
-                let reason = "not a reservation such as DEADLINE:3ms/8ms".to_owned();
-                wrong("policy", &facts.policy, reason)
-            })?;
-            self.set.servers.push(server);
-        }
         self.set.tasks.push(Task {
             activation: if is_stated { Activation::Periodic } else { Activation::Sporadic },
             bcet: Some(seen.shortest).filter(|time| time.is_positive()),

@@ -32,35 +32,25 @@ impl<'a> Keys<'a> {
         unit: Option<Span>,
     ) -> KeyResult<Keys<'a>> {
         let Node::Table(entries) = node else {
-            let message = format!("{} is not a table", node.kind());
-            return Err(TaskSetError::Contradiction { place, message });
+            return Err(place.contradiction(format!("{} is not a table", node.kind())));
         };
         for (position, (key, _)) in entries.iter().enumerate() {
             if entries[..position].iter().any(|(earlier, _)| earlier == key) {
                 return Err(TaskSetError::KeyTwice { place, key: key.clone() });
             }
             if !known.contains(&key.as_str()) {
-                let remedy = remedy(key, known.iter().copied());
-                let key = key.escape_debug().to_string();
-                return Err(TaskSetError::UnknownKey { place, key, remedy });
+                return Err(place.unknown_key(key, known.iter().copied()));
             }
         }
         Ok(Keys { place, entries, unit })
     }
 
-    /// The value of a key, if it stands there.
     pub(crate) fn get(&self, key: &str) -> Option<&'a Node> {
         self.entries.iter().find(|(name, _)| name == key).map(|(_, node)| node)
     }
 
-    /// The error for a wrong value.
     pub(crate) fn bad(&self, key: &str, node: &Node, reason: impl fmt::Display) -> TaskSetError {
-        TaskSetError::BadValue {
-            place: self.place.clone(),
-            key: key.to_owned(),
-            value: node.to_string(),
-            reason: reason.to_string(),
-        }
+        self.place.bad(key, node, reason)
     }
 
     fn wrong_type(&self, key: &str, node: &Node, wanted: &str) -> TaskSetError {
@@ -68,7 +58,7 @@ impl<'a> Keys<'a> {
     }
 
     pub(crate) fn missing(&self, key: &'static str, remedy: &str) -> TaskSetError {
-        TaskSetError::MissingKey { place: self.place.clone(), key, remedy: remedy.to_owned() }
+        self.place.missing(key, remedy)
     }
 
     pub(crate) fn text(&self, key: &str) -> KeyResult<Option<&'a str>> {
@@ -82,7 +72,6 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Something that is read from a text.
     pub(crate) fn parsed<T>(&self, key: &str) -> KeyResult<Option<T>>
     where
         T: FromStr,
@@ -93,7 +82,6 @@ impl<'a> Keys<'a> {
         text.parse().map(Some).map_err(|error: T::Err| self.bad(key, node, error))
     }
 
-    /// One of a few words.
     pub(crate) fn word<T: Copy>(&self, key: &str, words: &[(&str, T)]) -> KeyResult<Option<T>> {
         let Some(node) = self.get(key) else { return Ok(None) };
         let text = self.as_text(key, node)?;
@@ -103,7 +91,7 @@ impl<'a> Keys<'a> {
         let words = words.iter().map(|(word, _)| *word);
         let reason = match did_you_mean(text, words.clone()) {
             Some(question) => format!("unknown word; {question}"),
-            None => format!("unknown word; use {}", listed(words, "or")),
+            None => format!("unknown word; use {}", listed(words)),
         };
         Err(self.bad(key, node, reason))
     }
@@ -120,12 +108,14 @@ impl<'a> Keys<'a> {
             .map_err(|_| self.bad(key, node, format_args!("give a number from 0 to 2^{top}-1")))
     }
 
-    /// A time with its unit.
     pub(crate) fn span(&self, key: &str) -> KeyResult<Option<Span>> {
         self.get(key).map(|node| self.as_span(key, node)).transpose()
     }
 
-    /// Times with their units.
+    pub(crate) fn needed_span(&self, key: &'static str, remedy: &str) -> KeyResult<Span> {
+        self.span(key)?.ok_or_else(|| self.missing(key, remedy))
+    }
+
     pub(crate) fn spans(&self, key: &str) -> KeyResult<Vec<Span>> {
         self.list(key)?.iter().map(|node| self.as_span(key, node)).collect()
     }
@@ -161,11 +151,8 @@ impl<'a> Keys<'a> {
                 items.iter().map(Node::to_string).collect::<Vec<_>>().join(",")
             }
             _ => {
-                return Err(self.wrong_type(
-                    key,
-                    node,
-                    "a list of CPUs such as 0, [0, 2] or \"0-3\"",
-                ));
+                let wanted = "a list of CPUs such as 0, [0, 2] or \"0-3\"";
+                return Err(self.wrong_type(key, node, wanted));
             }
         };
         text.parse().map_err(|error| self.bad(key, node, error))
@@ -202,32 +189,29 @@ fn parse_span(text: &str) -> Result<Span, ParseSpanError> {
 }
 
 fn explained(error: ParseSpanError) -> String {
-    match error.kind() {
-        ParseSpanErrorKind::TooLong => "longer than 292 years, which is all that 64 bits of \
-                                        nanoseconds hold"
-            .to_owned(),
-        _ => error.to_string(),
+    if error.kind() != ParseSpanErrorKind::TooLong {
+        return error.to_string();
     }
+    "longer than 292 years, which is all that 64 bits of nanoseconds hold".to_owned()
 }
 
-/// The remedy for an unknown word.
 pub(crate) fn remedy<'k>(word: &str, known: impl Iterator<Item = &'k str> + Clone) -> String {
     match did_you_mean(word, known.clone()) {
         Some(question) => question,
         None if known.clone().next().is_none() => "there is none at all".to_owned(),
-        None => format!("use {}", listed(known, "or")),
+        None => format!("use {}", listed(known)),
     }
 }
 
 /// `a, b or c`, cut short where there are many.
-fn listed<'k>(words: impl Iterator<Item = &'k str>, last: &str) -> String {
+fn listed<'k>(words: impl Iterator<Item = &'k str>) -> String {
     const MOST: usize = 24;
     let words: Vec<&str> = words.collect();
     match words[..] {
         [] => String::new(),
         [only] => only.to_owned(),
         [.., end] if words.len() <= MOST => {
-            format!("{} {last} {end}", words[..words.len() - 1].join(", "))
+            format!("{} or {end}", words[..words.len() - 1].join(", "))
         }
         _ => format!("{}, ...", words[..MOST].join(", ")),
     }

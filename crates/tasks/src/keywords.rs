@@ -118,7 +118,6 @@ pub(crate) const SERVER_KINDS: [(&str, ServerKind); 7] = [
     ("explicit-deadline", ServerKind::ExplicitDeadline),
 ];
 
-/// The word of a choice.
 pub(crate) fn word<T: PartialEq>(words: &[(&'static str, T)], value: &T) -> &'static str {
     words.iter().find(|(_, known)| known == value).map_or("", |(word, _)| *word)
 }

@@ -8,7 +8,6 @@ use hourglass_time::Span;
 
 use super::Fraction;
 
-/// A machine, as far as scheduling needs to know it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MachineModel {
     /// Its CPUs. Without them, those that tasks and servers name; CPU 0 if they name none.
@@ -23,7 +22,6 @@ pub struct MachineModel {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Overheads {
     pub context_switch: Option<Span>,
-    /// The time between two ticks.
     pub tick_period: Option<Span>,
     /// The execution time of a tick; shorter than the time between two.
     pub tick_cost: Option<Span>,
@@ -55,7 +53,6 @@ impl MachineModel {
         })
     }
 
-    /// Whether any core has more than one CPU.
     #[must_use]
     pub fn has_siblings(&self) -> bool {
         self.cores.iter().any(|core| core.len() > 1)

@@ -8,7 +8,6 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-/// One value of a document.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Node {
     Null,

@@ -10,16 +10,13 @@ use hourglass_documents::{CpuSet, Policy};
 use hourglass_time::Span;
 use thiserror::Error;
 
-/// All that a thread does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Program {
     /// How often all phases are gone through; without a number, for ever.
     pub loops: Option<u64>,
-    /// The phases in their order.
     pub phases: Vec<Phase>,
 }
 
-/// A part of a program that is repeated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Phase {
     /// The name of the phase; may be empty.
@@ -48,32 +45,14 @@ impl Program {
     #[must_use]
     pub fn beginning(&self) -> JobTrigger {
         let steps = || self.phases.iter().flat_map(|phase| &phase.steps);
-        let is_timer = |step: &ProgramStep| matches!(step, ProgramStep::Timer { period, .. } if period.is_positive());
-        let is_wait = |step: &ProgramStep| {
-            matches!(
-                step,
-                ProgramStep::Wait { .. }
-                    | ProgramStep::Suspend(_)
-                    | ProgramStep::Barrier(_)
-                    | ProgramStep::Take(_)
-            )
-        };
-        let is_sleep =
-            |step: &ProgramStep| matches!(step, ProgramStep::Sleep(time) if time.is_positive());
-        if steps().any(is_timer) {
-            JobTrigger::Timer
-        } else if steps().any(is_wait) {
-            JobTrigger::Event
-        } else if steps().any(is_sleep) {
-            JobTrigger::Sleep
-        } else {
-            JobTrigger::Start
-        }
+        let triggers = [JobTrigger::Timer, JobTrigger::Event, JobTrigger::Sleep];
+        let first = triggers.into_iter().find(|trigger| steps().any(|step| trigger.is_step(step)));
+        first.unwrap_or_default()
     }
 }
 
 /// What a job of a thread in phases begins with; the job before it ends there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum JobTrigger {
     Timer,
     /// Another thread, in a thread without timers.
@@ -81,7 +60,21 @@ pub enum JobTrigger {
     /// A job begins at the end of a sleep, in a thread without other waits.
     Sleep,
     /// Nothing: the thread never waits and has one job.
+    #[default]
     Start,
+}
+
+impl JobTrigger {
+    /// Whether a job begins after `step` in a thread with this trigger.
+    pub(crate) fn is_step(self, step: &ProgramStep) -> bool {
+        match (self, step) {
+            (JobTrigger::Timer, ProgramStep::Timer { period, .. }) => period.is_positive(),
+            (JobTrigger::Sleep, ProgramStep::Sleep(time)) => time.is_positive(),
+            (JobTrigger::Event, ProgramStep::Wait { .. } | ProgramStep::Suspend(_)) => true,
+            (JobTrigger::Event, ProgramStep::Barrier(_) | ProgramStep::Take(_)) => true,
+            _ => false,
+        }
+    }
 }
 
 /// One step of a phase.
@@ -101,31 +94,24 @@ pub enum ProgramStep {
         /// The timer; shared by threads that use the same name, but for names that begin with
         /// `unique`.
         name: String,
-        /// The time between two expiries.
         period: Span,
         /// Whether late expiries are caught up with, rather than counted anew from the late one.
         absolute: bool,
     },
-    /// Locks a mutex.
     Lock(String),
-    /// Unlocks a mutex.
     Unlock(String),
     /// Waits for a condition, with its mutex released meanwhile.
     Wait {
         condition: String,
         mutex: String,
     },
-    /// Wakes one thread that waits for a condition.
     Signal(String),
-    /// Wakes all threads that wait for a condition.
     Broadcast(String),
     /// Waits until all threads with this barrier have come to it.
     Barrier(String),
     /// Stops until a thread resumes the one with this name.
     Suspend(String),
-    /// Resumes a thread.
     Resume(String),
-    /// Adds one to a semaphore.
     Post(String),
     /// Takes one from a semaphore, which is 0 in the beginning; waits until there is one.
     Take(String),
@@ -161,7 +147,6 @@ pub enum ProgramStep {
     /// Waits until threads of this name were started more often than `number`; what has happened
     /// is not waited for again.
     Forked {
-        /// The thread that is started.
         name: String,
         /// The number of the start, from 0.
         number: u32,
@@ -176,7 +161,6 @@ pub const MOST_BUFFER: u64 = 1 << 28;
 /// The shortest stride of a chase, bytes: a pointer.
 pub const LEAST_STRIDE: u64 = 8;
 
-/// A text that is no step.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error(
     "not a step; write run TIME, run_for TIME, sleep TIME, timer NAME TIME [absolute], lock NAME, \
@@ -203,11 +187,9 @@ impl fmt::Display for ProgramStep {
             ProgramStep::Run(time) => write!(f, "run {time}"),
             ProgramStep::RunFor(time) => write!(f, "run_for {time}"),
             ProgramStep::Sleep(time) => write!(f, "sleep {time}"),
-            ProgramStep::Timer { name, period, absolute: false } => {
-                write!(f, "timer {name} {period}")
-            }
-            ProgramStep::Timer { name, period, absolute: true } => {
-                write!(f, "timer {name} {period} absolute")
+            ProgramStep::Timer { name, period, absolute } => {
+                let mode = if *absolute { " absolute" } else { "" };
+                write!(f, "timer {name} {period}{mode}")
             }
             ProgramStep::Lock(name) => write!(f, "lock {name}"),
             ProgramStep::Unlock(name) => write!(f, "unlock {name}"),
@@ -242,26 +224,19 @@ impl FromStr for ProgramStep {
         let words: Vec<&str> = text.split_whitespace().collect();
         let name = |word: &str| word.to_owned();
         let bytes = |word: &str| word.parse::<u64>().map_err(|_| ParseStepError);
-        let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+        let timer = |timer: &str, period: &str, absolute: bool| {
+            Ok(ProgramStep::Timer { name: name(timer), period: not_negative(period)?, absolute })
+        };
         Ok(match words[..] {
             ["run", time] => ProgramStep::Run(not_negative(time)?),
             ["run_for", time] => ProgramStep::RunFor(not_negative(time)?),
             ["sleep", time] => ProgramStep::Sleep(not_negative(time)?),
-            ["timer", timer, time] => ProgramStep::Timer {
-                name: name(timer),
-                period: not_negative(time)?,
-                absolute: false,
-            },
-            ["timer", timer, time, "absolute"] => ProgramStep::Timer {
-                name: name(timer),
-                period: not_negative(time)?,
-                absolute: true,
-            },
+            ["timer", name, time] => timer(name, time, false)?,
+            ["timer", name, time, "absolute"] => timer(name, time, true)?,
             ["lock", mutex] => ProgramStep::Lock(name(mutex)),
             ["unlock", mutex] => ProgramStep::Unlock(name(mutex)),
             ["wait", condition, mutex] => {
-                let (condition, mutex) = pair(condition, mutex);
-                ProgramStep::Wait { condition, mutex }
+                ProgramStep::Wait { condition: name(condition), mutex: name(mutex) }
             }
             ["signal", condition] => ProgramStep::Signal(name(condition)),
             ["broadcast", condition] => ProgramStep::Broadcast(name(condition)),
@@ -283,7 +258,7 @@ impl FromStr for ProgramStep {
             ["io", amount] => ProgramStep::Io(bytes(amount)?),
             ["fork", thread] => ProgramStep::Fork(name(thread)),
             ["forked", thread, number] => {
-                let number = number.parse::<u32>().map_err(|_| ParseStepError)?;
+                let number = number.parse().map_err(|_| ParseStepError)?;
                 ProgramStep::Forked { name: name(thread), number }
             }
             ["start_after", time] => ProgramStep::StartAfter(not_negative(time)?),
@@ -317,55 +292,24 @@ mod tests {
 
     #[test]
     fn every_step_parses_back() {
-        for text in [
-            "run 3ms",
-            "run_for 20us",
-            "sleep 1s",
-            "timer unique0 8ms",
-            "timer wake 33ms absolute",
-            "lock bus",
-            "unlock bus",
-            "wait ready bus",
-            "signal ready",
-            "broadcast ready",
-            "barrier start",
-            "suspend video",
-            "resume audio",
-            "yield",
-            "post done",
-            "take done",
-            "memory 4096",
-            "read 10000 4096",
-            "write 10000 4096",
-            "chase 1000 1048576 64",
-            "chase 1000 1048576 64 sequential",
-            "io 512",
-            "fork late",
-            "forked late 3",
-            "start_after 5ms",
-        ] {
+        for text in "run 3ms, run_for 20us, sleep 1s, timer unique0 8ms, timer wake 33ms absolute, lock bus, \
+                     unlock bus, wait ready bus, signal ready, broadcast ready, barrier start, \
+                     suspend video, resume audio, yield, post done, take done, memory 4096, \
+                     read 10000 4096, write 10000 4096, chase 1000 1048576 64, \
+                     chase 1000 1048576 64 sequential, io 512, fork late, forked late 3, start_after 5ms"
+            .split(", ")
+        {
             assert_eq!(text.parse::<ProgramStep>().unwrap().to_string(), text);
         }
     }
 
     #[test]
     fn nonsense_is_refused() {
-        for text in [
-            "",
-            "run",
-            "run 3",
-            "run -3ms",
-            "lock",
-            "lock a b",
-            "memory x",
-            "read 1 0",
-            "write 1 268435457",
-            "chase 1 127 64",
-            "chase 1 1024 7",
-            "take",
-            "forked a -1",
-            "jump 3ms",
-        ] {
+        for text in
+            ", run, run 3, run -3ms, lock, lock a b, memory x, read 1 0, write 1 268435457, \
+                     chase 1 127 64, chase 1 1024 7, take, forked a -1, jump 3ms"
+                .split(", ")
+        {
             assert_eq!(text.parse::<ProgramStep>(), Err(ParseStepError), "{text}");
         }
     }

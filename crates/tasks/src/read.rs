@@ -44,7 +44,6 @@ impl TaskSet {
     }
 }
 
-/// The tree of a JSON text.
 pub(crate) fn parse_json(text: &str) -> KeyResult<Node> {
     serde_json::from_str(text).map_err(|error| syntax(&error))
 }
@@ -58,7 +57,6 @@ pub(crate) fn syntax(error: &serde_json::Error) -> TaskSetError {
     TaskSetError::Syntax { line, column, message }
 }
 
-/// Reads the tree of a document.
 pub(crate) fn from_node(node: &Node) -> KeyResult<TaskSet> {
     let file = Keys::open(Location::file(), node, &keywords::FILE_KEYS, None)?;
     if let Some(schema) = file.text("schema")?
@@ -71,15 +69,12 @@ pub(crate) fn from_node(node: &Node) -> KeyResult<TaskSet> {
     if let (Some(false), Some(node)) = (unit.map(Span::is_positive), file.get("unit")) {
         return Err(file.bad("unit", node, "it must be above zero"));
     }
+    let machine = file.get("machine").map(|node| machine(node, unit)).transpose()?;
     let mut set = TaskSet {
         name: file.text("name")?.unwrap_or_default().to_owned(),
         scheduler: file.word("scheduler", &keywords::SCHEDULERS)?.unwrap_or_default(),
         assignment: file.word("priorities", &keywords::ASSIGNMENTS)?,
-        machine: file
-            .get("machine")
-            .map(|node| machine(node, unit))
-            .transpose()?
-            .unwrap_or_default(),
+        machine: machine.unwrap_or_default(),
         resources: read_list(&file, "resource", resource)?,
         servers: read_list(&file, "server", |place, node| server(place, node, unit))?,
         tasks: Vec::new(),
@@ -123,8 +118,7 @@ fn name(keys: &Keys<'_>) -> KeyResult<String> {
 /// `cpus`, or the same as `cpu`.
 fn cpus(keys: &Keys<'_>) -> KeyResult<Option<CpuSet>> {
     if keys.get("cpu").is_some() && keys.get("cpus").is_some() {
-        let message = "cpu and cpus are the same; give one of them".to_owned();
-        return Err(TaskSetError::Contradiction { place: keys.place.clone(), message });
+        return Err(keys.place.contradiction("cpu and cpus are the same; give one of them"));
     }
     Ok(keys.cpus("cpus")?.or(keys.cpus("cpu")?))
 }
@@ -143,16 +137,12 @@ fn task(place: Location, node: &Node, unit: Option<Span>) -> KeyResult<TaskDraft
     let longest = execution_time.as_ref().map(|times| times.longest());
     let wcet = match (keys.span("wcet")?, longest) {
         (Some(wcet), _) | (None, Some(Some(wcet))) => wcet,
-        (None, Some(None)) => {
-            return Err(
-                keys.missing("wcet", "the execution_time has no upper limit; give wcet as well")
-            );
-        }
-        (None, None) => {
-            return Err(keys.missing(
-                "wcet",
-                "give the longest execution time of a job, for example wcet = \"3ms\"",
-            ));
+        (None, longest) => {
+            let remedy = match longest {
+                Some(_) => "the execution_time has no upper limit; give wcet as well",
+                None => "give the longest execution time of a job, for example wcet = \"3ms\"",
+            };
+            return Err(keys.missing("wcet", remedy));
         }
     };
     let period = keys.span("period")?;
@@ -178,10 +168,8 @@ fn task(place: Location, node: &Node, unit: Option<Span>) -> KeyResult<TaskDraft
         ..Task::new(&name, wcet, period.unwrap_or_default())
     };
     if period.is_none() && task.after.is_empty() {
-        return Err(keys.missing(
-            "period",
-            "give the shortest time between two jobs, for example period = \"8ms\"",
-        ));
+        let remedy = "give the shortest time between two jobs, for example period = \"8ms\"";
+        return Err(keys.missing("period", remedy));
     }
     Ok(TaskDraft { task, has_period: period.is_some() })
 }
@@ -224,10 +212,10 @@ fn preemption(keys: &Keys<'_>) -> KeyResult<Preemption> {
             return Err(keys.missing("longest_section", "it belongs to last_section"));
         }
         _ => {
-            let message = "preemptive, preemption_threshold, longest_section and \
-                           floating_section exclude each other; keep one of them"
-                .to_owned();
-            return Err(TaskSetError::Contradiction { place: keys.place.clone(), message });
+            return Err(keys.place.contradiction(
+                "preemptive, preemption_threshold, longest_section and floating_section exclude \
+                 each other; keep one of them",
+            ));
         }
     })
 }
@@ -239,9 +227,7 @@ fn critical_sections(keys: &Keys<'_>, unit: Option<Span>) -> KeyResult<Vec<Criti
         let resource = keys.text("resource")?.map(str::to_owned);
         Ok(CriticalSection {
             resource: resource.ok_or_else(|| keys.missing("resource", "name what it holds"))?,
-            length: keys
-                .span("length")?
-                .ok_or_else(|| keys.missing("length", "say for how long at most"))?,
+            length: keys.needed_span("length", "say for how long at most")?,
             count: keys.whole("count")?.unwrap_or(1),
         })
     };
@@ -297,21 +283,12 @@ fn resource(place: Location, node: &Node) -> KeyResult<Resource> {
 
 fn server(place: Location, node: &Node, unit: Option<Span>) -> KeyResult<Server> {
     let keys = Keys::open(place, node, &keywords::SERVER_KEYS, unit)?;
-    let missing = |key, remedy| keys.missing(key, remedy);
+    let kinds = "use polling, deferrable, sporadic, cbs-hard, cbs-soft, periodic-resource or \
+                 explicit-deadline";
     let kind = keys.word("kind", &keywords::SERVER_KINDS)?;
-    let kind = kind.ok_or_else(|| {
-        missing(
-            "kind",
-            "use polling, deferrable, sporadic, cbs-hard, cbs-soft, periodic-resource or \
-             explicit-deadline",
-        )
-    })?;
-    let budget = keys
-        .span("budget")?
-        .ok_or_else(|| missing("budget", "give the processor time per period"))?;
-    let period = keys
-        .span("period")?
-        .ok_or_else(|| missing("period", "give the time between two replenishments"))?;
+    let kind = kind.ok_or_else(|| keys.missing("kind", kinds))?;
+    let budget = keys.needed_span("budget", "give the processor time per period")?;
+    let period = keys.needed_span("period", "give the time between two replenishments")?;
     Ok(Server {
         deadline: keys.span("deadline")?,
         priority: keys.whole("priority")?,
@@ -329,9 +306,8 @@ fn named_again(node: &Node) -> Option<u32> {
         Node::Text(text) => text.split(',').map(str::to_owned).collect(),
         _ => return None,
     };
-    let parts = parts.iter().filter_map(|part| part.parse::<CpuSet>().ok());
     let mut known = CpuSet::default();
-    for part in parts {
+    for part in parts.iter().filter_map(|part| part.parse::<CpuSet>().ok()) {
         if let Some(cpu) = part.iter().find(|cpu| known.contains(*cpu)) {
             return Some(cpu);
         }
@@ -343,12 +319,10 @@ fn named_again(node: &Node) -> Option<u32> {
 fn machine(node: &Node, unit: Option<Span>) -> KeyResult<MachineModel> {
     let keys = Keys::open(Location::part("machine"), node, &keywords::MACHINE_KEYS, None)?;
     let core = |node: &Node| match named_again(node) {
-        Some(cpu) => Err(TaskSetError::BadValue {
-            place: Location::part("machine"),
-            key: "cores".to_owned(),
-            value: format!("CPU {cpu}"),
-            reason: "it is there twice in a core; name it once".to_owned(),
-        }),
+        Some(cpu) => {
+            let reason = "it is there twice in a core; name it once";
+            Err(keys.place.bad("cores", format_args!("CPU {cpu}"), reason))
+        }
         None => keys.as_cpus("cores", node),
     };
     let overheads = keys.get("overheads").map(|node| overheads(node, unit)).transpose()?;

@@ -6,14 +6,12 @@
 pub struct Resource {
     /// The name, unique among resources.
     pub name: String,
-    /// The rules of its lock.
     pub protocol: Protocol,
     /// The priority that its holder runs at, for the ceiling protocol; without it, the highest
     /// of the tasks that use it.
     pub ceiling: Option<u32>,
 }
 
-/// The rules by which a resource is locked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Protocol {
     /// The holder runs at the highest priority of all users (Sha, Rajkumar and Lehoczky 1990;

@@ -12,7 +12,6 @@ use super::Scheduler;
 pub struct Server {
     /// The name, unique among servers.
     pub name: String,
-    /// The rules by which the budget is spent and filled up again.
     pub kind: ServerKind,
     /// Processor time per period. Above zero, at most the deadline.
     pub budget: Span,
@@ -25,13 +24,11 @@ pub struct Server {
     pub priority: Option<u32>,
     /// CPUs on which it may run; without it, all of the machine.
     pub cpus: Option<CpuSet>,
-    /// The scheduler of the tasks in it.
     pub scheduler: Scheduler,
     /// The tasks that run in it; none of them in another server too.
     pub tasks: Vec<String>,
 }
 
-/// The rules of a server's budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ServerKind {
     /// Budget that is not used at once when the period begins is lost.

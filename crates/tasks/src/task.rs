@@ -39,7 +39,6 @@ pub struct Task {
     pub blocking: Span,
     /// The longest time in all for which a job suspends itself.
     pub suspension: Span,
-    /// The tasks that may preempt it, and the points.
     pub preemption: Preemption,
     /// The priority: the larger number is more urgent, as with the kernel's FIFO class.
     pub priority: Option<u32>,
@@ -53,7 +52,6 @@ pub struct Task {
     pub arrivals: Vec<Span>,
     /// Tasks whose job must be finished before that of this one is released.
     pub after: Vec<String>,
-    /// The sections in which it holds shared resources.
     pub critical_sections: Vec<CriticalSection>,
     /// What wakes it in a run: a wake-up method of `hourglass run`, such as `HR` or `TICK:100`.
     pub timer: Option<String>,
@@ -84,14 +82,12 @@ pub enum Preemption {
     Threshold(u32),
     /// Any more urgent task, at fixed points between non-preemptive sections.
     Limited {
-        /// The longest section.
         longest: Span,
         /// The last section; not longer than the longest.
         last: Span,
     },
     /// Any more urgent task, but not within sections that lie anywhere.
     Floating {
-        /// The longest section.
         longest: Span,
     },
 }

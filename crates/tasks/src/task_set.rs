@@ -22,11 +22,9 @@ pub struct TaskSet {
     pub assignment: Option<Assignment>,
     pub machine: MachineModel,
     pub resources: Vec<Resource>,
-    /// Servers and reservations.
     pub servers: Vec<Server>,
     /// The tasks, at least one.
     pub tasks: Vec<Task>,
-    /// Rates of progress beside others on the same core.
     pub interference: Vec<Interference>,
     /// Threads that are no tasks, because nothing bounds how often they run.
     pub background: Vec<Background>,
@@ -62,7 +60,6 @@ pub enum Assignment {
     Optimal,
 }
 
-/// A thread that runs beside the tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Background {
     /// The name of the thread, unlike that of any task.
@@ -86,7 +83,6 @@ impl TaskSet {
         self.tasks.iter().find(|task| task.name == name)
     }
 
-    /// The server that a task runs in, if any.
     #[must_use]
     pub fn server_of(&self, task: &str) -> Option<&Server> {
         self.servers.iter().find(|server| server.tasks.iter().any(|name| name == task))

@@ -33,7 +33,6 @@ pub(crate) const NICE_WITHIN_SESSION: &str = "a nice value counts only among the
 /// Lets nice values count among all threads.
 pub(crate) const NO_AUTOGROUP: &str = "sudo sysctl kernel.sched_autogroup_enabled=0";
 
-/// That nice values count within a session only.
 #[must_use]
 pub fn autogroup_warning() -> Warning {
     Warning {

@@ -102,7 +102,6 @@ fn otherwise(errno: i32) -> (String, String) {
     )
 }
 
-/// To whom a privilege is to be granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Grantee<'a> {
     /// To this command.
@@ -196,7 +195,6 @@ fn allows(limit: Option<Limit>, amount: u64) -> (bool, bool) {
     limit.map_or((false, false), |limit| (limit.soft.allows(amount), limit.hard.allows(amount)))
 }
 
-/// FIFO and RR.
 fn real_time(priority: u8, whom: Grantee<'_>, host: &Host) -> (String, String) {
     let mut causes = Vec::new();
     causes.extend(no_rt_budget(host));
@@ -370,7 +368,6 @@ fn deadline(host: &Host) -> (String, String) {
     (reason, remedy.to_owned())
 }
 
-/// The deadline class is full.
 fn deadline_busy(host: &Host) -> (String, String) {
     let number = |value: Option<i64>, usual: u64| {
         value.and_then(|value| u64::try_from(value).ok()).unwrap_or(usual)
@@ -392,7 +389,6 @@ fn deadline_busy(host: &Host) -> (String, String) {
     )
 }
 
-/// Times that the deadline class does not take.
 fn deadline_invalid(host: &Host) -> (String, String) {
     let shortest = host.scheduler.deadline_period_min_us.unwrap_or(DEADLINE_PERIOD_MIN_US);
     let longest = host.scheduler.deadline_period_max_us.unwrap_or(DEADLINE_PERIOD_MAX_US);

@@ -45,6 +45,11 @@ fn of<'a>(warnings: &'a [Warning], id: &str) -> &'a Warning {
     warnings.iter().find(|warning| warning.id == id).unwrap()
 }
 
+#[track_caller]
+fn assert_names(text: &str, part: &str) {
+    assert!(text.contains(part), "{text}");
+}
+
 /// A machine that does nothing to a run.
 fn quiet() -> Host {
     let mut host = bare_metal().host();
@@ -91,7 +96,7 @@ fn a_real_time_spinner_is_throttled() {
         "{}",
         warning.text
     );
-    assert!(warning.text.contains("sched_rt_runtime_us=950000"), "{}", warning.text);
+    assert_names(&warning.text, "sched_rt_runtime_us=950000");
     assert!(warning.remedy.starts_with("sudo sysctl kernel.sched_rt_runtime_us=-1"));
 }
 
@@ -151,8 +156,8 @@ fn later_kernels_have_a_fair_server_instead() {
     let threads = [thread(0, "FIFO:80", "")];
     let warnings = before_run(&host, &threads);
     let warning = of(&warnings, "rt-throttling");
-    assert!(warning.text.contains("50ms in every 1s while an ordinary thread waits"));
-    assert!(warning.remedy.contains("fair_server/cpu*/runtime"));
+    assert_names(&warning.text, "50ms in every 1s while an ordinary thread waits");
+    assert_names(&warning.remedy, "fair_server/cpu*/runtime");
     host.scheduler.fair_server_runtime_ns = Some(0);
     assert_eq!(before_run(&host, &threads), []);
     // With real-time group scheduling the old mechanism is still there.
@@ -169,8 +174,8 @@ fn a_groups_budget_is_tighter_than_the_machines() {
     ]);
     let warnings = before_run(&machine.host(), &[periodic(0, "FIFO:80", "", 350_000)]);
     let warning = of(&warnings, "rt-throttling");
-    assert!(warning.text.contains("700ms in every 1s"), "{}", warning.text);
-    assert!(warning.text.contains("docker/ab/cpu.rt_runtime_us=300000"), "{}", warning.text);
+    assert_names(&warning.text, "700ms in every 1s");
+    assert_names(&warning.text, "docker/ab/cpu.rt_runtime_us=300000");
     assert!(warning.remedy.starts_with("on the container's host: sudo sysctl"));
 }
 
@@ -182,7 +187,7 @@ fn a_time_limit_kills_spinners() {
         Some(Limit { soft: Bound::At(200_000), hard: Bound::At(200_000) });
     let warnings = before_run(&host, &[thread(0, "FIFO:80", "")]);
     assert_eq!(ids(&warnings), ["rt-time-limit"]);
-    assert!(warnings[0].text.contains("after 200ms"), "{}", warnings[0].text);
+    assert_names(&warnings[0].text, "after 200ms");
 }
 
 #[test]
@@ -192,9 +197,9 @@ fn a_quota_stops_what_wants_more() {
     let warnings = before_run(&host, &two);
     let warning = of(&warnings, "cgroup-quota");
     // 150 ms of two CPUs are spent after 75 ms.
-    assert!(warning.text.contains("up to 25ms in every 100ms"), "{}", warning.text);
-    assert!(warning.text.contains("want 200 % of a CPU"), "{}", warning.text);
-    assert!(warning.remedy.contains("without --cpus"));
+    assert_names(&warning.text, "up to 25ms in every 100ms");
+    assert_names(&warning.text, "want 200 % of a CPU");
+    assert_names(&warning.remedy, "without --cpus");
     assert!(!warning.text.contains("owes"), "{}", warning.text);
     // A tick of 4 ms against 1.5 ms of 50 ms: gaps of up to 204 ms were measured.
     let mut small = host.clone();
@@ -203,7 +208,7 @@ fn a_quota_stops_what_wants_more() {
     small.tick_hz = Some(250);
     let warnings = before_run(&small, &two[..1]);
     let text = &of(&warnings, "cgroup-quota").text;
-    assert!(text.contains("48.5ms in every 50ms; spent is noticed at ticks of 4ms"), "{text}");
+    assert_names(text, "48.5ms in every 50ms; spent is noticed at ticks of 4ms");
     // One CPU's worth is within the quota, on whichever account.
     assert_eq!(before_run(&host, &two[..1]), []);
     assert_eq!(before_run(&host, &[thread(0, "OTHER:0", "1"), thread(1, "BATCH", "1")]), []);
@@ -217,10 +222,10 @@ fn bare_metal_left_at_powersave() {
     let host = bare_metal().host();
     let warnings = before_run(&host, &[thread(0, "OTHER:0", "2"), periodic(1, "BATCH", "3", 9)]);
     assert_eq!(ids(&warnings), ["governor", "idle-states"]);
-    assert!(warnings[0].text.contains("CPUs 0-3 is powersave"), "{}", warnings[0].text);
-    assert!(warnings[0].remedy.contains("echo performance"));
-    assert!(warnings[1].text.contains("thread 1 (BATCH)"), "{}", warnings[1].text);
-    assert!(warnings[1].text.contains("C6, which takes 133us"), "{}", warnings[1].text);
+    assert_names(&warnings[0].text, "CPUs 0-3 is powersave");
+    assert_names(&warnings[0].remedy, "echo performance");
+    assert_names(&warnings[1].text, "thread 1 (BATCH)");
+    assert_names(&warnings[1].text, "C6, which takes 133us");
     assert!(warnings[1].remedy.starts_with("--dma-latency 0"));
 }
 
@@ -237,10 +242,10 @@ fn a_loaded_guest() {
     let host = kvm_guest().host();
     let warnings = before_run(&host, &[thread(0, "OTHER:0", "")]);
     assert_eq!(ids(&warnings), ["clock-source", "load", "virtual-machine"]);
-    assert!(warnings[0].text.contains("kvm-clock: the hypervisor steers it"));
+    assert_names(&warnings[0].text, "kvm-clock: the hypervisor steers it");
     assert!(warnings[0].remedy.starts_with("echo tsc"));
-    assert!(warnings[1].text.contains("load average 3.5 on 4 CPUs"));
-    assert!(warnings[2].text.contains("(kvm)"));
+    assert_names(&warnings[1].text, "load average 3.5 on 4 CPUs");
+    assert_names(&warnings[2].text, "(kvm)");
 }
 
 #[test]
@@ -260,8 +265,8 @@ fn a_slow_clock_source() {
     host.clock_source.current = Some("hpet".to_owned());
     host.clock_source.available = vec!["hpet".to_owned()];
     let warnings = before_run(&host, &[thread(0, "OTHER:0", "")]);
-    assert!(warnings[0].text.contains("system call"));
-    assert!(warnings[0].remedy.contains("dmesg"));
+    assert_names(&warnings[0].text, "system call");
+    assert_names(&warnings[0].remedy, "dmesg");
 }
 
 /// A new group of version 1 starts with no real-time time: FIFO is refused even for root.
@@ -276,11 +281,11 @@ fn fifo_refused_by_a_group_without_budget() {
         "echo 900000 > {folder}/cpu.rt_runtime_us && echo 900000 > {folder}/ab/cpu.rt_runtime_us"
     );
     assert!(remedy.starts_with(&lines), "{remedy}");
-    assert!(remedy.contains("--cpu-rt-runtime=900000"), "{remedy}");
+    assert_names(&remedy, "--cpu-rt-runtime=900000");
 
     let (reason, remedy) = why_refused(fifo, EPERM, &v1_container().host());
-    assert!(reason.contains("; and CAP_SYS_NICE is missing"), "{reason}");
-    assert!(remedy.contains("--cap-add SYS_NICE --ulimit rtprio=99"), "{remedy}");
+    assert_names(&reason, "; and CAP_SYS_NICE is missing");
+    assert_names(&remedy, "--cap-add SYS_NICE --ulimit rtprio=99");
 }
 
 #[test]
@@ -293,14 +298,11 @@ fn fifo_refused_to_a_user() {
         remedy.starts_with("sudo setcap cap_sys_nice,cap_ipc_lock+ep $(command -v hourglass)"),
         "{remedy}"
     );
-    assert!(remedy.contains("'@realtime - rtprio 99'"), "{remedy}");
+    assert_names(&remedy, "'@realtime - rtprio 99'");
     host.process.real_time_priority = Some(Limit { soft: Bound::At(0), hard: Bound::At(99) });
     assert!(why_refused(fifo, EPERM, &host).1.starts_with("ulimit -r 80"));
-    assert!(
-        why_refused(RefusedOperation::RealTime { priority: 0 }, EINVAL, &host)
-            .1
-            .contains("1 (lowest)")
-    );
+    let zero = why_refused(RefusedOperation::RealTime { priority: 0 }, EINVAL, &host);
+    assert_names(&zero.1, "1 (lowest)");
 }
 
 #[test]
@@ -310,13 +312,13 @@ fn fifo_refused_though_the_capability_is_there() {
         .with(&[("proc/self/status", ROOT_STATUS), ("proc/self/uid_map", "0 1000 1\n")])
         .host();
     let (reason, remedy) = why_refused(fifo, EPERM, &rootless);
-    assert!(reason.contains("counts only inside this user namespace"), "{reason}");
+    assert_names(&reason, "counts only inside this user namespace");
     assert!(remedy.starts_with("start the container with --ulimit rtprio=99"), "{remedy}");
 
     let mut root = v2_container().with(&[("proc/self/status", ROOT_STATUS)]).host();
     let (reason, remedy) = why_refused(fifo, EPERM, &root);
-    assert!(reason.contains("may have CONFIG_RT_GROUP_SCHED"), "{reason}");
-    assert!(remedy.contains("rt_group_sched=0"), "{remedy}");
+    assert_names(&reason, "may have CONFIG_RT_GROUP_SCHED");
+    assert_names(&remedy, "rt_group_sched=0");
     root.scheduler.rt_group_scheduling = Some(false);
     assert!(why_refused(fifo, EPERM, &root).1.contains("seccomp=unconfined"));
 }
@@ -326,7 +328,7 @@ fn nice_refused_to_a_user() {
     let (reason, remedy) =
         why_refused(RefusedOperation::NegativeNice { nice: -5 }, EPERM, &bare_metal().host());
     assert_eq!(reason, "CAP_SYS_NICE is missing and RLIMIT_NICE is 0; nice -5 needs 25");
-    assert!(remedy.contains("'@realtime - nice -20'"), "{remedy}");
+    assert_names(&remedy, "'@realtime - nice -20'");
     let (_, remedy) =
         why_refused(RefusedOperation::NegativeNice { nice: -20 }, EPERM, &v2_container().host());
     assert_eq!(remedy, "start the container with --cap-add SYS_NICE --ulimit nice=40");
@@ -336,7 +338,7 @@ fn nice_refused_to_a_user() {
 fn deadline_refused_in_four_ways() {
     let user = bare_metal().host();
     let (reason, remedy) = why_refused(RefusedOperation::Deadline, EPERM, &user);
-    assert!(reason.contains("no resource limit grants"), "{reason}");
+    assert_names(&reason, "no resource limit grants");
     assert!(!remedy.contains("limits.d"), "{remedy}");
 
     // The isolated CPUs are no part of the others' domain, so 0-1 is all of it.
@@ -344,18 +346,18 @@ fn deadline_refused_in_four_ways() {
     let mut root = machine.host();
     root.cpu.allowed = "0-1".parse().ok();
     let (reason, remedy) = why_refused(RefusedOperation::Deadline, EPERM, &root);
-    assert!(reason.contains("--cpu"), "{reason}");
+    assert_names(&reason, "--cpu");
     assert!(remedy.starts_with("leave --cpu out"), "{remedy}");
     root.cpu.allowed = "1".parse().ok();
     let (reason, remedy) = why_refused(RefusedOperation::Deadline, EPERM, &root);
     assert!(reason.ends_with("has only 1"), "{reason}");
-    assert!(remedy.contains("cpuset.cpus.partition"), "{remedy}");
+    assert_names(&remedy, "cpuset.cpus.partition");
 
     let (reason, _) = why_refused(RefusedOperation::Deadline, EBUSY, &root);
-    assert!(reason.contains("95 % of each CPU"), "{reason}");
+    assert_names(&reason, "95 % of each CPU");
     let (_, remedy) = why_refused(RefusedOperation::Deadline, EINVAL, &root);
-    assert!(remedy.contains("from 100us to 4.194304s"), "{remedy}");
-    assert!(remedy.contains("1024ns"), "{remedy}");
+    assert_names(&remedy, "from 100us to 4.194304s");
+    assert_names(&remedy, "1024ns");
 }
 
 #[test]
@@ -367,7 +369,7 @@ fn locks_refused() {
         reason,
         "CAP_IPC_LOCK is missing and RLIMIT_MEMLOCK is 8388608 bytes; 16777216 are wanted"
     );
-    assert!(remedy.contains("'@realtime - memlock unlimited'"), "{remedy}");
+    assert_names(&remedy, "'@realtime - memlock unlimited'");
     let (reason, _) = why_refused(lock(4096), ENOMEM, &user);
     assert!(reason.ends_with("beside what is locked already"), "{reason}");
     let (_, remedy) = why_refused(lock(16_777_216), ENOMEM, &v2_container().host());
@@ -375,7 +377,7 @@ fn locks_refused() {
 
     let root = v2_container().with(&[("proc/self/status", ROOT_STATUS)]).host();
     let (reason, _) = why_refused(lock(2 << 30), ENOMEM, &root);
-    assert!(reason.contains("may use 1073741824 bytes"), "{reason}");
+    assert_names(&reason, "may use 1073741824 bytes");
 }
 
 /// Whatever is refused, for whatever reason, on whatever machine: one line each, and a remedy.

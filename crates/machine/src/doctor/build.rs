@@ -21,7 +21,6 @@ const COSTLY: [&str; 8] = [
     "CONFIG_SLUB_DEBUG_ON",
 ];
 
-/// Debugging built into the kernel.
 pub(super) fn debugging(e: &DoctorInput) -> CheckVerdict {
     if e.host.kernel_config.is_empty() {
         return unread(e, "/proc/config.gz");

@@ -30,7 +30,6 @@ const COUNTERS: [&str; 2] = ["tsc", "cntvct"];
 /// Flags of a TSC whose rate is constant, in idle states too.
 const INVARIANT_FLAGS: [&str; 2] = ["constant_tsc", "nonstop_tsc"];
 
-/// What the kernel keeps time with.
 pub(super) fn source(e: &DoctorInput) -> CheckVerdict {
     let Some(current) = e.host.clock_source.current.as_deref() else {
         return unread(e, CURRENT);
@@ -90,7 +89,6 @@ fn has_invariant_tsc(e: &DoctorInput) -> Option<bool> {
     has("tsc").then(|| INVARIANT_FLAGS.iter().all(|flag| has(flag)))
 }
 
-/// The flags of the TSC.
 pub(super) fn tsc(e: &DoctorInput) -> CheckVerdict {
     let flags = &e.host.cpu.flags;
     // Other processors tell few flags, some of them none that bears on time.

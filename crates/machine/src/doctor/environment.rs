@@ -35,7 +35,6 @@ fn leave_the_guest() -> String {
     format!("{} (on the host: virsh vcpupin GUEST VCPU CPU)", LEAVE_THE_GUEST)
 }
 
-/// Time that the hypervisor says it took.
 pub(super) fn stolen_time(e: &DoctorInput) -> CheckVerdict {
     match e.host.start.steal_ns {
         None => unread(e, "/proc/stat"),
@@ -83,7 +82,6 @@ pub(super) fn quota(e: &DoctorInput) -> CheckVerdict {
     )
 }
 
-/// CPUs that this process may use.
 pub(super) fn cpuset(e: &DoctorInput) -> CheckVerdict {
     let cpu = &e.host.cpu;
     let (Some(allowed), Some(online)) = (&cpu.allowed, &cpu.online) else {

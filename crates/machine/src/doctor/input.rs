@@ -89,7 +89,6 @@ impl DoctorInput {
         Some(self.online().difference(&self.apart()?))
     }
 
-    /// Whether the kernel runs below a hypervisor.
     pub(super) fn is_guest(&self) -> bool {
         self.host.virtual_machine.present == Some(true)
     }
@@ -108,7 +107,6 @@ impl DoctorInput {
         self.tuning.files.get(path).copied().unwrap_or(Access::Unmounted)
     }
 
-    /// Whether the kernel is fully preemptible.
     pub(super) fn is_preempt_rt(&self) -> bool {
         self.host.preemption.as_deref() == Some("rt")
     }

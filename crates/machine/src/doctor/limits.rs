@@ -15,7 +15,6 @@ use crate::advice::{RefusedOperation, machine};
 /// EPERM, the answer to those who may not.
 const EPERM: i32 = 1;
 
-/// The highest real-time priority.
 const HIGHEST_PRIORITY: u8 = 99;
 
 /// The priority of the kernel's interrupt threads (`MAX_RT_PRIO / 2`).
@@ -77,7 +76,6 @@ pub(super) fn deadline_class(e: &DoctorInput) -> CheckVerdict {
     }
 }
 
-/// Memory that may be locked.
 pub(super) fn locked_memory(e: &DoctorInput) -> CheckVerdict {
     let process = &e.host.process;
     let Some(limit) = process.memory_lock_bytes else {
@@ -105,7 +103,6 @@ pub(super) fn locked_memory(e: &DoctorInput) -> CheckVerdict {
     }
 }
 
-/// Nice values below 0.
 pub(super) fn nice(e: &DoctorInput) -> CheckVerdict {
     let process = &e.host.process;
     let Some(limit) = process.nice_ceiling else {

@@ -19,7 +19,6 @@ pub(super) struct Check {
 }
 
 impl Check {
-    /// Judges it.
     pub(super) fn evaluate(&self, e: &DoctorInput) -> CheckVerdict {
         if self.of_cpus && e.judged().0.is_empty() {
             return unread(e, "/sys/devices/system/cpu/online");
@@ -28,7 +27,6 @@ impl Check {
     }
 }
 
-/// A check, on one line.
 const fn check(
     id: &'static str,
     judge: fn(&DoctorInput) -> CheckVerdict,
@@ -37,7 +35,6 @@ const fn check(
     Check { id, wanted, judge, of_cpus: false }
 }
 
-/// A check of what happens on the CPUs of the work, on one line.
 const fn of_cpus(
     id: &'static str,
     judge: fn(&DoctorInput) -> CheckVerdict,

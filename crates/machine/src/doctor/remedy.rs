@@ -33,7 +33,6 @@ fn into(e: &DoctorInput, file: &str) -> String {
     }
 }
 
-/// Writes `value` into one file of the kernel.
 pub(super) fn write(e: &DoctorInput, value: &str, file: &str) -> String {
     kernel(e, &format!("echo {value} {}", into(e, file)))
 }
@@ -45,7 +44,6 @@ pub(super) fn write_each(e: &DoctorInput, value: &str, pattern: &str, cpus: &Cpu
     kernel(e, &format!("for c in {}; do for f in {pattern}; do {write}; done; done", words(cpus)))
 }
 
-/// Sets a `sysctl`.
 pub(super) fn sysctl(e: &DoctorInput, settings: &str) -> String {
     kernel(e, &format!("sudo sysctl {settings}"))
 }

@@ -27,7 +27,6 @@ const RELEASE: &str = "/proc/sys/kernel/osrelease";
 /// Parts per million in a whole CPU.
 const WHOLE_CPU_PPM: u64 = 1_000_000;
 
-/// Real-time throttling.
 pub(super) fn throttling(e: &DoctorInput) -> CheckVerdict {
     let Some(runtime_us) = e.host.scheduler.rt_runtime_us else {
         return unread(e, RT_RUNTIME);

@@ -29,7 +29,6 @@ struct Lineage {
     folders: Vec<String>,
 }
 
-/// The limits of the process's control groups.
 pub(super) fn facts(files: &Files) -> CgroupFacts {
     let groups = groups(files, "self");
     let mounts = mounts(files);

@@ -15,7 +15,6 @@ const STAT_TICK_NS: u64 = 10_000_000;
 /// Position of the stolen time behind a CPU's name in `/proc/stat`.
 const STEAL_FIELD: usize = 7;
 
-/// The machine at this moment.
 pub(super) fn now(files: &Files) -> HostMoment {
     let load = files.line("proc/loadavg").unwrap_or_default();
     let stat = files.text("proc/stat").unwrap_or_default();

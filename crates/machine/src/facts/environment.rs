@@ -74,7 +74,7 @@ pub(super) fn virtual_machine(files: &Files) -> VirtualMachine {
 }
 
 /// Whether `word` is one of `words`.
-fn has_word(words: &str, word: &str) -> bool {
+pub(super) fn has_word(words: &str, word: &str) -> bool {
     words.split_whitespace().any(|each| each == word)
 }
 

@@ -29,7 +29,6 @@ const MOST_NAMES: usize = 16_384;
 /// `include/uapi/asm-generic/fcntl.h`, the same on x86 and ARM.
 const O_NONBLOCK: i32 = 0o4000;
 
-/// The folder of the CPUs.
 pub(super) const CPUS: &str = "sys/devices/system/cpu";
 
 /// Where file systems of the kernel are mounted, the inner ones first, and what each always has.
@@ -161,7 +160,6 @@ impl Files {
         names
     }
 
-    /// Whether there is a file or folder.
     pub(super) fn exists(&self, path: &str) -> bool {
         self.locate(path).is_some_and(|place| place.exists())
     }

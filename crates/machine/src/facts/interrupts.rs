@@ -22,7 +22,6 @@ const FILES: [&str; 7] = [
 /// Where distributions keep the settings of the balancer's service.
 const BALANCER_SETTINGS: [&str; 2] = ["etc/default/irqbalance", "etc/sysconfig/irqbalance"];
 
-/// Who may interrupt which CPU.
 pub(super) fn facts(files: &Files) -> Interrupts {
     Interrupts {
         lines: lines(files),

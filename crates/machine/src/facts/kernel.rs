@@ -6,96 +6,28 @@ use std::collections::BTreeMap;
 use hourglass_documents::host::{ClockSourceFacts, HostMemory, SchedulerFacts};
 
 use super::cgroup;
+use super::environment::has_word;
 use super::files::{Files, clean, field};
 
 /// Boot options that bear on time. Only these are copied: a command line may hold secrets.
-const BOOT_OPTIONS: [&str; 49] = [
-    "acpi_pad",
-    "amd_pstate",
-    "audit",
-    "cgroup_no_v1",
-    "clocksource",
-    "cpufreq.default_governor",
-    "cpuidle.off",
-    "cpuidle_haltpoll.force",
-    "default_hugepagesz",
-    "efi",
-    "haltpoll.guest_halt_poll_ns",
-    "highres",
-    "hpet",
-    "hugepages",
-    "idle",
-    "intel_idle.max_cstate",
-    "intel_pstate",
-    "irqaffinity",
-    "isolcpus",
-    "kthread_cpus",
-    "mce",
-    "mitigations",
-    "nmi_watchdog",
-    "no-kvmclock",
-    "no-steal-acc",
-    "nohlt",
-    "nohz",
-    "nohz_full",
-    "nosmt",
-    "nosoftlockup",
-    "notsc",
-    "nowatchdog",
-    "numa_balancing",
-    "preempt",
-    "processor.max_cstate",
-    "psi",
-    "rcu_nocb_poll",
-    "rcu_nocbs",
-    "rcupdate.rcu_expedited",
-    "rcutree.kthread_prio",
-    "rt_group_sched",
-    "skew_tick",
-    "systemd.unified_cgroup_hierarchy",
-    "threadirqs",
-    "timer_migration",
-    "transparent_hugepage",
-    "tsc",
-    "tsx",
-    "workqueue.power_efficient",
-];
+const BOOT_OPTIONS: &str = "\
+    acpi_pad amd_pstate audit cgroup_no_v1 clocksource cpufreq.default_governor cpuidle.off \
+    cpuidle_haltpoll.force default_hugepagesz efi haltpoll.guest_halt_poll_ns highres hpet \
+    hugepages idle intel_idle.max_cstate intel_pstate irqaffinity isolcpus kthread_cpus mce \
+    mitigations nmi_watchdog no-kvmclock no-steal-acc nohlt nohz nohz_full nosmt \
+    nosoftlockup notsc nowatchdog numa_balancing preempt processor.max_cstate psi \
+    rcu_nocb_poll rcu_nocbs rcupdate.rcu_expedited rcutree.kthread_prio rt_group_sched \
+    skew_tick systemd.unified_cgroup_hierarchy threadirqs timer_migration \
+    transparent_hugepage tsc tsx workqueue.power_efficient";
 
-/// Build options that bear on time.
-const BUILD_OPTIONS: [&str; 32] = [
-    "CONFIG_CFS_BANDWIDTH",
-    "CONFIG_CPU_ISOLATION",
-    "CONFIG_DEBUG_LOCK_ALLOC",
-    "CONFIG_DEBUG_PAGEALLOC",
-    "CONFIG_HIGH_RES_TIMERS",
-    "CONFIG_HWLAT_TRACER",
-    "CONFIG_HZ",
-    "CONFIG_IRQSOFF_TRACER",
-    "CONFIG_IRQ_TIME_ACCOUNTING",
-    "CONFIG_KASAN",
-    "CONFIG_KCSAN",
-    "CONFIG_NO_HZ_FULL",
-    "CONFIG_NO_HZ_IDLE",
-    "CONFIG_OSNOISE_TRACER",
-    "CONFIG_PARAVIRT_TIME_ACCOUNTING",
-    "CONFIG_PREEMPT",
-    "CONFIG_PREEMPT_DYNAMIC",
-    "CONFIG_PREEMPT_LAZY",
-    "CONFIG_PREEMPT_NONE",
-    "CONFIG_PREEMPT_RT",
-    "CONFIG_PREEMPT_TRACER",
-    "CONFIG_PREEMPT_VOLUNTARY",
-    "CONFIG_PROVE_LOCKING",
-    "CONFIG_RCU_NOCB_CPU",
-    "CONFIG_RSEQ",
-    "CONFIG_RT_GROUP_SCHED",
-    "CONFIG_RT_GROUP_SCHED_DEFAULT_DISABLED",
-    "CONFIG_SCHED_CLASS_EXT",
-    "CONFIG_SCHED_CORE",
-    "CONFIG_SCHED_HRTICK",
-    "CONFIG_SLUB_DEBUG_ON",
-    "CONFIG_TIMERLAT_TRACER",
-];
+/// Build options that bear on time, without `CONFIG_`.
+const BUILD_OPTIONS: &str = "\
+    CFS_BANDWIDTH CPU_ISOLATION DEBUG_LOCK_ALLOC DEBUG_PAGEALLOC HIGH_RES_TIMERS \
+    HWLAT_TRACER HZ IRQSOFF_TRACER IRQ_TIME_ACCOUNTING KASAN KCSAN NO_HZ_FULL NO_HZ_IDLE \
+    OSNOISE_TRACER PARAVIRT_TIME_ACCOUNTING PREEMPT PREEMPT_DYNAMIC PREEMPT_LAZY \
+    PREEMPT_NONE PREEMPT_RT PREEMPT_TRACER PREEMPT_VOLUNTARY PROVE_LOCKING RCU_NOCB_CPU RSEQ \
+    RT_GROUP_SCHED RT_GROUP_SCHED_DEFAULT_DISABLED SCHED_CLASS_EXT SCHED_CORE SCHED_HRTICK \
+    SLUB_DEBUG_ON TIMERLAT_TRACER";
 
 /// Where distributions keep the build options of the kernel that runs.
 const CONFIG_PLACES: [(&str, &str); 3] =
@@ -176,7 +108,6 @@ impl KernelInfo {
     }
 }
 
-/// The value of a boot option.
 fn option<'a>(options: &'a [String], key: &str) -> Option<&'a str> {
     options
         .iter()
@@ -193,7 +124,7 @@ fn boot_options(files: &Files) -> Vec<String> {
         .take_while(|word| *word != "--")
         .filter(|word| {
             let name = word.split('=').next().unwrap_or_default();
-            BOOT_OPTIONS.contains(&name)
+            has_word(BOOT_OPTIONS, name)
         })
         .filter_map(clean)
         .collect()
@@ -208,6 +139,7 @@ fn build_options(files: &Files, release: &str) -> BTreeMap<String, String> {
         .iter()
         .find_map(|(before, after)| files.text(&format!("{before}{release}{after}")))
         .or_else(|| files.unpacked(CONFIG_OF_KERNEL));
+    let known: Vec<&str> = BUILD_OPTIONS.split_whitespace().collect();
     let mut options = BTreeMap::new();
     for line in text.unwrap_or_default().lines() {
         let unset = line.strip_prefix("# ").and_then(|rest| rest.strip_suffix(" is not set"));
@@ -216,7 +148,8 @@ fn build_options(files: &Files, release: &str) -> BTreeMap<String, String> {
             (None, Some((name, value))) => (name, value),
             (None, None) => continue,
         };
-        if let (true, Some(value)) = (BUILD_OPTIONS.contains(&name), clean(value)) {
+        let bears_on_time = name.strip_prefix("CONFIG_").is_some_and(|name| known.contains(&name));
+        if let (true, Some(value)) = (bears_on_time, clean(value)) {
             options.insert(name.to_owned(), value);
         }
     }
@@ -299,7 +232,6 @@ pub(super) fn scheduler(files: &Files) -> SchedulerFacts {
     }
 }
 
-/// The kernel's clock sources.
 pub(super) fn clock_source(files: &Files) -> ClockSourceFacts {
     let available = files
         .line("sys/devices/system/clocksource/clocksource0/available_clocksource")
@@ -310,12 +242,10 @@ pub(super) fn clock_source(files: &Files) -> ClockSourceFacts {
     }
 }
 
-/// The clock source in use.
 pub(super) fn current_clock_source(files: &Files) -> Option<String> {
     files.line("sys/devices/system/clocksource/clocksource0/current_clocksource")
 }
 
-/// Memory of the machine.
 pub(super) fn memory(files: &Files) -> HostMemory {
     let text = files.text("proc/meminfo").unwrap_or_default();
     let bytes = |key: &str| {

@@ -94,13 +94,11 @@ impl HostReader {
         tuning::facts(&self.files)
     }
 
-    /// What changes while a run goes on, as it is now.
     #[must_use]
     pub fn moment(&self) -> HostMoment {
         changes::now(&self.files)
     }
 
-    /// How the machine changed between `start` and now.
     #[must_use]
     pub fn change_since(&self, start: &HostMoment) -> HostChange {
         changes::change(start, &self.moment())

@@ -13,7 +13,6 @@ const LATENCY_BYTES: usize = 4;
 /// Idle states looked at per CPU; machines have up to ten (`CPUIDLE_STATE_MAX`).
 const MOST_STATES: usize = 10;
 
-/// Clock frequency of the processors.
 pub(super) fn frequency(files: &Files) -> FrequencyFacts {
     let mut policies: Vec<FrequencyPolicy> = Vec::new();
     for cpu in files.cpu_folders().iter() {

@@ -9,7 +9,6 @@ const CAP_IPC_LOCK: u32 = 14;
 const CAP_SYS_ADMIN: u32 = 21;
 const CAP_SYS_NICE: u32 = 23;
 
-/// What the process may do.
 pub(super) fn facts(files: &Files) -> ProcessFacts {
     let limits = files.text("proc/self/limits").unwrap_or_default();
     let status = files.text("proc/self/status").unwrap_or_default();

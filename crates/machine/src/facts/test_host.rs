@@ -12,7 +12,6 @@ use super::HostReader;
 pub(crate) struct FakeMachine(TempDir);
 
 impl FakeMachine {
-    /// A machine without any file.
     pub(crate) fn empty() -> FakeMachine {
         FakeMachine(TempDir::new().unwrap())
     }
@@ -36,7 +35,6 @@ impl FakeMachine {
         fs::write(place, content).unwrap();
     }
 
-    /// Puts `content` into every file.
     pub(crate) fn fill(&self, content: &str) {
         fn walk(folder: &Path, content: &str) {
             for entry in fs::read_dir(folder).unwrap() {

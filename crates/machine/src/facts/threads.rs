@@ -83,7 +83,6 @@ pub(super) fn cpu_ns(files: &Files, pid: u32) -> Option<u64> {
     ticks(14)?.checked_add(ticks(15)?)?.checked_mul(TICK_NS)
 }
 
-/// The name of a thread; `None` if the thread does not exist.
 pub(super) fn name(files: &Files, pid: u32, tid: u32) -> Option<String> {
     files.line(&format!("proc/{pid}/task/{tid}/comm"))
 }
@@ -94,7 +93,6 @@ pub(super) fn times(files: &Files, pid: u32, tid: u32) -> Option<SchedStat> {
     (times != SchedStat::default()).then_some(times)
 }
 
-/// All counts of a thread; `None` if the thread does not exist.
 pub(super) fn counts(files: &Files, pid: u32, tid: u32) -> Option<ThreadCounts> {
     let folder = format!("proc/{pid}/task/{tid}");
     let mut counts = statistics(&files.text(&format!("{folder}/stat"))?)?;

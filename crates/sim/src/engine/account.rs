@@ -7,14 +7,12 @@ use super::SimState;
 use super::timers::NEVER;
 
 impl<const TELL: bool> SimState<TELL> {
-    /// Brings all CPUs up to now.
     pub(super) fn bring_up_all(&mut self) {
         for cpu in 0..self.cpus.len() {
             self.bring_up_cpu(cpu);
         }
     }
 
-    /// Brings the CPUs of a domain up to now.
     pub(super) fn bring_up(&mut self, domain: usize) {
         if std::mem::replace(&mut self.domains[domain].accounted_until, self.now) == self.now {
             return;

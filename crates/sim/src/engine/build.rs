@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use super::super::check;
 use super::super::error::SimError;
 use super::super::interference::Rates;
-use super::super::outcome::{CpuOutcome, ServerOutcome, ThreadOutcome};
+use super::super::outcome::{ServerOutcome, ThreadOutcome};
 use super::super::script;
 use super::super::server::{Charge, ServerKind, SimServer};
 use super::super::settings::SimSettings;
@@ -15,7 +15,7 @@ use super::super::source::{ExecutionTimes, Releases};
 use super::super::system::System;
 use super::super::thread::{Class, Mark, Thread};
 use super::fair::Share;
-use super::monitor::{CallReasons, CpuGate};
+use super::monitor::CallReasons;
 use super::queue::QueueState;
 use super::script::Scripts;
 use super::servers::ONE;
@@ -264,21 +264,9 @@ fn cpus(system: &System, home: &[usize], scale: u64) -> Vec<Cpu> {
     let cpu = |(number, domain): (u32, &usize)| Cpu {
         domain: *domain,
         siblings: system.siblings(number).iter().map(|cpu| *cpu as usize).collect(),
-        gate: CpuGate::Open,
-        thread: None,
-        last: None,
-        accounted_until: 0,
         rate: scale,
         stale: true,
-        payer: None,
-        drain: 0,
-        counted: false,
-        shared: false,
-        used: 0,
-        throttled: false,
-        slice_from: 0,
-        slice_job: 0,
-        outcome: CpuOutcome::default(),
+        ..Cpu::default()
     };
     (0..).zip(home).map(cpu).collect()
 }

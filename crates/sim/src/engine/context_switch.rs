@@ -10,7 +10,6 @@ use super::SinkEvent;
 use super::timers::NEVER;
 
 impl<const TELL: bool> SimState<TELL> {
-    /// Gives out the CPUs of a domain.
     pub(super) fn dispatch(&mut self, domain: usize) {
         self.bring_up(domain);
         #[cfg(debug_assertions)]
@@ -33,7 +32,6 @@ impl<const TELL: bool> SimState<TELL> {
         }
     }
 
-    /// Gives the only CPU of a domain to the winner.
     fn dispatch_one(&mut self, cpu: usize, winner: Option<usize>) {
         if self.cpus[cpu].thread == winner {
             if !self.goes_on_as_before(cpu) {
@@ -53,7 +51,6 @@ impl<const TELL: bool> SimState<TELL> {
         self.refresh(cpu);
     }
 
-    /// Gives the CPUs of a domain to the winners.
     fn dispatch_many(&mut self, domain: usize) {
         let count = self.domains[domain].cpus.len();
         let mut changed = false;
@@ -102,7 +99,6 @@ impl<const TELL: bool> SimState<TELL> {
         !cpu.stale && !cpu.counted && !cpu.shared && cpu.payer.is_none()
     }
 
-    /// Takes a CPU from its thread.
     fn take(&mut self, cpu: usize) {
         let Some(thread) = self.cpus[cpu].thread.take() else { return };
         self.end_slice(cpu, thread);
@@ -134,7 +130,6 @@ impl<const TELL: bool> SimState<TELL> {
         }
     }
 
-    /// Gives a free CPU to a thread.
     fn dispatch_thread(&mut self, at: usize, thread: usize) {
         let cpu = &mut self.cpus[at];
         let runner = &mut self.runners[thread];
@@ -247,7 +242,6 @@ impl<const TELL: bool> SimState<TELL> {
         self.rank_again(thread);
     }
 
-    /// A tick on all CPUs.
     pub(super) fn tick(&mut self) {
         self.bring_up_all();
         for cpu in 0..self.cpus.len() {

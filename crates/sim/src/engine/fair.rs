@@ -69,14 +69,12 @@ impl Sums {
         time * self.weight <= self.weighted
     }
 
-    /// The average virtual time, rounded down.
     fn average(self) -> Option<i128> {
         (self.weight > 0).then(|| self.weighted.div_euclid(self.weight))
     }
 }
 
 impl<const TELL: bool> SimState<TELL> {
-    /// Sums over the fair threads of a domain.
     pub(super) fn sums(&self, domain: usize) -> Sums {
         let mut sums = Sums::default();
         for at in &self.domains[domain].rekeyed {

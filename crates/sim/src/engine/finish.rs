@@ -8,7 +8,6 @@ use super::super::source::JobRelease;
 use super::SimState;
 
 impl<const TELL: bool> SimState<TELL> {
-    /// Closes what is open, and says what came of it.
     pub(super) fn finish(&mut self) -> SimOutcome {
         for cpu in 0..self.cpus.len() {
             if let Some(thread) = self.cpus[cpu].thread {

@@ -16,7 +16,6 @@ use super::timers::NEVER;
 pub(crate) const MOST_WAITING: usize = 1 << 20;
 
 impl<const TELL: bool> SimState<TELL> {
-    /// Handles the end of an activity on a CPU.
     pub(super) fn end_on(&mut self, cpu: usize) -> Result<(), SimError> {
         let Some(thread) = self.cpus[cpu].thread else { return Ok(()) };
         let domain = self.cpus[cpu].domain;
@@ -160,7 +159,6 @@ impl<const TELL: bool> SimState<TELL> {
         }
     }
 
-    /// The end of a suspension.
     pub(super) fn wake(&mut self, thread: usize) -> Result<(), SimError> {
         self.runners[thread].fifo_order = self.next_turn();
         self.make_ready(thread)

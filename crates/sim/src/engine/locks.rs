@@ -42,7 +42,6 @@ impl<const TELL: bool> SimState<TELL> {
         Ok(false)
     }
 
-    /// Whether a thread gets a lock at once.
     fn is_free_for(&self, thread: usize, resource: usize) -> bool {
         let lock = &self.locks[resource];
         if lock.holder.is_some() {

@@ -33,7 +33,6 @@ use super::sink::{Event, Sink, SinkDetail, Slice};
 use super::system::{Overheads, System, Throttling};
 pub(super) use jobs::MOST_WAITING;
 use monitor::{CallReasons, MOST_LOOKS, Monitor, MonitorOrder};
-pub(super) use monitor_view::MonitorView;
 use pick_next::Candidate;
 use script::Scripts;
 use state::{Cpu, CpuDomain, Lock, ServerState, ThreadState};
@@ -49,7 +48,6 @@ const ROUNDS_TO_ASK: u32 = 1 << 12;
 /// Number of slices and events that the sink gets at once.
 const FLUSH_AT: usize = 256;
 
-/// A slice or an event for the sink.
 #[derive(Clone, Copy, Debug)]
 enum SinkEvent {
     Ran(Slice),
@@ -91,7 +89,6 @@ pub(super) struct SimState<const TELL: bool> {
     sink_events: Vec<SinkEvent>,
     /// Whether the sink gets events besides slices.
     tells_events: bool,
-    /// Room for choosing.
     candidates: Vec<Candidate>,
     winners: Vec<Option<usize>>,
     displaced: Vec<usize>,
@@ -305,7 +302,6 @@ impl<const TELL: bool> SimState<TELL> {
         }
     }
 
-    /// The next place among equals.
     fn next_turn(&mut self) -> u64 {
         self.turns += 1;
         self.turns

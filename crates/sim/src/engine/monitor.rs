@@ -3,8 +3,6 @@
 //! Owns: [`Monitor`], what it sees ([`MachineView`]) and what it may order ([`OrderList`]). Must not: be a
 //! policy; those of the SMT paper are written elsewhere, with this.
 
-use super::MonitorView;
-
 /// Watches a simulation. Called at an instant at which something that it asked for has happened,
 /// after all CPUs have been given out; may close CPUs, stop threads and set timers.
 ///
@@ -31,24 +29,19 @@ pub trait Monitor {
     }
 
     /// Reads the state of the machine at an instant, and gives orders.
-    fn on_event(&mut self, view: &MachineView<'_>, orders: &mut OrderList<'_>);
+    fn on_event(&mut self, view: &dyn MachineView, orders: &mut OrderList<'_>);
 }
 
 /// How often a monitor is called at one instant before the simulation is given up.
 pub const MOST_LOOKS: u32 = 64;
 
-/// The events of this instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallReasons {
-    /// A job was released.
     pub release: bool,
-    /// A job was done.
     pub completion: bool,
     /// A CPU runs another thread than before, or none.
     pub dispatch: bool,
-    /// A timer of the monitor expired.
     pub timer: bool,
-    /// A server's budget was spent or came back.
     pub budget: bool,
 }
 
@@ -62,10 +55,8 @@ impl CallReasons {
     }
 }
 
-/// The threads that may run on a CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CpuGate {
-    /// All threads.
     #[default]
     Open,
     /// Deadlines and fixed priorities, servers with budget among them; not the fair class.
@@ -74,7 +65,6 @@ pub enum CpuGate {
     Closed,
 }
 
-/// A job that is released and not done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobView {
     /// The number of the job, from 0.
@@ -91,8 +81,30 @@ pub struct JobView {
 }
 
 /// The machine at an instant, after CPUs have been given out.
-pub struct MachineView<'a> {
-    pub(super) state: &'a dyn MonitorView,
+pub trait MachineView {
+    /// Now, ns.
+    fn now(&self) -> u64;
+
+    fn reasons(&self) -> CallReasons;
+
+    /// Whether this timer of the monitor has just expired.
+    fn expired(&self, timer: usize) -> bool;
+
+    /// The thread that has the CPU.
+    fn running(&self, cpu: u32) -> Option<usize>;
+
+    fn cpu_of(&self, thread: usize) -> Option<u32>;
+
+    fn gate(&self, cpu: u32) -> CpuGate;
+
+    /// The first unfinished job of a thread that has been released.
+    fn job(&self, thread: usize) -> Option<JobView>;
+
+    /// The remaining budget of a server in this period, ns rounded up.
+    fn budget(&self, server: usize) -> Option<u64>;
+
+    /// When a server's period or deadline ends, ns.
+    fn server_deadline(&self, server: usize) -> Option<u64>;
 }
 
 /// The orders of a monitor. They are carried out when its call returns.
@@ -109,67 +121,6 @@ pub(super) enum MonitorOrder {
     Wake(usize, u64),
     Cancel(usize),
     Spend(u32, u64),
-}
-
-impl std::fmt::Debug for MachineView<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("View").field("now", &self.now()).finish_non_exhaustive()
-    }
-}
-
-impl MachineView<'_> {
-    /// Now, ns.
-    #[must_use]
-    pub fn now(&self) -> u64 {
-        self.state.now()
-    }
-
-    /// The events of this instant.
-    #[must_use]
-    pub fn reasons(&self) -> CallReasons {
-        self.state.reasons()
-    }
-
-    /// Whether this timer of the monitor has just expired.
-    #[must_use]
-    pub fn expired(&self, timer: usize) -> bool {
-        self.state.expired(timer)
-    }
-
-    /// The thread that has the CPU.
-    #[must_use]
-    pub fn running(&self, cpu: u32) -> Option<usize> {
-        self.state.running(cpu)
-    }
-
-    #[must_use]
-    pub fn cpu_of(&self, thread: usize) -> Option<u32> {
-        self.state.cpu_of(thread)
-    }
-
-    /// The threads that may run on a CPU.
-    #[must_use]
-    pub fn gate(&self, cpu: u32) -> CpuGate {
-        self.state.gate(cpu)
-    }
-
-    /// The first unfinished job of a thread that has been released.
-    #[must_use]
-    pub fn job(&self, thread: usize) -> Option<JobView> {
-        self.state.job(thread)
-    }
-
-    /// The remaining budget of a server in this period, ns rounded up.
-    #[must_use]
-    pub fn budget(&self, server: usize) -> Option<u64> {
-        self.state.budget(server)
-    }
-
-    /// When a server's period or deadline ends, ns.
-    #[must_use]
-    pub fn server_deadline(&self, server: usize) -> Option<u64> {
-        self.state.server_deadline(server)
-    }
 }
 
 impl OrderList<'_> {
@@ -219,5 +170,5 @@ impl Monitor for NullMonitor {
         CallReasons::default()
     }
 
-    fn on_event(&mut self, _: &MachineView<'_>, _: &mut OrderList<'_>) {}
+    fn on_event(&mut self, _: &dyn MachineView, _: &mut OrderList<'_>) {}
 }

@@ -10,20 +10,7 @@ use super::monitor::{
 };
 use super::timers::NEVER;
 
-/// The questions that a monitor may ask a machine.
-pub(crate) trait MonitorView {
-    fn now(&self) -> u64;
-    fn reasons(&self) -> CallReasons;
-    fn expired(&self, timer: usize) -> bool;
-    fn running(&self, cpu: u32) -> Option<usize>;
-    fn cpu_of(&self, thread: usize) -> Option<u32>;
-    fn gate(&self, cpu: u32) -> CpuGate;
-    fn job(&self, thread: usize) -> Option<JobView>;
-    fn budget(&self, server: usize) -> Option<u64>;
-    fn server_deadline(&self, server: usize) -> Option<u64>;
-}
-
-impl<const TELL: bool> MonitorView for SimState<TELL> {
+impl<const TELL: bool> MachineView for SimState<TELL> {
     fn now(&self) -> u64 {
         self.now
     }
@@ -82,7 +69,7 @@ impl<const TELL: bool> SimState<TELL> {
     /// Calls the monitor.
     pub(super) fn consulted<M: Monitor>(&self, monitor: &mut M, given: &mut Vec<MonitorOrder>) {
         given.clear();
-        monitor.on_event(&MachineView { state: self }, &mut OrderList { orders: given });
+        monitor.on_event(self, &mut OrderList { orders: given });
     }
 
     /// Carries out what was ordered.

@@ -45,7 +45,6 @@ pub(super) struct Cursor {
     pub(super) rounds: u64,
     /// Whether the phase has been entered.
     pub(super) entered: bool,
-    /// The CPUs of the thread itself.
     pub(super) mask: u128,
     pub(super) origin: Option<u64>,
     pub(super) doing: TimerPurpose,
@@ -115,12 +114,10 @@ impl Scripts {
         }
     }
 
-    /// Whether no thread follows a script.
     pub(super) fn is_empty(&self) -> bool {
         self.cursors.is_empty()
     }
 
-    /// Whether a thread follows a script.
     #[inline]
     pub(super) fn has(&self, thread: usize) -> bool {
         self.cursors.get(thread).is_some_and(Option::is_some)

@@ -62,7 +62,6 @@ impl<const TELL: bool> SimState<TELL> {
         self.rank_again(thread);
     }
 
-    /// The job at hand is done.
     pub(super) fn finish_job(&mut self, thread: usize) -> Result<(), SimError> {
         let Some(cursor) = self.cursor(thread) else { return Ok(()) };
         if !std::mem::take(&mut cursor.worked) {

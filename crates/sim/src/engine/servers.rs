@@ -178,7 +178,6 @@ impl<const TELL: bool> SimState<TELL> {
         Ok(())
     }
 
-    /// The timer of a server.
     pub(super) fn replenish(&mut self, server: usize) -> Result<(), SimError> {
         let keeper = &self.servers[server];
         let inner = keeper.server;

@@ -59,7 +59,6 @@ pub(super) struct ThreadState {
     pub(super) outcome: ThreadOutcome,
 }
 
-/// Predecessors and successors.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Chain {
     /// How many jobs of each predecessor are done and not yet followed.
@@ -72,7 +71,6 @@ pub(super) struct Chain {
     pub(super) successors: Vec<(usize, usize)>,
 }
 
-/// A job that has been released and has not begun.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct QueuedJob {
     pub(super) number: u64,
@@ -98,7 +96,7 @@ pub(super) struct ActiveJob {
     pub(super) preempted: bool,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Cpu {
     pub(super) domain: usize,
     /// The other CPUs of the core.

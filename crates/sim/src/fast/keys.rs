@@ -66,7 +66,6 @@ impl Keys {
         }
     }
 
-    /// The least time with its lane.
     #[inline]
     pub(super) fn least<const MANY: bool>(&self) -> (u64, usize) {
         if MANY {

@@ -320,7 +320,6 @@ impl Track {
         Ok(())
     }
 
-    /// Gives the CPU to the most urgent.
     #[inline]
     fn dispatch<const KEYS: bool, const MANY: bool, const TELL: bool>(&mut self, completed: bool) {
         let held = self.running.filter(|at| !completed && self.lanes[*at].firm);

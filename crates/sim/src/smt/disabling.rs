@@ -32,7 +32,7 @@ impl Monitor for DisableMonitor {
         CallReasons { dispatch: true, ..CallReasons::default() }
     }
 
-    fn on_event(&mut self, view: &MachineView<'_>, orders: &mut OrderList<'_>) {
+    fn on_event(&mut self, view: &dyn MachineView, orders: &mut OrderList<'_>) {
         for (core, closed) in self.cores.iter().zip(&mut self.closed) {
             let runs = view.running(core.cpu).is_some_and(|thread| core.threads.contains(&thread));
             if runs != *closed {

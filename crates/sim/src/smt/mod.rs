@@ -46,7 +46,6 @@ pub struct Monitoring {
     /// Duration of a stop, ns: co-runners run on for this time after the decision. It is subtracted
     /// from the slack.
     pub latency: u64,
-    /// The times at which slack is checked.
     pub check: SlackCheck,
     /// How progress is known.
     pub progress: ProgressModel,
@@ -104,7 +103,6 @@ impl Monitoring {
     }
 }
 
-/// Counts of a policy's actions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MonitorCounts {
     /// Checks of the slack by a timer; those at releases and completions are free.
@@ -115,42 +113,31 @@ pub struct MonitorCounts {
     pub stops: u64,
 }
 
-/// A simulation under a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SmtOutcome {
-    /// The outcome of the system.
     pub outcome: SimOutcome,
-    /// The counts of the policy.
     pub watched: MonitorCounts,
     /// Work of all threads without a deadline, ns of a CPU that is not shared.
     pub best_effort: u64,
 }
 
-/// The reason why a policy cannot be simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SmtError {
-    /// No core has several CPUs.
     #[error("no core has two CPUs, so that there is nothing for the policy to do")]
     NoSiblings,
-    /// A real-time thread that may run on several cores.
     #[error("thread {0} may run on several cores; under this policy give it CPUs of one core")]
     SeveralCores(usize),
-    /// A thread whose slack is not known.
     #[error("thread {thread}: slack is not known for a thread {what}; use the policy disabling")]
     Slack {
-        /// Position of the thread.
         thread: usize,
         /// The property of the thread that hides its slack.
         what: &'static str,
     },
-    /// Slack is not known where fixed priorities are throttled.
     #[error("slack is not known where fixed priorities are throttled; leave one of them out")]
     Throttled,
-    /// Checks without a distance.
     #[error("looks at the slack are 0 apart; give a time above zero")]
     Interval,
-    /// The system itself cannot be simulated.
     #[error(transparent)]
     Sim(#[from] SimError),
 }

@@ -107,7 +107,7 @@ impl Monitor for SlackMonitor {
         CallReasons { release: true, completion: true, timer: true, ..CallReasons::default() }
     }
 
-    fn on_event(&mut self, view: &MachineView<'_>, orders: &mut OrderList<'_>) {
+    fn on_event(&mut self, view: &dyn MachineView, orders: &mut OrderList<'_>) {
         for (timer, watch) in self.watches.iter_mut().enumerate() {
             let expired = view.expired(timer);
             let changed = watch.update(view);
@@ -127,7 +127,7 @@ impl Monitor for SlackMonitor {
 
 impl CoreState {
     /// Reads the present jobs. Returns whether they differ from those at the last check.
-    fn update(&mut self, view: &MachineView<'_>) -> bool {
+    fn update(&mut self, view: &dyn MachineView) -> bool {
         let mut changed = false;
         for ((thread, task), last) in
             self.core.threads.iter().zip(&mut self.tasks).zip(&mut self.jobs)
@@ -144,7 +144,7 @@ impl CoreState {
     }
 
     /// Counts a wake-up for the job that runs. How many it has had.
-    fn count_wakeup(&mut self, view: &MachineView<'_>) -> u64 {
+    fn count_wakeup(&mut self, view: &dyn MachineView) -> u64 {
         let thread = view.running(self.core.cpu).filter(|t| self.core.threads.contains(t));
         let job = thread.and_then(|thread| Some((thread, view.job(thread)?.job)));
         if self.at_job.0 != job {
@@ -155,7 +155,7 @@ impl CoreState {
     }
 
     /// The slack of the core at this instant; `None` if no real-time job is there.
-    fn slack(&mut self, monitoring: Monitoring, view: &MachineView<'_>) -> Option<i128> {
+    fn slack(&mut self, monitoring: Monitoring, view: &dyn MachineView) -> Option<i128> {
         let now = view.now();
         let mut pending = Vec::new();
         let mut coming = Vec::new();
@@ -172,7 +172,7 @@ impl CoreState {
     }
 
     /// The decision now; `None` without a real-time job.
-    fn decision(&mut self, monitoring: Monitoring, view: &MachineView<'_>) -> Option<Decision> {
+    fn decision(&mut self, monitoring: Monitoring, view: &dyn MachineView) -> Option<Decision> {
         self.slack(monitoring, view).map(|slack| monitoring.decide(view.now(), slack))
     }
 
@@ -181,7 +181,7 @@ impl CoreState {
         decision: Option<Decision>,
         timer: usize,
         latency: u64,
-        view: &MachineView<'_>,
+        view: &dyn MachineView,
         orders: &mut OrderList<'_>,
         watched: &mut MonitorCounts,
     ) {
@@ -228,6 +228,6 @@ impl CoreState {
 
 /// The earliest arrival that a job to come can have: with a job pending all later ones count, even
 /// those that already wait behind it; else one whose release would be past has been and is gone.
-fn job_not_over(view: &MachineView<'_>, thread: usize, now: u64, jitter: u64) -> u64 {
+fn job_not_over(view: &dyn MachineView, thread: usize, now: u64, jitter: u64) -> u64 {
     if view.job(thread).is_some() { 0 } else { now.saturating_sub(jitter) }
 }

@@ -40,9 +40,7 @@ impl JobPriority {
 /// A job that has been released and is not done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PendingJob {
-    /// How it competes.
     pub order: JobPriority,
-    /// The absolute deadline of the job.
     pub due: u64,
     /// The largest remaining part of its reserve.
     pub left: u64,

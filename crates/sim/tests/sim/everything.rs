@@ -127,7 +127,7 @@ fn trouble(dice: &mut Dice, machine: &mut System) {
 struct Whims(Dice, u64);
 
 impl Monitor for Whims {
-    fn on_event(&mut self, view: &MachineView<'_>, orders: &mut OrderList<'_>) {
+    fn on_event(&mut self, view: &dyn MachineView, orders: &mut OrderList<'_>) {
         if view.now() == self.1 {
             return;
         }
@@ -215,7 +215,7 @@ fn nothing_gets_lost() {
 struct Closed;
 
 impl Monitor for Closed {
-    fn on_event(&mut self, _: &MachineView<'_>, orders: &mut OrderList<'_>) {
+    fn on_event(&mut self, _: &dyn MachineView, orders: &mut OrderList<'_>) {
         orders.gate(1, CpuGate::Closed);
     }
 }

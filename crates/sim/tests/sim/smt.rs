@@ -78,7 +78,7 @@ fn three_on_a_core() {
 struct Disabling;
 
 impl Monitor for Disabling {
-    fn on_event(&mut self, view: &MachineView<'_>, orders: &mut OrderList<'_>) {
+    fn on_event(&mut self, view: &dyn MachineView, orders: &mut OrderList<'_>) {
         let gate = if view.running(0) == Some(0) { CpuGate::RealTime } else { CpuGate::Open };
         orders.gate(1, gate);
     }
@@ -91,7 +91,7 @@ struct Slack {
 }
 
 impl Monitor for Slack {
-    fn on_event(&mut self, view: &MachineView<'_>, orders: &mut OrderList<'_>) {
+    fn on_event(&mut self, view: &dyn MachineView, orders: &mut OrderList<'_>) {
         let Some(job) = view.job(0) else {
             orders.gate(1, CpuGate::Open);
             orders.cancel(0);
@@ -143,7 +143,7 @@ fn slack_is_monitored_as_in_the_example() {
 struct Fickle;
 
 impl Monitor for Fickle {
-    fn on_event(&mut self, view: &MachineView<'_>, orders: &mut OrderList<'_>) {
+    fn on_event(&mut self, view: &dyn MachineView, orders: &mut OrderList<'_>) {
         match view.running(1) {
             Some(thread) => orders.stop(thread),
             None => orders.resume(1),

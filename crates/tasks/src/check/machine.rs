@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use hourglass_documents::CpuSet;
 use hourglass_time::Span;
 
-use super::{CheckResult, above_zero, bad, known_name, not_negative, task_names};
-use crate::error::{Location, TaskSetError};
+use super::{CheckResult, above_zero, known_name, not_negative, task_names};
+use crate::error::Location;
 use crate::{Fraction, Overheads, TaskSet};
 
 pub(super) fn check(set: &TaskSet) -> CheckResult {
     let all = set.cpus();
     let machine = Location::part("machine");
     if all.is_empty() {
-        return Err(bad(machine, "cpus", "\"\"", "a machine has a CPU at least"));
+        return Err(machine.bad("cpus", "\"\"", "a machine has a CPU at least"));
     }
     let mut placed = CpuSet::default();
     for core in &set.machine.cores {
@@ -21,7 +21,7 @@ pub(super) fn check(set: &TaskSet) -> CheckResult {
         for cpu in core.iter() {
             if placed.contains(cpu) {
                 let reason = "a CPU belongs to one core only";
-                return Err(bad(machine, "cores", format!("CPU {cpu}"), reason));
+                return Err(machine.bad("cores", format!("CPU {cpu}"), reason));
             }
             placed.insert(cpu);
         }
@@ -41,7 +41,7 @@ pub(super) fn check(set: &TaskSet) -> CheckResult {
 fn exist(place: &Location, key: &str, wanted: &CpuSet, all: &CpuSet) -> CheckResult {
     if wanted.is_empty() {
         let reason = "no CPU at all; leave it out for all of the machine";
-        return Err(bad(place.clone(), key, "\"\"", reason));
+        return Err(place.bad(key, "\"\"", reason));
     }
     let missing = wanted.difference(all);
     if missing.is_empty() {
@@ -49,7 +49,7 @@ fn exist(place: &Location, key: &str, wanted: &CpuSet, all: &CpuSet) -> CheckRes
     }
     let reason =
         format!("the machine has no CPU {missing}; its CPUs are {all}, as machine.cpus says");
-    Err(bad(place.clone(), key, format!("\"{wanted}\""), &reason))
+    Err(place.bad(key, format!("\"{wanted}\""), &reason))
 }
 
 fn overheads(overheads: &Overheads) -> CheckResult {
@@ -72,13 +72,12 @@ fn overheads(overheads: &Overheads) -> CheckResult {
     match (overheads.tick_cost, overheads.tick_period) {
         (Some(cost), Some(period)) if cost >= period => {
             let reason = format!("no time is left between ticks, which come every {period}");
-            Err(bad(place, "tick_cost", cost, &reason))
+            Err(place.bad("tick_cost", cost, &reason))
         }
-        (Some(cost), None) if cost > zero => Err(TaskSetError::MissingKey {
-            place,
-            key: "tick_period",
-            remedy: "say how often a tick costs that, for example tick_period = \"4ms\"".to_owned(),
-        }),
+        (Some(cost), None) if cost > zero => {
+            let remedy = "say how often a tick costs that, for example tick_period = \"4ms\"";
+            Err(place.missing("tick_period", remedy))
+        }
         _ => Ok(()),
     }
 }
@@ -96,11 +95,11 @@ fn interference(set: &TaskSet) -> CheckResult {
         }
         if entry.rate > Fraction::ONE {
             let reason = "nothing runs faster for running beside another; give 0 to 1";
-            return Err(bad(place, "rate", entry.rate, reason));
+            return Err(place.bad("rate", entry.rate, reason));
         }
         if let Some(first) = pairs.insert((&entry.task, &entry.beside), position) {
             let message = format!("interference number {} is about the same two", first + 1);
-            return Err(super::contradiction(place, format!("{message}; keep one of them")));
+            return Err(place.contradiction(format!("{message}; keep one of them")));
         }
     }
     Ok(())

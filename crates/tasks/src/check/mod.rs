@@ -34,7 +34,7 @@ impl TaskSet {
         unique("resource", self.resources.iter().map(|resource| &resource.name))?;
         unique("server", self.servers.iter().map(|server| &server.name))?;
         if let Some(horizon) = self.horizon.filter(|horizon| !horizon.is_positive()) {
-            return Err(bad(Location::file(), "horizon", horizon, "it must be above zero"));
+            return Err(Location::file().bad("horizon", horizon, "it must be above zero"));
         }
         machine::check(self)?;
         for task in &self.tasks {
@@ -48,20 +48,9 @@ impl TaskSet {
         thresholds(self)
     }
 
-    /// Warnings about a set that can be used, but may not be meant.
     #[must_use]
     pub fn warnings(&self) -> Vec<TaskSetWarning> {
         warn::warnings(self)
-    }
-}
-
-/// The error for a wrong value, as it is printed.
-fn bad(place: Location, key: &str, value: impl std::fmt::Display, reason: &str) -> TaskSetError {
-    TaskSetError::BadValue {
-        place,
-        key: key.to_owned(),
-        value: value.to_string(),
-        reason: reason.to_owned(),
     }
 }
 
@@ -69,21 +58,16 @@ fn above_zero(place: &Location, key: &str, value: Span, remedy: &str) -> CheckRe
     if value.is_positive() {
         return Ok(());
     }
-    Err(bad(place.clone(), key, value, &format!("it must be above zero; {remedy}")))
+    Err(place.bad(key, value, format_args!("it must be above zero; {remedy}")))
 }
 
 fn not_negative(place: &Location, key: &str, value: Span) -> CheckResult {
     if !value.is_negative() {
         return Ok(());
     }
-    Err(bad(place.clone(), key, value, "it must not be negative"))
+    Err(place.bad(key, value, "it must not be negative"))
 }
 
-fn contradiction(place: Location, message: String) -> TaskSetError {
-    TaskSetError::Contradiction { place, message }
-}
-
-/// Checks that a name is known.
 fn known_name(
     place: &Location,
     key: &'static str,
@@ -196,14 +180,13 @@ fn periods_of_chains(tasks: &[Task]) -> CheckResult {
                     other.period
                 );
                 let place = Location::named("task", &task.name);
-                return Err(bad(place, "period", task.period, &reason));
+                return Err(place.bad("period", task.period, &reason));
             }
         }
     }
     Ok(())
 }
 
-/// Checks that priorities are given to all tasks or to none.
 fn priorities(set: &TaskSet) -> CheckResult {
     let are_given = set.assignment() == Assignment::Given;
     for task in &set.tasks {
@@ -213,7 +196,7 @@ fn priorities(set: &TaskSet) -> CheckResult {
                 "priority {priority} and policy {policy} both say how it is scheduled; keep one \
                  of them"
             );
-            return Err(contradiction(place(), message));
+            return Err(place().contradiction(message));
         }
         match (set.assignment, task.priority()) {
             (Some(Assignment::Given) | None, _) | (_, None) => {}
@@ -222,17 +205,13 @@ fn priorities(set: &TaskSet) -> CheckResult {
                     "priority {priority} contradicts the file's priorities, which are assigned; \
                      drop one of them"
                 );
-                return Err(contradiction(place(), message));
+                return Err(place().contradiction(message));
             }
         }
         let is_needed = are_given && task.has_fixed_priority();
         if is_needed && task.priority().is_none() {
-            return Err(TaskSetError::MissingKey {
-                place: place(),
-                key: "priority",
-                remedy: "other tasks have one; give it to all, or to none to have them assigned"
-                    .to_owned(),
-            });
+            let remedy = "other tasks have one; give it to all, or to none to have them assigned";
+            return Err(place().missing("priority", remedy));
         }
     }
     Ok(())
@@ -248,21 +227,21 @@ fn critical_sections(set: &TaskSet) -> CheckResult {
             above_zero(&place, "length", section.length, "or leave the section out")?;
             if section.count == 0 {
                 let reason = "it must be at least 1; or leave the section out";
-                return Err(bad(place, "count", section.count, reason));
+                return Err(place.bad("count", section.count, reason));
             }
             if section.length > task.wcet {
                 let reason = format!(
                     "longer than the wcet of {}, which contains the critical sections",
                     task.wcet
                 );
-                return Err(bad(place, "length", section.length, &reason));
+                return Err(place.bad("length", section.length, &reason));
             }
         }
     }
     for resource in &set.resources {
         if resource.ceiling.is_some() && resource.protocol != Protocol::Ceiling {
-            let message = "ceiling belongs to the protocol 'ceiling'; drop one of them".to_owned();
-            return Err(contradiction(Location::named("resource", &resource.name), message));
+            let message = "ceiling belongs to the protocol 'ceiling'; drop one of them";
+            return Err(Location::named("resource", &resource.name).contradiction(message));
         }
     }
     ceilings(set)
@@ -283,7 +262,7 @@ fn ceilings(set: &TaskSet) -> CheckResult {
                      the highest of its users",
                     task.name.escape_debug()
                 );
-                return Err(bad(place, "ceiling", ceiling, &reason));
+                return Err(place.bad("ceiling", ceiling, &reason));
             }
         }
     }
@@ -298,11 +277,11 @@ fn thresholds(set: &TaskSet) -> CheckResult {
         let key = "preemption_threshold";
         let Some(priority) = task.priority() else {
             let reason = "it is compared with priorities, which must be given, not assigned";
-            return Err(bad(place, key, threshold, reason));
+            return Err(place.bad(key, threshold, reason));
         };
         if threshold < priority {
             let reason = format!("below the task's own priority {priority}");
-            return Err(bad(place, key, threshold, &reason));
+            return Err(place.bad(key, threshold, &reason));
         }
     }
     Ok(())

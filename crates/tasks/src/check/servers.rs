@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{CheckResult, above_zero, bad, contradiction, known_name, task_names};
+use super::{CheckResult, above_zero, known_name, task_names};
 use crate::error::Location;
 use crate::{Server, ServerKind, TaskSet};
 
@@ -20,7 +20,7 @@ pub(super) fn check(set: &TaskSet) -> CheckResult {
                     task.escape_debug(),
                     other.escape_debug()
                 );
-                return Err(contradiction(place, message));
+                return Err(place.contradiction(message));
             }
         }
     }
@@ -32,7 +32,7 @@ fn times(place: &Location, server: &Server) -> CheckResult {
     above_zero(place, "budget", server.budget, "give the processor time per period")?;
     if server.budget > server.period {
         let reason = format!("there is no room for it in a period of {}", server.period);
-        return Err(bad(place.clone(), "budget", server.budget, &reason));
+        return Err(place.bad("budget", server.budget, &reason));
     }
     let Some(deadline) = server.deadline else { return Ok(()) };
     above_zero(place, "deadline", deadline, "leave it out if it is the period")?;
@@ -43,15 +43,15 @@ fn times(place: &Location, server: &Server) -> CheckResult {
              'explicit-deadline' and 'cbs-hard' may; change the kind or leave the deadline out",
             server.period
         );
-        return Err(contradiction(place.clone(), message));
+        return Err(place.contradiction(message));
     }
     if deadline > server.period {
         let reason = format!("longer than the period of {}", server.period);
-        return Err(bad(place.clone(), "deadline", deadline, &reason));
+        return Err(place.bad("deadline", deadline, &reason));
     }
     if server.budget > deadline {
         let reason = format!("there is no room for it within a deadline of {deadline}");
-        return Err(bad(place.clone(), "budget", server.budget, &reason));
+        return Err(place.bad("budget", server.budget, &reason));
     }
     Ok(())
 }

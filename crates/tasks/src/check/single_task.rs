@@ -2,10 +2,10 @@
 
 use hourglass_time::Span;
 
-use super::{CheckResult, above_zero, bad, contradiction, not_negative};
+use super::{CheckResult, above_zero, not_negative};
 use crate::error::Location;
-use crate::rt_app::jobs::{JobTotals, WakeUp};
-use crate::{Activation, Preemption, Task};
+use crate::rt_app::jobs::JobTotals;
+use crate::{Activation, JobTrigger, Preemption, Task};
 
 pub(super) fn check(task: &Task) -> CheckResult {
     let place = Location::named("task", &task.name);
@@ -20,7 +20,7 @@ pub(super) fn check(task: &Task) -> CheckResult {
         above_zero(&place, "bcet", bcet, "leave it out if it is not known")?;
         if bcet > task.wcet {
             let reason = format!("longer than the wcet of {}", task.wcet);
-            return Err(bad(place, "bcet", bcet, &reason));
+            return Err(place.bad("bcet", bcet, &reason));
         }
     }
     offset(&place, task)?;
@@ -39,14 +39,14 @@ fn phases(place: &Location, task: &Task) -> CheckResult {
             "{key} is {said}, but its phases come to {does} in a job; give {key} = \"{does}\", or \
              change the phases"
         );
-        Err(contradiction(place.clone(), message))
+        Err(place.contradiction(message))
     };
-    if jobs.execution > task.wcet && jobs.wake_up == WakeUp::Never {
+    if jobs.execution > task.wcet && jobs.wake_up == JobTrigger::Start {
         let message = format!(
             "its phases never wait, so that no job ends; end them with a step such as timer {} {}",
             task.name, task.period
         );
-        return Err(contradiction(place.clone(), message));
+        return Err(place.contradiction(message));
     }
     if jobs.execution > task.wcet {
         return over("wcet", task.wcet, jobs.execution);
@@ -66,17 +66,17 @@ fn phases(place: &Location, task: &Task) -> CheckResult {
                 "critical_sections: its phases lock '{resource}' in a job, {count} x {length} at most; give \
                  {{ resource = \"{resource}\", length = \"{length}\", count = {count} }}, or change the phases"
             );
-            return Err(contradiction(place.clone(), message));
+            return Err(place.contradiction(message));
         }
     }
     match jobs.separation {
-        Some(apart) if jobs.wake_up == WakeUp::Timer && apart < task.period => {
+        Some(apart) if jobs.wake_up == JobTrigger::Timer && apart < task.period => {
             let message = format!(
                 "period is {}, but a timer in its phases releases a job every {apart}; give \
                  period = \"{apart}\", or change the timer",
                 task.period
             );
-            Err(contradiction(place.clone(), message))
+            Err(place.contradiction(message))
         }
         _ => Ok(()),
     }
@@ -89,7 +89,7 @@ fn offset(place: &Location, task: &Task) -> CheckResult {
         let message = "a sporadic task has no offset, because its jobs may come later; drop one \
                        of the two"
             .to_owned();
-        return Err(contradiction(place.clone(), message));
+        return Err(place.contradiction(message));
     }
     Ok(())
 }
@@ -100,7 +100,7 @@ fn sections(place: &Location, task: &Task) -> CheckResult {
         above_zero(place, key, section, remedy)?;
         if section > task.wcet {
             let reason = format!("longer than the wcet of {}", task.wcet);
-            return Err(bad(place.clone(), key, section, &reason));
+            return Err(place.bad(key, section, &reason));
         }
         Ok(())
     };
@@ -112,7 +112,7 @@ fn sections(place: &Location, task: &Task) -> CheckResult {
             fits("last_section", last)?;
             if last > longest {
                 let reason = format!("longer than the longest_section of {longest}");
-                return Err(bad(place.clone(), "last_section", last, &reason));
+                return Err(place.bad("last_section", last, &reason));
             }
             // A longest section that is not the last one lies before it.
             let both = longest.checked_add(last);
@@ -121,7 +121,7 @@ fn sections(place: &Location, task: &Task) -> CheckResult {
                     "with the longest_section of {longest}, longer than the wcet of {}",
                     task.wcet
                 );
-                return Err(bad(place.clone(), "last_section", last, &reason));
+                return Err(place.bad("last_section", last, &reason));
             }
             Ok(())
         }
@@ -139,7 +139,7 @@ fn arrivals(place: &Location, task: &Task) -> CheckResult {
                 position + 2,
                 position + 1
             );
-            return Err(bad(place.clone(), "arrivals", distance, &reason));
+            return Err(place.bad("arrivals", distance, &reason));
         }
         before = *distance;
     }
@@ -153,7 +153,7 @@ fn timer(place: &Location, task: &Task) -> CheckResult {
         && task.tick().is_none()
     {
         let reason = "a tick has a frequency in hertz, as in TICK:100";
-        return Err(bad(place.clone(), "timer", format!("{timer:?}"), reason));
+        return Err(place.bad("timer", format!("{timer:?}"), reason));
     }
     let Some(jitter) = task.tick_jitter else { return Ok(()) };
     not_negative(place, "tick_jitter", jitter)?;
@@ -162,11 +162,11 @@ fn timer(place: &Location, task: &Task) -> CheckResult {
             let message = "tick_jitter is what a tick delays, and no tick wakes the task; give it \
                            timer = \"TICK:HZ\", or call the delay jitter"
                 .to_owned();
-            Err(contradiction(place.clone(), message))
+            Err(place.contradiction(message))
         }
         Some(tick) if jitter > tick => {
             let reason = format!("longer than the tick of {tick}; the rest is jitter");
-            Err(bad(place.clone(), "tick_jitter", jitter, &reason))
+            Err(place.bad("tick_jitter", jitter, &reason))
         }
         Some(_) => Ok(()),
     }

@@ -149,30 +149,16 @@ const RESERVATION: &str = "reservation";
 
 fn span(place: &Location, key: &str, value: u64) -> Result<Span, TaskSetError> {
     let time = i64::try_from(value).map(Span::from_nanos);
-    time.map_err(|_| too_large(place, key, value, "more than 63 bits"))
+    time.map_err(|_| place.bad(key, value, "more than 63 bits"))
 }
 
 /// A priority or the number of a processor.
 fn small(place: &Location, key: &str, value: u64) -> Result<u32, TaskSetError> {
-    u32::try_from(value).map_err(|_| too_large(place, key, value, "more than 32 bits"))
-}
-
-fn too_large(place: &Location, key: &str, value: u64, reason: &str) -> TaskSetError {
-    TaskSetError::BadValue {
-        place: place.clone(),
-        key: key.to_owned(),
-        value: value.to_string(),
-        reason: reason.to_owned(),
-    }
+    u32::try_from(value).map_err(|_| place.bad(key, value, "more than 32 bits"))
 }
 
 fn cpus(count: u64) -> Result<CpuSet, TaskSetError> {
-    let wrong = || TaskSetError::BadValue {
-        place: Location::file(),
-        key: "m".to_owned(),
-        value: count.to_string(),
-        reason: "give the number of CPUs, from 1 to 8192".to_owned(),
-    };
+    let wrong = || Location::file().bad("m", count, "give the number of CPUs, from 1 to 8192");
     let last = count.checked_sub(1).ok_or_else(wrong)?;
     format!("0-{last}").parse().map_err(|_| wrong())
 }

@@ -24,35 +24,28 @@ pub struct CaseTask {
     /// Period or minimum separation.
     pub t: u64,
     /// Relative deadline; absent: the period.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub d: Option<u64>,
     /// Release jitter.
-    #[serde(default, skip_serializing_if = "is_nothing")]
+    #[serde(default)]
     pub j: u64,
     /// Blocking.
-    #[serde(default, skip_serializing_if = "is_nothing")]
+    #[serde(default)]
     pub b: u64,
     /// Self-suspension.
-    #[serde(default, skip_serializing_if = "is_nothing")]
+    #[serde(default)]
     pub s: u64,
     /// Longest non-preemptive section.
-    #[serde(default, skip_serializing_if = "is_nothing")]
+    #[serde(default)]
     pub np: u64,
     /// Last non-preemptive section.
-    #[serde(default, skip_serializing_if = "is_nothing")]
+    #[serde(default)]
     pub last: u64,
     /// Priority: tasks that follow each other with the same number are equal. Where tasks are
     /// partitioned, their processor.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p: Option<u64>,
     /// Keys that this version does not know.
     #[serde(flatten)]
     pub other: BTreeMap<String, ResultValue>,
-}
-
-/// Whether a number may be left out.
-fn is_nothing(number: &u64) -> bool {
-    *number == 0
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -64,7 +57,6 @@ pub struct CaseServer {
     /// Arrival and cost of each job.
     #[serde(default)]
     pub jobs: Vec<[u64; 2]>,
-    /// Keys that this version does not know.
     #[serde(flatten)]
     pub other: BTreeMap<String, ResultValue>,
 }
@@ -78,7 +70,6 @@ pub struct CaseFlow {
     pub d: u64,
     /// Cost, processor and priority of each step.
     pub steps: Vec<(u64, String, u64)>,
-    /// Keys that this version does not know.
     #[serde(flatten)]
     pub other: BTreeMap<String, ResultValue>,
 }
@@ -88,77 +79,55 @@ pub struct CaseFlow {
 pub struct Case {
     pub id: String,
     pub kind: String,
-    /// The kind of the source.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default)]
     pub provenance: String,
-    /// The source of the case.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default)]
     pub source: String,
     /// The tasks; under fixed priorities the most urgent first.
     #[serde(default)]
     pub tasks: Vec<CaseTask>,
     pub expect: ExpectedResults,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub m: Option<u64>,
     /// `discrete` (blocking is C - 1) or `continuous`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The variant of the analysis.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variant: Option<String>,
-    /// Period of the server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub period: Option<u64>,
-    /// Budget of the server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<u64>,
     /// Deadline of the server, or of the work that is watched.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<u64>,
     /// The work that is watched.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub c: Option<u64>,
     /// Jobs of a job set, one row each, by `columns`; [`Case::job_set`] reads them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub jobs: Vec<Vec<u64>>,
     /// The columns of `jobs`; [`COLUMNS`] by default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub columns: Option<String>,
-    /// Chains.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub flows: Vec<CaseFlow>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub servers: Vec<CaseServer>,
     /// Periodic tasks beside servers.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub periodic: Vec<CaseTask>,
     /// End of a trace.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub horizon: Option<u64>,
     /// Time and what is done by then.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub progress: Vec<[u64; 2]>,
     /// Remaining time and remaining reserve, in the order of deadlines.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub procs: Vec<[u64; 2]>,
     /// Progress per unit of time while co-runners run, a fraction as text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<String>,
     /// The worst such rate, a number or a fraction as text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alpha: Option<ResultValue>,
     /// The slack at which co-runners are stopped, a number or a fraction as text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eps: Option<ResultValue>,
     /// Share of a processor that may be reserved, a fraction as text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cap: Option<String>,
     /// Length of a critical section.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cs: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// Keys that this version does not know.
     #[serde(flatten)]
     pub other: BTreeMap<String, ResultValue>,
 }

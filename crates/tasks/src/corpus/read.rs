@@ -8,7 +8,6 @@ use thiserror::Error;
 use super::{COLUMNS, Case};
 use crate::TaskSetError;
 
-/// A case that is not understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnreadableCase {
     /// The name of the case, or its position in the file: `number 3`.
@@ -59,7 +58,6 @@ fn read_graph(row: serde_json::Value) -> Result<Case, serde_json::Error> {
     Ok(case)
 }
 
-/// A job of a job set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CaseJob {
     pub id: u64,
@@ -73,13 +71,10 @@ pub struct CaseJob {
     pub priority: u64,
 }
 
-/// Rows that are no jobs.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum BadJobs {
-    /// A column is not there.
     #[error("no column `{0}`; the usual ones are {COLUMNS}")]
     NoColumn(&'static str),
-    /// A row has no such column.
     #[error("row {0} of the jobs is shorter than its columns")]
     ShortRow(usize),
 }

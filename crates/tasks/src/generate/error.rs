@@ -7,45 +7,31 @@ use thiserror::Error;
 
 use super::millionths::Millionths;
 
-/// A text that describes no part of a recipe.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum WordError {
-    /// The text is not a number with up to six decimals.
     #[error("'{0}' is not a number with up to six decimals; write for example 0.85")]
     Number(String),
-    /// A time that cannot be read, or is not above zero.
     #[error("bad time '{text}': {reason}; write for example 10ms")]
-    Time {
-        text: String,
-        /// Why the value is not valid.
-        reason: String,
-    },
-    /// Another form than the one wanted.
+    Time { text: String, reason: String },
     #[error("'{given}' is not understood; write {wanted}")]
     Form { given: String, wanted: &'static str },
-    /// A range whose end is before its beginning.
     #[error("'{0}' ends before it begins; give the smaller one first")]
     Backwards(String),
 }
 
-/// A recipe by which nothing can be drawn.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum GenerateError {
-    /// The number of tasks is out of range.
     #[error("{0} tasks cannot be drawn; take 1 to {most}", most = super::MOST_TASKS)]
     Tasks(usize),
-    /// The number of processors is out of range.
     #[error("{0} processors are out of range; take 1 to {most}", most = super::MOST_PROCESSORS)]
     Processors(u32),
     #[error("a utilisation of 0 asks for nothing; take one above 0")]
     NoUtilisation,
-    /// More than all processors have.
     #[error(
         "utilisation {utilisation} is over the number of processors, {processors}; take a smaller \
          one, or more processors"
     )]
     OverProcessors { utilisation: Millionths, processors: u32 },
-    /// More than the tasks can have, each at most 1 or its bound.
     #[error(
         "utilisation {utilisation} is over {most}, the most that {tasks} tasks can have together; \
          take more tasks, larger bounds or a smaller utilisation"
@@ -56,7 +42,6 @@ pub enum GenerateError {
         most: Millionths,
         tasks: usize,
     },
-    /// Less than the tasks must have.
     #[error(
         "utilisation {utilisation} is under {least}, the sum of the lower bounds of {tasks} tasks; \
          take smaller bounds or a larger utilisation"
@@ -67,43 +52,33 @@ pub enum GenerateError {
         least: Millionths,
         tasks: usize,
     },
-    /// Neither one pair of bounds nor one for each task.
     #[error("{bounds} bounds for {tasks} tasks; give one for all, or one for each task")]
     Bounds { bounds: usize, tasks: usize },
-    /// Bounds that exclude each other, or reach over 1.
     #[error("invalid bound {0}: its ends go from 0 to 1, the lower one first")]
     Bound(String),
-    /// UUniFast where it would give a task more than a processor.
     #[error(
         "uunifast can give a task more than its bound or more than 1; take uunifast-discard, \
          randfixedsum or drs where there are bounds or several processors"
     )]
     NeedsDiscard,
-    /// Randfixedsum with bounds of single tasks.
     #[error("randfixedsum has the same bounds for all tasks; take drs for bounds of each task")]
     NeedsRescale,
-    /// Too many draws were thrown away.
     #[error(
         "{tries} draws of {tasks} tasks with utilisation {utilisation} had a task outside its \
          bounds; take randfixedsum or drs"
     )]
     Discarded { tries: u32, tasks: usize, utilisation: Millionths },
-    /// No multiple of the granularity lies among the periods.
     #[error("no multiple of the granularity {granularity} lies in {periods}; take a finer one")]
     NoPeriod { granularity: Span, periods: String },
-    /// A list of periods without an entry.
     #[error("the list of periods is empty; write for example list:5ms,10ms,20ms")]
     NoPeriods,
-    /// The granularity or the rounding of costs is not above zero.
     #[error("the {0} must be above zero; take for example 1us")]
     NoGranularity(&'static str),
-    /// The least costs alone use more than was requested.
     #[error(
         "{tasks} tasks of at least {granularity} every {period} use more than {utilisation}; take \
          a finer cost granularity, longer periods, fewer tasks or a larger utilisation"
     )]
     TooCoarse { tasks: usize, granularity: Span, period: Span, utilisation: Millionths },
-    /// Deadlines of nothing.
     #[error("deadlines may be 0 by '{0}'; take a share above 0")]
     NoDeadline(String),
 }

@@ -21,7 +21,6 @@ impl Millionths {
     pub const ZERO: Millionths = Millionths(0);
     pub const ONE: Millionths = Millionths(Millionths::PER_ONE);
 
-    /// `count` millionths.
     #[must_use]
     pub const fn new(count: u64) -> Millionths {
         Millionths(count)
@@ -33,7 +32,6 @@ impl Millionths {
         Millionths(ones.saturating_mul(Millionths::PER_ONE))
     }
 
-    /// How many millionths.
     #[must_use]
     pub const fn count(self) -> u64 {
         self.0

@@ -147,7 +147,6 @@ impl UtilisationSampler {
         Ok(UtilisationSampler { tasks, total, way })
     }
 
-    /// The utilisations of the next set.
     pub(super) fn draw(&self, stream: &mut Stream) -> Result<Vec<f64>, GenerateError> {
         let total = self.total.as_f64();
         let found = match &self.way {

@@ -70,11 +70,9 @@ fn sections<'a, 'i>(node: Node<'a, 'i>, name: &'static str) -> impl Iterator<Ite
 
 struct Model<'a, 'i> {
     ids: BTreeMap<&'a str, Node<'a, 'i>>,
-    /// The allocations of each task.
     allocations: BTreeMap<&'a str, Vec<Node<'a, 'i>>>,
     /// The processing units for which each scheduler is responsible.
     responsible: BTreeMap<&'a str, &'a str>,
-    /// Numbers of processing units.
     cpus: BTreeMap<&'a str, u32>,
     /// Limits on response times by task.
     limits: BTreeMap<&'a str, Node<'a, 'i>>,
@@ -164,7 +162,6 @@ impl<'a, 'i: 'a> Model<'a, 'i> {
         })
     }
 
-    /// Scheduling algorithm, priority and processing units.
     fn allocation(
         &self,
         node: Node<'a, 'i>,
@@ -351,7 +348,6 @@ fn ticks(node: Node<'_, '_>, definition: &str, hertz: u128) -> Import<Span> {
     time.map(|(time, _)| time).ok_or_else(|| bad(value, key, text, "out of range"))
 }
 
-/// A time with its unit.
 fn time(node: Node<'_, '_>, round: Round) -> Import<Span> {
     let (unit, per) = match attribute(node, "unit") {
         Some("s") => (1_000_000_000, 1),

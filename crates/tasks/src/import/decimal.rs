@@ -49,7 +49,6 @@ impl Decimal {
         self.digits == 0
     }
 
-    /// Whether it is 1.
     pub(super) fn is_one(self) -> bool {
         self.scaled(1, 1, Round::Down) == Some((1, true))
     }

@@ -6,7 +6,6 @@ use crate::keys::KeyResult;
 use crate::node::Node;
 use crate::{import, rt_app};
 
-/// A format in which tasks are described.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
     /// [`TaskSet::from_toml`](crate::TaskSet::from_toml).
@@ -19,9 +18,7 @@ pub enum Format {
     Corpus,
     /// SchedCAT's XML; like those below, [`TaskSet::from_foreign`](crate::TaskSet::from_foreign).
     SchedCat,
-    /// SimSo's XML.
     SimSo,
-    /// MAST's text.
     Mast,
     /// AMALTHEA's `.amxmi`.
     Amalthea,

@@ -33,8 +33,7 @@ pub(super) fn read(text: &str) -> Import<ImportedTaskSet> {
             "transaction" => model.transactions.push(element),
             kind => {
                 let place = Location::part(&format!("line {}, {kind}", element.line));
-                let message = "this element is not translated".to_owned();
-                return Err(TaskSetError::Contradiction { place, message });
+                return Err(place.contradiction("this element is not translated"));
             }
         }
     }
@@ -114,12 +113,7 @@ impl<'a> Fields<'a> {
     }
 
     fn needed(&mut self, key: &'static str) -> Import<&'a str> {
-        let place = self.place.clone();
-        self.word(key)?.ok_or_else(|| TaskSetError::MissingKey {
-            place,
-            key,
-            remedy: "give it".to_owned(),
-        })
+        self.word(key)?.ok_or_else(|| self.place.missing(key, "give it"))
     }
 
     fn list(&mut self, key: &str) -> Import<&'a [MastEntry]> {
@@ -131,7 +125,16 @@ impl<'a> Fields<'a> {
     }
 
     fn wrong(&self, message: &str) -> TaskSetError {
-        TaskSetError::Contradiction { place: self.place.clone(), message: message.to_owned() }
+        self.place.contradiction(message)
+    }
+
+    fn untranslated(&self, what: &str, name: &str) -> TaskSetError {
+        self.wrong(&format!("{what} {} is not translated", name.escape_debug()))
+    }
+
+    fn whole(&mut self, key: &str, shown: &str) -> Import<Option<u32>> {
+        let number = self.word(key)?.map(str::parse::<u32>).transpose();
+        number.map_err(|_| self.wrong(&format!("{shown} must be a whole number")))
     }
 
     fn decimal(&mut self, key: &str) -> Import<Option<Decimal>> {
@@ -169,9 +172,7 @@ impl Model {
         let kind = fields.needed("type")?;
         let known = ["fixed_priority_processor", "regular_processor"];
         if !known.contains(&key_of(kind).as_str()) {
-            return Err(
-                fields.wrong(&format!("the type {} is not translated", kind.escape_debug()))
-            );
+            return Err(fields.untranslated("the type", kind));
         }
         let name = fields.needed("name")?;
         if fields.decimal("speed_factor")?.is_some_and(|speed| !speed.is_one()) {
@@ -206,10 +207,7 @@ impl Model {
                      Worst_Case_Execution_Time",
                 ),
                 "alarm_clock" => {}
-                other => {
-                    return Err(timer
-                        .wrong(&format!("the type {} is not translated", other.escape_debug())));
-                }
+                other => return Err(timer.untranslated("the type", other)),
             }
             timer.done(&["avg_", "best_"])?;
         }
@@ -222,7 +220,6 @@ impl Model {
         Ok(())
     }
 
-    /// Costs of switches and interrupts.
     fn costs(&mut self, fields: &mut Fields<'_>, name: &str) -> Import<()> {
         let switch = fields.time("worst_context_switch", Round::Up, &mut self.inexact)?;
         self.context_switch = self.context_switch.max(switch.filter(|span| span.is_positive()));
@@ -249,11 +246,7 @@ impl Model {
         match key_of(policy.needed("type")?).as_str() {
             "fixed_priority" => {}
             "edf" => self.uses_edf = true,
-            other => {
-                return Err(
-                    policy.wrong(&format!("the policy {} is not translated", other.escape_debug()))
-                );
-            }
+            other => return Err(policy.untranslated("the policy", other)),
         }
         self.costs(&mut policy, name)?;
         policy.done(&["max_", "min_", "avg_", "best_"])?;
@@ -284,19 +277,9 @@ impl Model {
                 deadline = policy.time("deadline", Round::Down, &mut self.inexact)?;
                 Preemption::Full
             }
-            other => {
-                return Err(
-                    policy.wrong(&format!("the policy {} is not translated", other.escape_debug()))
-                );
-            }
+            other => return Err(policy.untranslated("the policy", other)),
         };
-        let priority = match policy.word("the_priority")? {
-            None => None,
-            Some(word) => match word.parse::<u32>() {
-                Ok(priority) => Some(priority),
-                Err(_) => return Err(policy.wrong("The_Priority must be a whole number")),
-            },
-        };
+        let priority = policy.whole("the_priority", "The_Priority")?;
         policy.done(&["preassigned"])?;
         // Synchronisation of EDF servers is that of their resources.
         let _ = fields.take("synchronization_parameters");
@@ -311,16 +294,9 @@ impl Model {
         let protocol = match key_of(kind).as_str() {
             "immediate_ceiling_resource" | "srp_resource" => Protocol::Ceiling,
             "priority_inheritance_resource" => Protocol::Inheritance,
-            other => {
-                return Err(
-                    fields.wrong(&format!("the type {} is not translated", other.escape_debug()))
-                );
-            }
+            other => return Err(fields.untranslated("the type", other)),
         };
-        let ceiling = match fields.word("ceiling")?.map(str::parse::<u32>) {
-            Some(Err(_)) => return Err(fields.wrong("Ceiling must be a whole number")),
-            ceiling => ceiling.and_then(Result::ok),
-        };
+        let ceiling = fields.whole("ceiling", "Ceiling")?;
         self.resources.push(Resource { name: key_of(name), protocol, ceiling });
         fields.done(&["preassigned", "preemption_level"])
     }
@@ -359,11 +335,7 @@ impl Model {
                     return Err(fields.wrong("its parts execute for longer than itself"));
                 }
             }
-            _ => {
-                return Err(
-                    fields.wrong(&format!("the type {} is not translated", kind.escape_debug()))
-                );
-            }
+            _ => return Err(fields.untranslated("the type", &kind)),
         }
         self.operations.insert(key_of(name), made);
         fields.done(&["average_case_execution_time", "max_message", "min_message"])
@@ -383,16 +355,12 @@ impl Model {
         } else if set.tasks.iter().all(|task| task.priority.is_some()) {
             set.assignment = Some(Assignment::Given);
         } else {
-            let file = Location::file();
-            let message = "a scheduling server has no The_Priority, which MAST would assign; give each its priority";
-            return Err(TaskSetError::Contradiction { place: file, message: message.to_owned() });
+            return Err(Location::file().contradiction(
+                "a scheduling server has no The_Priority, which MAST would assign; give each its priority",
+            ));
         }
         set.resources = self.resources;
-        if self.inexact {
-            self.notes.file(
-                "times are rounded to nanoseconds: execution times up, periods and deadlines down",
-            );
-        }
+        self.notes.rounded(self.inexact);
         Ok(ImportedTaskSet { set, notes: self.notes.sentences() })
     }
 
@@ -430,7 +398,7 @@ impl Model {
             let Some(position) = handlers.iter().position(input) else {
                 let message =
                     format!("no handler, or several, for the event '{}'", at.escape_debug());
-                return Err(TaskSetError::Contradiction { place, message });
+                return Err(place.contradiction(message));
             };
             let handler = handlers.remove(position);
             let Value::List(entries) = &handler.value else { continue };
@@ -451,8 +419,7 @@ impl Model {
                     "the deadline of {scheduled} in its EDF_Policy is not the deadline of {due} that it must \
                      meet; a task is scheduled by the deadline that it has, so make them equal"
                 );
-                let place = Location::named("task", &name);
-                return Err(TaskSetError::Contradiction { place, message });
+                return Err(Location::named("task", &name).contradiction(message));
             }
             if task.deadline.is_none() {
                 self.notes.about(
@@ -475,12 +442,7 @@ impl Model {
                 task.activation = Activation::Sporadic;
                 "min_interarrival"
             }
-            other => {
-                return Err(event.wrong(&format!(
-                    "an event of type {} is not translated",
-                    other.escape_debug()
-                )));
-            }
+            other => return Err(event.untranslated("an event of type", other)),
         };
         let period = event.time(key, Round::Down, inexact)?;
         task.period = period.ok_or_else(|| event.wrong(&format!("{key} is missing")))?;
@@ -542,9 +504,7 @@ impl Model {
     ) -> Import<(Task, String)> {
         let kind = key_of(handler.needed("type")?);
         if kind != "activity" {
-            return Err(
-                handler.wrong(&format!("the handler {} is not translated", kind.escape_debug()))
-            );
+            return Err(handler.untranslated("the handler", &kind));
         }
         let _ = handler.take("input_event");
         let output = key_of(handler.needed("output_event")?);
@@ -573,7 +533,6 @@ impl Model {
     }
 }
 
-/// The names in a list.
 fn names(entries: &[MastEntry]) -> Vec<String> {
     let word = |entry: &MastEntry| match &entry.value {
         Value::Word(word) => Some(key_of(word)),

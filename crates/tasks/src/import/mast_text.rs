@@ -5,7 +5,6 @@
 use super::Import;
 use crate::error::TaskSetError;
 
-/// The elements that a model is made of.
 const ELEMENTS: [&str; 7] = [
     "processing_resource",
     "scheduler",

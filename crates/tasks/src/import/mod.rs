@@ -94,9 +94,16 @@ impl ImportNotes {
         }
     }
 
-    /// Adds a note about the whole file.
     fn file(&mut self, what: &str) {
         self.about("", what);
+    }
+
+    fn rounded(&mut self, inexact: bool) {
+        if inexact {
+            self.file(
+                "times are rounded to nanoseconds: execution times up, periods and deadlines down",
+            );
+        }
     }
 
     fn sentences(self) -> Vec<String> {

@@ -112,16 +112,13 @@ pub(super) fn read(text: &str) -> Import<ImportedTaskSet> {
 /// Jobs of periodic tasks.
 fn periodic(tasks: &[(String, Vec<SagRow>)]) -> Import<(TaskSet, ImportNotes)> {
     let Some(hyperperiod) = hyperperiod(tasks)? else {
-        let message = "no task has two jobs, so that nothing says how often they come".to_owned();
-        return Err(TaskSetError::Contradiction { place: Location::file(), message });
+        let message = "no task has two jobs, so that nothing says how often they come";
+        return Err(Location::file().contradiction(message));
     };
     // The file has these jobs alone: that they come again must change nothing for them.
     if let Some(job) = tasks.iter().flat_map(|(_, jobs)| jobs).find(|job| job.due > hyperperiod) {
-        let text = format!(
-            "it is due behind {}, when they would come again",
-            Span::from_nanos(hyperperiod)
-        );
-        return Err(wrong(job.line, text));
+        let end = Span::from_nanos(hyperperiod);
+        return Err(wrong(job.line, format!("it is due behind {end}, when they would come again")));
     }
     let mut set = TaskSet::default();
     for (name, jobs) in tasks {
@@ -137,9 +134,9 @@ fn job_set(tasks: &[(String, Vec<SagRow>)], why: &TaskSetError) -> Import<(TaskS
     let latest = jobs().map(|job| job.release.saturating_add(job.jitter)).max().unwrap_or(0);
     let done = jobs().fold(latest, |sum, job| sum.saturating_add(job.longest));
     let round = jobs().map(|job| job.due).max().unwrap_or(0).max(done);
-    let line = jobs().next().map_or(0, |job| job.line);
     if round == i64::MAX {
-        return Err(wrong(line, "times too long".to_owned()));
+        let line = jobs().next().map_or(0, |job| job.line);
+        return Err(wrong(line, "times too long"));
     }
     let each = tasks.iter().flat_map(|(name, jobs)| {
         jobs.iter().map(move |job| (format!("{name}J{}", job.id), vec![job.clone()]))
@@ -157,8 +154,12 @@ fn job_set(tasks: &[(String, Vec<SagRow>)], why: &TaskSetError) -> Import<(TaskS
     Ok((set, notes))
 }
 
-fn wrong(line: usize, message: String) -> TaskSetError {
-    TaskSetError::Contradiction { place: Location::part(&format!("line {line}")), message }
+fn place(line: usize) -> Location {
+    Location::part(&format!("line {line}"))
+}
+
+fn wrong(line: usize, message: impl Into<String>) -> TaskSetError {
+    place(line).contradiction(message)
 }
 
 fn row(line: usize, cells: &[&str]) -> Import<(String, SagRow)> {
@@ -166,12 +167,7 @@ fn row(line: usize, cells: &[&str]) -> Import<(String, SagRow)> {
         let text = format!("{} columns where a job has 8: {}", cells.len(), COLUMNS.join(", "));
         return Err(wrong(line, text));
     }
-    let bad = |column: usize, reason: &str| TaskSetError::BadValue {
-        place: Location::part(&format!("line {line}")),
-        key: COLUMNS[column].to_owned(),
-        value: cells[column].to_owned(),
-        reason: reason.to_owned(),
-    };
+    let bad = |column: usize, reason: &str| place(line).bad(COLUMNS[column], cells[column], reason);
     if let Some(column) = (0..2).find(|column| cells[*column].chars().any(char::is_control)) {
         return Err(bad(column, "it has a control character"));
     }
@@ -189,11 +185,10 @@ fn row(line: usize, cells: &[&str]) -> Import<(String, SagRow)> {
     let priority = Decimal::read(cells[7]).and_then(|n| n.scaled(UNIT_NS, 1, Round::Up));
     let priority = priority.filter(|(_, exact)| *exact).ok_or_else(|| bad(7, "give a number"))?.0;
     if latest < release || longest < shortest {
-        return Err(wrong(line, "a maximum is below its minimum".to_owned()));
+        return Err(wrong(line, "a maximum is below its minimum"));
     }
     if due <= release || longest == 0 {
-        let text = "the deadline must be after the arrival, and Cost max above 0".to_owned();
-        return Err(wrong(line, text));
+        return Err(wrong(line, "the deadline must be after the arrival, and Cost max above 0"));
     }
     let job = SagRow {
         line,
@@ -216,7 +211,7 @@ fn hyperperiod(tasks: &[(String, Vec<SagRow>)]) -> Import<Option<i64>> {
         let [first, second, ..] = &jobs[..] else { continue };
         let period = second.release - first.release;
         let covered = i64::try_from(jobs.len()).ok().and_then(|count| period.checked_mul(count));
-        let covered = covered.ok_or_else(|| wrong(first.line, "times too long".to_owned()))?;
+        let covered = covered.ok_or_else(|| wrong(first.line, "times too long"))?;
         match found {
             Some((known, other)) if known != covered => {
                 let text = format!(

@@ -11,7 +11,6 @@ use roxmltree::Node;
 use super::decimal::Round;
 use super::xml::{self, attribute, known, named, needed, place, refused, time, whole};
 use super::{Import, ImportNotes, ImportedTaskSet};
-use crate::error::TaskSetError;
 use crate::{Activation, CriticalSection, Protocol, Resource, Task, TaskSet};
 
 /// SchedCAT's generators draw whole microseconds.
@@ -44,17 +43,13 @@ pub(super) fn read(text: &str) -> Import<ImportedTaskSet> {
     if placed == 0 && set.tasks.len() > 1 {
         notes.file("no task has a partition or an affinity; they share one CPU");
     }
-    if inexact {
-        notes.file(
-            "times are rounded to nanoseconds: execution times up, periods and deadlines down",
-        );
-    }
+    notes.rounded(inexact);
     Ok(ImportedTaskSet { set, notes: notes.sentences() })
 }
 
 /// The set of a test point, if it has just one.
 fn only_set<'a, 'i>(root: Node<'a, 'i>) -> Import<Node<'a, 'i>> {
-    let mut sets = xml::elements(root).filter(|node| node.tag_name().name() == "taskset");
+    let mut sets = named(root, "taskset");
     match (sets.next(), sets.count()) {
         (Some(only), 0) => Ok(only),
         (_, more) => Err(refused(
@@ -175,11 +170,7 @@ fn critical_section(node: Node<'_, '_>, inexact: &mut bool) -> Import<CriticalSe
     }
     let length = time(node, "length", UNIT_NS, Round::Up, inexact)?;
     let length = length.filter(|length| length.is_positive());
-    let length = length.ok_or_else(|| TaskSetError::MissingKey {
-        place: place(node),
-        key: "length",
-        remedy: "give a length above 0".to_owned(),
-    })?;
+    let length = length.ok_or_else(|| place(node).missing("length", "give a length above 0"))?;
     Ok(CriticalSection { resource: resource(node)?, length, count: 1 })
 }
 

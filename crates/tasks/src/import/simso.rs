@@ -40,11 +40,7 @@ pub(super) fn read(text: &str) -> Import<ImportedTaskSet> {
     processors(root, cycles, &mut set, &mut notes)?;
     let mut inexact = false;
     tasks(root, &mut set, &mut notes, &mut inexact)?;
-    if inexact {
-        notes.file(
-            "times are rounded to nanoseconds: execution times up, periods and deadlines down",
-        );
-    }
+    notes.rounded(inexact);
     Ok(ImportedTaskSet { set, notes: notes.sentences() })
 }
 
@@ -103,14 +99,10 @@ fn processors(
     set: &mut TaskSet,
     notes: &mut ImportNotes,
 ) -> Import<()> {
-    let all: Vec<Node<'_, '_>> =
-        xml::elements(root).filter(|node| node.tag_name().name() == "processors").collect();
+    let all: Vec<Node<'_, '_>> = named(root, "processors").collect();
     let mut cpus = CpuSet::default();
     let mut costs = Vec::new();
-    for node in all.iter().flat_map(|node| xml::elements(*node)) {
-        if node.tag_name().name() != "processor" {
-            continue;
-        }
+    for node in all.iter().flat_map(|node| named(*node, "processor")) {
         if let Some(value) = attribute(node, "speed")
             && !decimal(node, "speed", value)?.is_one()
         {
@@ -173,10 +165,10 @@ fn tasks(
 ) -> Import<()> {
     let mut nodes = Vec::new();
     let mut fields: Vec<&str> = Vec::new();
-    for list in xml::elements(root).filter(|node| node.tag_name().name() == "tasks") {
+    for list in named(root, "tasks") {
         known(list, &[], &["field", "task"])?;
-        fields.extend(named_all(list, "field").filter_map(|node| node.attribute("name")));
-        nodes.extend(named_all(list, "task"));
+        fields.extend(named(list, "field").filter_map(|node| node.attribute("name")));
+        nodes.extend(named(list, "task"));
     }
     for field in fields.iter().filter(|field| **field != "priority") {
         notes.file(&format!("the field '{}' of tasks is passed over", field.escape_debug()));
@@ -207,10 +199,6 @@ fn tasks(
         task.priority = u32::try_from(level + 1).ok();
     }
     follow(&nodes, &followers, set)
-}
-
-fn named_all<'a, 'i>(node: Node<'a, 'i>, name: &'static str) -> impl Iterator<Item = Node<'a, 'i>> {
-    xml::elements(node).filter(move |child| child.tag_name().name() == name)
 }
 
 fn task(node: Node<'_, '_>, notes: &mut ImportNotes, inexact: &mut bool) -> Import<Task> {
@@ -268,16 +256,13 @@ fn follow(
         match (before, is_aperiodic) {
             (None, false) => {}
             (None, true) => {
-                return Err(refused(
-                    *node,
-                    "an aperiodic task without a predecessor has no period; make it sporadic",
-                ));
+                let text =
+                    "an aperiodic task without a predecessor has no period; make it sporadic";
+                return Err(refused(*node, text));
             }
             (Some(_), false) => {
-                return Err(refused(
-                    *node,
-                    "followed_by names a task that also comes by itself; make it APeriodic",
-                ));
+                let text = "followed_by names a task that also comes by itself; make it APeriodic";
+                return Err(refused(*node, text));
             }
             (Some(before), true) => {
                 let task = &mut set.tasks[position];

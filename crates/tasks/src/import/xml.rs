@@ -61,25 +61,16 @@ pub(super) fn attribute<'a>(node: Node<'a, '_>, key: &str) -> Option<&'a str> {
 }
 
 pub(super) fn needed<'a>(node: Node<'a, '_>, key: &'static str) -> Import<&'a str> {
-    attribute(node, key).ok_or_else(|| TaskSetError::MissingKey {
-        place: place(node),
-        key,
-        remedy: "the format demands it".to_owned(),
-    })
+    attribute(node, key).ok_or_else(|| place(node).missing(key, "the format demands it"))
 }
 
 pub(super) fn bad(node: Node<'_, '_>, key: &str, value: &str, reason: &str) -> TaskSetError {
-    TaskSetError::BadValue {
-        place: place(node),
-        key: key.to_owned(),
-        value: value.to_owned(),
-        reason: reason.to_owned(),
-    }
+    place(node).bad(key, value, reason)
 }
 
 /// The error for an element that a set of tasks cannot represent.
 pub(super) fn refused(node: Node<'_, '_>, what: &str) -> TaskSetError {
-    TaskSetError::Contradiction { place: place(node), message: what.to_owned() }
+    place(node).contradiction(what)
 }
 
 pub(super) fn decimal(node: Node<'_, '_>, key: &str, value: &str) -> Import<Decimal> {
@@ -113,10 +104,9 @@ pub(super) fn elements<'a, 'i>(node: Node<'a, 'i>) -> impl Iterator<Item = Node<
     node.children().filter(Node::is_element)
 }
 
-/// The elements of this name below one.
-pub(super) fn named<'a, 'i: 'a>(
+pub(super) fn named<'a, 'i>(
     node: Node<'a, 'i>,
-    name: &'a str,
+    name: &'static str,
 ) -> impl Iterator<Item = Node<'a, 'i>> {
     elements(node).filter(move |child| child.tag_name().name() == name)
 }

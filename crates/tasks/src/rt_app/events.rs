@@ -3,7 +3,7 @@
 //! Owns: their keys and operands. Must not: know in which order they make sense.
 
 use super::Import;
-use super::read::{bad, micros, table};
+use super::read::{micros, table};
 use crate::error::{Location, TaskSetError};
 use crate::node::Node;
 use crate::{LEAST_STRIDE, MOST_BUFFER, ProgramStep};
@@ -76,18 +76,18 @@ pub(super) fn read(
 /// A name without blanks, so that steps can be written as words.
 fn word(place: &Location, key: &str, node: &Node) -> Import<String> {
     match node {
-        Node::Text(text) if text.is_empty() => Err(bad(place, key, node, "give a name")),
+        Node::Text(text) if text.is_empty() => Err(place.bad(key, node, "give a name")),
         Node::Text(text) if text.contains(|c: char| c.is_whitespace() || c.is_control()) => {
-            Err(bad(place, key, node, "a name with blanks; write it without"))
+            Err(place.bad(key, node, "a name with blanks; write it without"))
         }
         Node::Text(text) => Ok(text.clone()),
-        _ => Err(bad(place, key, node, "give a name as a text")),
+        _ => Err(place.bad(key, node, "give a name as a text")),
     }
 }
 
 fn bytes(place: &Location, key: &str, node: &Node) -> Import<u64> {
     let number = if let Node::Whole(number) = node { u64::try_from(*number).ok() } else { None };
-    number.ok_or_else(|| bad(place, key, node, "give a number of bytes"))
+    number.ok_or_else(|| place.bad(key, node, "give a number of bytes"))
 }
 
 /// The values of these keys in the object of an event; no other may stand there.
@@ -101,16 +101,13 @@ fn members<'a, const N: usize>(
     let entries = table(&place, node)?;
     let is_unknown = |name: &str| !names.contains(&name);
     if let Some((key, _)) = entries.iter().find(|(name, _)| is_unknown(name)) {
-        let remedy = crate::keys::remedy(key, names.into_iter());
-        let key = key.escape_debug().to_string();
-        return Err(TaskSetError::UnknownKey { place, key, remedy });
+        return Err(place.unknown_key(key, names.into_iter()));
     }
     Ok(names.map(|name| entries.iter().rev().find(|(k, _)| k == name).map(|(_, node)| node)))
 }
 
 fn missing(place: &Location, key: &str, name: &'static str, remedy: &str) -> TaskSetError {
-    let place = place.within(key.escape_debug());
-    TaskSetError::MissingKey { place, key: name, remedy: remedy.to_owned() }
+    place.within(key.escape_debug()).missing(name, remedy)
 }
 
 /// What rt-app calls a timer without a name, so that all of these are one.
@@ -125,7 +122,7 @@ fn timer(place: &Location, key: &str, node: &Node) -> Import<ProgramStep> {
         Some(Node::Text(mode)) if mode == "absolute" => true,
         Some(node) => {
             let place = place.within(key.escape_debug());
-            return Err(bad(&place, "mode", node, "give \"relative\" or \"absolute\""));
+            return Err(place.bad("mode", node, "give \"relative\" or \"absolute\""));
         }
     };
     let place = place.within(key.escape_debug());
@@ -150,13 +147,13 @@ fn accesses(place: &Location, key: &str, node: &Node) -> Import<ProgramStep> {
     let buffer = bytes(&place, "size", size)?;
     if !(1..=MOST_BUFFER).contains(&buffer) {
         let reason = format!("give from 1 to {MOST_BUFFER} bytes");
-        return Err(bad(&place, "size", size, &reason));
+        return Err(place.bad("size", size, &reason));
     }
     let amount = match count {
         Node::Whole(number) => u64::try_from(*number).ok(),
         _ => None,
     };
-    let amount = amount.ok_or_else(|| bad(&place, "count", count, "give a number from 0"))?;
+    let amount = amount.ok_or_else(|| place.bad("count", count, "give a number from 0"))?;
     match kind {
         Node::Text(kind) if kind == "read" => Ok(ProgramStep::Read { bytes: amount, buffer }),
         Node::Text(kind) if kind == "write" => Ok(ProgramStep::Write { bytes: amount, buffer }),
@@ -166,13 +163,13 @@ fn accesses(place: &Location, key: &str, node: &Node) -> Import<ProgramStep> {
             if distance < LEAST_STRIDE || distance > buffer / 2 {
                 let reason = format!("give from {LEAST_STRIDE} to half the size, in bytes");
                 let node = stride.cloned().unwrap_or(Node::Whole(STRIDE.into()));
-                return Err(bad(&place, "stride", &node, &reason));
+                return Err(place.bad("stride", &node, &reason));
             }
             // Every other pattern is random to rt-app.
             let sequential = matches!(pattern, Some(Node::Text(name)) if name == "sequential");
             Ok(ProgramStep::Chase { hops: amount, buffer, stride: distance, sequential })
         }
-        node => Err(bad(&place, "type", node, "give \"read\", \"write\" or \"chase\"")),
+        node => Err(place.bad("type", node, "give \"read\", \"write\" or \"chase\"")),
     }
 }
 

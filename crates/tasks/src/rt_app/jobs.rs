@@ -6,24 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hourglass_time::Span;
 
-use crate::{Phase, Program, ProgramStep};
-
-/// The event with which a job begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WakeUp {
-    Timer,
-    /// Another thread, in a thread without timers.
-    Thread,
-    /// A job begins at the end of a sleep, in a thread without other waits.
-    Sleep,
-    /// Nothing: the thread never waits.
-    Never,
-}
+use crate::{JobTrigger, Phase, Program, ProgramStep};
 
 /// Figures that hold for every job of a program.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct JobTotals {
-    pub(crate) wake_up: WakeUp,
+    pub(crate) wake_up: JobTrigger,
     pub(crate) execution: Span,
     /// The longest time slept in all within a job.
     pub(crate) suspension: Span,
@@ -47,18 +35,9 @@ const ROUNDS: u64 = 2;
 
 impl JobTotals {
     pub(crate) fn of(program: &Program) -> JobTotals {
-        let once = || program.phases.iter().flat_map(|phase| &phase.steps);
-        let has = |test: fn(&ProgramStep) -> bool| once().any(test);
-        let wake_up = if has(is_timer) {
-            WakeUp::Timer
-        } else if has(is_wait) {
-            WakeUp::Thread
-        } else if has(is_sleep) {
-            WakeUp::Sleep
-        } else {
-            WakeUp::Never
-        };
-        let mut walk = JobWalk::new(wake_up);
+        let wake_up = program.beginning();
+        let jobs = JobTotals { wake_up, ..JobTotals::default() };
+        let mut walk = JobWalk { jobs, ..JobWalk::default() };
         'all: for _ in 0..rounds(program.loops) {
             for phase in &program.phases {
                 walk.phase(phase);
@@ -69,7 +48,7 @@ impl JobTotals {
             }
         }
         // A program that ends, ends its last job too.
-        if program.loops.is_some() || wake_up == WakeUp::Never {
+        if program.loops.is_some() || wake_up == JobTrigger::Start {
             walk.end_job();
         }
         walk.jobs
@@ -80,32 +59,9 @@ fn rounds(loops: Option<u64>) -> u64 {
     loops.unwrap_or(ROUNDS).min(ROUNDS)
 }
 
-/// Whether timers release the jobs.
-pub(crate) fn starts_by_timer(program: &Program) -> bool {
-    program.phases.iter().flat_map(|phase| &phase.steps).any(is_timer)
-}
-
-fn is_timer(step: &ProgramStep) -> bool {
-    matches!(step, ProgramStep::Timer { period, .. } if period.is_positive())
-}
-
-fn is_sleep(step: &ProgramStep) -> bool {
-    matches!(step, ProgramStep::Sleep(time) if time.is_positive())
-}
-
-fn is_wait(step: &ProgramStep) -> bool {
-    matches!(
-        step,
-        ProgramStep::Wait { .. }
-            | ProgramStep::Suspend(_)
-            | ProgramStep::Barrier(_)
-            | ProgramStep::Take(_)
-    )
-}
-
+#[derive(Default)]
 struct JobWalk {
     jobs: JobTotals,
-    /// The execution time of the current job.
     execution: Span,
     suspension: Span,
     counts: BTreeMap<String, u32>,
@@ -116,32 +72,9 @@ struct JobWalk {
 }
 
 impl JobWalk {
-    fn new(wake_up: WakeUp) -> JobWalk {
-        JobWalk {
-            jobs: JobTotals {
-                wake_up,
-                execution: Span::ZERO,
-                suspension: Span::ZERO,
-                separation: None,
-                sections: BTreeMap::new(),
-                conditions: BTreeSet::new(),
-                suspends: BTreeSet::new(),
-                signals: BTreeMap::new(),
-                resumes: BTreeMap::new(),
-                doubts: BTreeSet::new(),
-            },
-            execution: Span::ZERO,
-            suspension: Span::ZERO,
-            counts: BTreeMap::new(),
-            signals: BTreeMap::new(),
-            resumes: BTreeMap::new(),
-            held: Vec::new(),
-        }
-    }
-
     /// A phase with all its rounds: as many as a job may cross, or all of them where none of them waits.
     fn phase(&mut self, phase: &Phase) {
-        let wakes = phase.steps.iter().any(|step| self.wakes(step));
+        let wakes = phase.steps.iter().any(|step| self.jobs.wake_up.is_step(step));
         for round in 0..rounds(phase.loops) {
             let before = (self.execution, self.suspension);
             let counts = [self.counts.clone(), self.signals.clone(), self.resumes.clone()];
@@ -149,19 +82,9 @@ impl JobWalk {
             if round + 1 == ROUNDS && !wakes {
                 match phase.loops {
                     Some(loops) => self.again(loops - ROUNDS, before, &counts),
-                    None => (self.jobs.wake_up, self.jobs.separation) = (WakeUp::Never, None),
+                    None => (self.jobs.wake_up, self.jobs.separation) = (JobTrigger::Start, None),
                 }
             }
-        }
-    }
-
-    /// Whether a job begins after this step.
-    fn wakes(&self, step: &ProgramStep) -> bool {
-        match self.jobs.wake_up {
-            WakeUp::Timer => is_timer(step),
-            WakeUp::Thread => is_wait(step),
-            WakeUp::Sleep => is_sleep(step),
-            WakeUp::Never => false,
         }
     }
 
@@ -207,7 +130,7 @@ impl JobWalk {
             }
             ProgramStep::Timer { period, .. } if period.is_positive() => self.wakes_after(*period),
             ProgramStep::Sleep(time)
-                if self.jobs.wake_up == WakeUp::Sleep && time.is_positive() =>
+                if self.jobs.wake_up == JobTrigger::Sleep && time.is_positive() =>
             {
                 self.wakes_after(time.saturating_add(self.execution));
             }
@@ -261,7 +184,7 @@ impl JobWalk {
     }
 
     fn waits(&mut self) {
-        if self.jobs.wake_up == WakeUp::Thread {
+        if self.jobs.wake_up == JobTrigger::Event {
             self.end_job();
         } else {
             self.jobs.doubts.insert(

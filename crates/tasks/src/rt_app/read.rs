@@ -7,12 +7,11 @@ use hourglass_time::Span;
 
 use super::events;
 use super::{Import, ImportNote, Thread};
-use crate::error::{Location, TaskSetError};
+use crate::error::Location;
 use crate::keys::remedy;
 use crate::node::Node;
 use crate::{Phase, Program};
 
-/// A file, as it was read.
 pub(super) struct File {
     pub(super) duration: Option<Span>,
     pub(super) inherits: bool,
@@ -58,10 +57,7 @@ type Entries = [(String, Node)];
 pub(super) fn table<'a>(place: &Location, node: &'a Node) -> Import<&'a Entries> {
     match node {
         Node::Table(entries) => Ok(entries),
-        _ => {
-            let message = format!("{} is not an object", node.kind());
-            Err(TaskSetError::Contradiction { place: place.clone(), message })
-        }
+        _ => Err(place.contradiction(format!("{} is not an object", node.kind()))),
     }
 }
 
@@ -70,60 +66,43 @@ fn find<'a>(entries: &'a Entries, key: &str) -> Option<&'a Node> {
     entries.iter().rev().find(|(name, _)| name == key).map(|(_, node)| node)
 }
 
-pub(super) fn bad(place: &Location, key: &str, node: &Node, reason: &str) -> TaskSetError {
-    TaskSetError::BadValue {
-        place: place.clone(),
-        key: key.to_owned(),
-        value: node.to_string(),
-        reason: reason.to_owned(),
-    }
-}
-
 /// A number of microseconds that is not negative.
 pub(super) fn micros(place: &Location, key: &str, node: &Node) -> Import<Span> {
     let Node::Whole(number) = node else {
-        return Err(bad(place, key, node, "give a whole number of microseconds"));
+        return Err(place.bad(key, node, "give a whole number of microseconds"));
     };
     if *number < 0 {
-        return Err(bad(place, key, node, "it must not be negative"));
+        return Err(place.bad(key, node, "it must not be negative"));
     }
     number
         .checked_mul(1_000)
         .and_then(|ns| Span::try_from_nanos(ns).ok())
-        .ok_or_else(|| bad(place, key, node, "longer than 292 years"))
+        .ok_or_else(|| place.bad(key, node, "longer than 292 years"))
 }
 
 pub(super) fn file(node: &Node, notes: &mut Vec<ImportNote>) -> Import<File> {
     let place = Location::file();
     let entries = table(&place, node)?;
-    known(
-        &place,
-        entries,
-        |key| ["global", "resources", "tasks"].contains(&key),
-        || ["global", "resources", "tasks"].into_iter(),
-    )?;
+    let parts = ["global", "resources", "tasks"];
+    known(&place, entries, |key| parts.contains(&key), parts.into_iter())?;
     let global = Location::part("global");
     let settings = match find(entries, "global") {
         Some(node) => table(&global, node)?,
         None => &[],
     };
     let is_setting = |key: &str| GLOBAL_IGNORED.contains(&key) || GLOBAL_READ.contains(&key);
-    known(&global, settings, is_setting, || GLOBAL_READ.into_iter().chain(GLOBAL_IGNORED))?;
+    known(&global, settings, is_setting, GLOBAL_READ.into_iter().chain(GLOBAL_IGNORED))?;
     let inherits = match find(settings, "pi_enabled") {
         None => false,
         Some(Node::Bool(value)) => *value,
-        Some(node) => return Err(bad(&global, "pi_enabled", node, "give true or false")),
+        Some(node) => return Err(global.bad("pi_enabled", node, "give true or false")),
     };
     let standard = match find(settings, "default_policy") {
         None => "SCHED_OTHER",
         Some(node) => policy_name(&global, "default_policy", node)?,
     };
     let Some(tasks) = find(entries, "tasks") else {
-        return Err(TaskSetError::MissingKey {
-            place,
-            key: "tasks",
-            remedy: "describe the threads in it".to_owned(),
-        });
+        return Err(place.missing("tasks", "describe the threads in it"));
     };
     let mut threads = Vec::new();
     for (name, node) in table(&Location::part("tasks"), tasks)? {
@@ -139,29 +118,23 @@ fn duration(place: &Location, settings: &Entries) -> Import<Option<Span>> {
             .checked_mul(1_000_000_000)
             .and_then(|ns| Span::try_from_nanos(ns).ok())
             .map(Some)
-            .ok_or_else(|| bad(place, "duration", &Node::Whole(*seconds), "longer than 292 years")),
-        Some(node) => Err(bad(place, "duration", node, "give seconds, or -1 for no end")),
+            .ok_or_else(|| place.bad("duration", Node::Whole(*seconds), "longer than 292 years")),
+        Some(node) => Err(place.bad("duration", node, "give seconds, or -1 for no end")),
     }
 }
 
-/// Checks that every key is known.
-fn known<'k, I: Iterator<Item = &'k str> + Clone>(
+fn known<'k>(
     place: &Location,
     entries: &Entries,
     is_known: impl Fn(&str) -> bool,
-    all: impl Fn() -> I,
+    all: impl Iterator<Item = &'k str> + Clone,
 ) -> Import<()> {
     match entries.iter().find(|(key, _)| !is_known(key)) {
         None => Ok(()),
-        Some((key, _)) => Err(TaskSetError::UnknownKey {
-            place: place.clone(),
-            key: key.escape_debug().to_string(),
-            remedy: remedy(key, all()),
-        }),
+        Some((key, _)) => Err(place.unknown_key(key, all)),
     }
 }
 
-/// The policies of rt-app.
 const POLICIES: [&str; 6] =
     ["SCHED_OTHER", "SCHED_BATCH", "SCHED_IDLE", "SCHED_FIFO", "SCHED_RR", "SCHED_DEADLINE"];
 
@@ -170,9 +143,9 @@ fn policy_name<'a>(place: &Location, key: &str, node: &'a Node) -> Import<&'a st
         Node::Text(name) if POLICIES.contains(&name.as_str()) => Ok(name),
         Node::Text(name) => {
             let reason = format!("unknown policy; {}", remedy(name, POLICIES.into_iter()));
-            Err(bad(place, key, node, &reason))
+            Err(place.bad(key, node, &reason))
         }
-        _ => Err(bad(place, key, node, "give a text such as \"SCHED_FIFO\"")),
+        _ => Err(place.bad(key, node, "give a text such as \"SCHED_FIFO\"")),
     }
 }
 
@@ -185,10 +158,10 @@ fn policy(place: &Location, entries: &Entries, standard: &str) -> Import<Policy>
     let priority = match find(entries, "priority") {
         None => None,
         Some(Node::Whole(number)) => Some(*number),
-        Some(node) => return Err(bad(place, "priority", node, "give a whole number")),
+        Some(node) => return Err(place.bad("priority", node, "give a whole number")),
     };
     let wrong =
-        |reason: &str| bad(place, "priority", &Node::Whole(priority.unwrap_or_default()), reason);
+        |reason: &str| place.bad("priority", Node::Whole(priority.unwrap_or_default()), reason);
     let real_time = || {
         let number = u8::try_from(priority.unwrap_or(10)).ok().filter(|p| (1..=99).contains(p));
         number.ok_or_else(|| wrong("real-time priorities are from 1 to 99"))
@@ -209,7 +182,7 @@ fn policy(place: &Location, entries: &Entries, standard: &str) -> Import<Policy>
 
 fn cpus(place: &Location, entries: &Entries) -> Import<Option<CpuSet>> {
     let Some(node) = find(entries, "cpus") else { return Ok(None) };
-    let wrong = || bad(place, "cpus", node, "give a list of CPU numbers, as in [0, 2]");
+    let wrong = || place.bad("cpus", node, "give a list of CPU numbers, as in [0, 2]");
     let Node::List(items) = node else { return Err(wrong()) };
     let text: Vec<String> = items.iter().map(ToString::to_string).collect();
     text.join(",").parse().map(Some).map_err(|_| wrong())
@@ -220,10 +193,12 @@ fn loops(place: &Location, entries: &Entries, standard: Option<u64>) -> Import<O
     match find(entries, "loop") {
         None => Ok(standard),
         Some(Node::Whole(-1)) => Ok(None),
-        Some(node @ Node::Whole(number)) => u64::try_from(*number)
-            .map(Some)
-            .map_err(|_| bad(place, "loop", node, "give a number, or -1 for ever")),
-        Some(node) => Err(bad(place, "loop", node, "give a number, or -1 for ever")),
+        Some(node) => {
+            let number =
+                if let Node::Whole(number) = node { u64::try_from(*number).ok() } else { None };
+            let wrong = || place.bad("loop", node, "give a number, or -1 for ever");
+            number.map(Some).ok_or_else(wrong)
+        }
     }
 }
 
@@ -235,7 +210,7 @@ fn thread(name: &str, node: &Node, standard: &str, notes: &mut Vec<ImportNote>) 
     match find(entries, "phases") {
         Some(node) => {
             let is_known = |key: &str| key == "phases" || is_property(key);
-            known(&place, entries, is_known, || PROPERTIES.into_iter().chain(["phases"]))?;
+            known(&place, entries, is_known, PROPERTIES.into_iter().chain(["phases"]))?;
             ignored(entries, "", &mut note);
             for (phase_name, node) in table(&place.within("phases"), node)? {
                 let place = place.within(format_args!("phase '{}'", phase_name.escape_debug()));
@@ -247,13 +222,8 @@ fn thread(name: &str, node: &Node, standard: &str, notes: &mut Vec<ImportNote>) 
         None => {
             ignored(entries, "", &mut note);
             let steps = steps(&place, name, entries)?;
-            phases.push(Phase {
-                name: String::new(),
-                loops: Some(1),
-                policy: None,
-                cpus: None,
-                steps,
-            });
+            let name = String::new();
+            phases.push(Phase { name, loops: Some(1), policy: None, cpus: None, steps });
         }
     }
     let policy = policy(&place, entries, standard)?;
@@ -263,7 +233,7 @@ fn thread(name: &str, node: &Node, standard: &str, notes: &mut Vec<ImportNote>) 
     let instances = match find(entries, "instance") {
         None => 1,
         Some(Node::Whole(number)) if (0..=10_000).contains(number) => *number as u32,
-        Some(node) => return Err(bad(&place, "instance", node, "give a number from 0 to 10000")),
+        Some(node) => return Err(place.bad("instance", node, "give a number from 0 to 10000")),
     };
     let delay = find(entries, "delay").map(|node| micros(&place, "delay", node)).transpose()?;
     Ok(Thread {
@@ -311,12 +281,7 @@ fn steps(place: &Location, thread: &str, entries: &Entries) -> Import<Vec<crate:
         match events::name_of(key) {
             Some(event) => steps.extend(events::read(place, thread, event, key, node)?),
             None => {
-                let all = PROPERTIES.into_iter().chain(events::EVENTS);
-                return Err(TaskSetError::UnknownKey {
-                    place: place.clone(),
-                    key: key.escape_debug().to_string(),
-                    remedy: remedy(key, all),
-                });
+                return Err(place.unknown_key(key, PROPERTIES.into_iter().chain(events::EVENTS)));
             }
         }
     }
@@ -335,11 +300,7 @@ fn reservation(
     }
     let time = |key| find(entries, key).map(|node| micros(place, key, node)).transpose();
     let Some(budget) = time("dl-runtime")? else {
-        return Err(TaskSetError::MissingKey {
-            place: place.clone(),
-            key: "dl-runtime",
-            remedy: "SCHED_DEADLINE needs a budget, in microseconds".to_owned(),
-        });
+        return Err(place.missing("dl-runtime", "SCHED_DEADLINE needs a budget, in microseconds"));
     };
     let period = time("dl-period")?.unwrap_or(budget);
     Ok(Some((budget, period, time("dl-deadline")?.unwrap_or(period))))

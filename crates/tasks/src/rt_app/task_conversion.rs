@@ -8,14 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use hourglass_documents::Policy;
 use hourglass_time::Span;
 
-use super::jobs::{JobTotals, WakeUp};
+use super::jobs::JobTotals;
 use super::read::File;
 use super::threads::instances;
 use super::{Import, ImportNote, Thread};
-use crate::error::{Location, TaskSetError};
+use crate::error::Location;
 use crate::{
-    Activation, Background, CriticalSection, Program, ProgramStep, Protocol, Resource, Server,
-    ServerKind, Task, TaskSet,
+    Activation, Background, CriticalSection, JobTrigger, Program, ProgramStep, Protocol, Resource,
+    Server, ServerKind, Task, TaskSet,
 };
 
 /// One thread that runs: an instance of a thread object.
@@ -42,8 +42,8 @@ pub(super) fn task_set(file: &File, notes: &mut Vec<ImportNote>) -> Import<TaskS
         }
     }
     if set.tasks.is_empty() && set.background.is_empty() {
-        let message = "no thread runs; give one an instance, or fork it".to_owned();
-        return Err(TaskSetError::Contradiction { place: Location::part("tasks"), message });
+        let message = "no thread runs; give one an instance, or fork it";
+        return Err(Location::part("tasks").contradiction(message));
     }
     // A thread in the background may wake a task's waker; only tasks are waited for.
     let names: BTreeSet<String> = set.tasks.iter().map(|task| task.name.clone()).collect();
@@ -65,7 +65,7 @@ fn wakers<'a>(instances: &'a [Instance<'a>]) -> BTreeMap<&'a str, String> {
     let mut wakers = BTreeMap::new();
     for (position, instance) in instances.iter().enumerate() {
         let JobTotals { wake_up, conditions, suspends, .. } = &instance.jobs;
-        if *wake_up != WakeUp::Thread {
+        if *wake_up != JobTrigger::Event {
             continue;
         }
         let by_signal = conditions.iter().filter_map(|name| signals.get(name.as_str()));
@@ -150,7 +150,7 @@ fn about(instance: &Instance<'_>, notes: &mut Vec<ImportNote>) {
 
 fn add_task(set: &mut TaskSet, instance: &Instance<'_>, period: Span, waker: Option<&String>) {
     let Instance { name, thread, program, jobs } = instance;
-    let by_timer = jobs.wake_up == WakeUp::Timer;
+    let by_timer = jobs.wake_up == JobTrigger::Timer;
     let is_forked = program.forked().is_some();
     let section = |(mutex, (length, count)): (&String, &(Span, u32))| CriticalSection {
         resource: mutex.clone(),
@@ -187,7 +187,7 @@ fn add_background(
 ) {
     let why = match (has_period, instance.jobs.wake_up) {
         (true, _) => "executes for no time that the file says",
-        (_, WakeUp::Never) => "never waits, so nothing bounds how often it runs",
+        (_, JobTrigger::Start) => "never waits, so nothing bounds how often it runs",
         _ => "is not woken by one thread alone that has a period and does it once a job",
     };
     let text = format!("{why}; it is not a task and runs in the background");

@@ -5,13 +5,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::jobs::{JobTotals, starts_by_timer};
+use super::jobs::JobTotals;
 use super::read::File;
 use super::task_conversion::Instance;
 use super::{Import, ImportNote, Thread};
 use crate::error::{Location, TaskSetError};
 use crate::keys::remedy;
-use crate::{Phase, Program, ProgramStep};
+use crate::{JobTrigger, Phase, Program, ProgramStep};
 
 /// Threads that one `fork` starts at most; rt-app itself gives up after 1024.
 const MOST_FORKS: u64 = 256;
@@ -107,7 +107,7 @@ fn forks(thread: &Thread) -> Vec<(&str, u64)> {
 /// The program of a thread that starts by itself, after its delay. Where a timer releases its jobs, the delay is the
 /// task's offset.
 fn with_delay(thread: &Thread) -> Program {
-    if thread.delay.is_positive() && !starts_by_timer(&thread.program) {
+    if thread.delay.is_positive() && thread.program.beginning() != JobTrigger::Timer {
         return after(ProgramStep::StartAfter(thread.delay), thread);
     }
     thread.program.clone()
@@ -133,13 +133,10 @@ fn unknown(maker: &Thread, name: &str, file: &File) -> TaskSetError {
 }
 
 fn too_many(maker: &Thread, name: &str) -> TaskSetError {
-    TaskSetError::Contradiction {
-        place: Location::named("thread", &maker.name),
-        message: format!(
-            "fork {}: over {MOST_THREADS} threads are started in all; let fewer loops fork",
-            name.escape_debug()
-        ),
-    }
+    Location::named("thread", &maker.name).contradiction(format!(
+        "fork {}: over {MOST_THREADS} threads are started in all; let fewer loops fork",
+        name.escape_debug()
+    ))
 }
 
 /// Names that were given, and how often each came again.

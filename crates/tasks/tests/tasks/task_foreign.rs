@@ -18,6 +18,14 @@ fn refused(text: &str) -> String {
     line
 }
 
+/// Each row: a text of the file, what stands in its place, and what the refusal then names.
+fn each_is_named(file: &str, rows: &[(&str, &str, &str)]) {
+    for (from, to, named) in rows {
+        let line = refused(&file.replace(from, to));
+        assert!(line.contains(named), "{from} -> {to}: {line}");
+    }
+}
+
 fn us(us: i64) -> Span {
     Span::from_micros(us)
 }
@@ -90,12 +98,14 @@ fn simso() {
 
 #[test]
 fn what_simso_says_beyond_that_is_named() {
-    let with = |from: &str, to: &str| refused(&SIMSO.replace(from, to));
-    assert!(with("schedulers.FP", "schedulers.LLF").contains("unsupported scheduler 'LLF'"));
-    assert!(with("speed=\"1.0\"", "speed=\"2\"").contains("speed = 2"));
-    assert!(with(" followed_by=\"2\"", "").contains("aperiodic task without a predecessor"));
-    assert!(with("etm=", "physics=").contains("'physics'"));
-    assert!(with("WCET=\"1\"", "WCET=\"x\"").contains("WCET = x: give a number"));
+    let rows = [
+        ("schedulers.FP", "schedulers.LLF", "unsupported scheduler 'LLF'"),
+        ("speed=\"1.0\"", "speed=\"2\"", "speed = 2"),
+        (" followed_by=\"2\"", "", "aperiodic task without a predecessor"),
+        ("etm=", "physics=", "'physics'"),
+        ("WCET=\"1\"", "WCET=\"x\"", "WCET = x: give a number"),
+    ];
+    each_is_named(SIMSO, &rows);
 }
 
 /// The job set of Nasri and Brandenburg, RTSS 2017, figure 1(a): EDF, jobs of 10, 30 and 60.
@@ -195,30 +205,30 @@ fn other_job_sets_are_named() {
         refused(&SAG.replace("2, 8, 30", "2, 8\u{1}, 30")).contains("it has a control character")
     );
     assert!(refused(&format!("{SAG}4, 1, 0, 0\n")).contains("4 columns where a job has 8"));
-    let is_named = |text: &str, word: &str| match Format::of(text) {
-        Format::Unread(what) => assert!(what.contains(word), "{what}"),
-        other => panic!("{other:?}"),
-    };
-    is_named(
-        "Predecessor TID,\tPredecessor JID,\tSuccessor TID, Successor JID\n1, 1, 1, 2\n",
-        "precedence",
-    );
-    is_named("TID, JID, Tmin, Tmax, Cmin, Cmax\n2, 1, 15, 15, 0, 0\n", "abort");
-    is_named("<html><body/></html>", "XML of a kind");
-    is_named(
-        "Predecessor TID,\"\tPredecessor JID\", Successor TID, Successor JID,Sus_Min,Sus_Max\n4, 1, 5, 1, 7, 19\n",
-        "suspensions",
-    );
-    is_named(
-        "Job A TID, Job A JID, Job B TID, Job B JID, Delay Min, Delay Max, Type\n",
-        "exclusions",
-    );
-    is_named("TaskID, MaxMisses (m), WindowSize (k)\n0, 3, 10\n", "weakly-hard");
-    is_named("n_cores, EFT1, LFT1\n2, 1, 3\n", "platform");
-    is_named("# jobs\njobset:\n  - Task ID: 1\n", "YAML");
-    // Cut off in their first lines.
-    is_named("Task ID, Job ID, Arri", "CSV");
-    is_named("Task I", "no file of tasks");
+    for (text, word) in [
+        (
+            "Predecessor TID,\tPredecessor JID,\tSuccessor TID, Successor JID\n1, 1, 1, 2\n",
+            "precedence",
+        ),
+        ("TID, JID, Tmin, Tmax, Cmin, Cmax\n2, 1, 15, 15, 0, 0\n", "abort"),
+        ("<html><body/></html>", "XML of a kind"),
+        (
+            "Predecessor TID,\"\tPredecessor JID\", Successor TID, Successor JID,Sus_Min,Sus_Max\n4, 1, 5, 1, 7, 19\n",
+            "suspensions",
+        ),
+        ("Job A TID, Job A JID, Job B TID, Job B JID, Delay Min, Delay Max, Type\n", "exclusions"),
+        ("TaskID, MaxMisses (m), WindowSize (k)\n0, 3, 10\n", "weakly-hard"),
+        ("n_cores, EFT1, LFT1\n2, 1, 3\n", "platform"),
+        ("# jobs\njobset:\n  - Task ID: 1\n", "YAML"),
+        // Cut off in its first lines.
+        ("Task ID, Job ID, Arri", "CSV"),
+        ("Task I", "no file of tasks"),
+    ] {
+        match Format::of(text) {
+            Format::Unread(what) => assert!(what.contains(word), "{what}"),
+            other => panic!("{text}: {other:?}"),
+        }
+    }
 }
 
 /// What TOML's reader explains better stays TOML, whatever is wrong with it.
@@ -266,21 +276,16 @@ fn mast() {
 
 #[test]
 fn what_mast_says_beyond_that_is_named() {
-    let with = |from: &str, to: &str| refused(&MAST.replace(from, to));
-    assert!(with("Type => Periodic,", "Type => Bursty,").contains("an event of type bursty"));
-    assert!(with("Max_Jitter", "Colour").contains("'colour' is not translated"));
-    assert!(
-        with("Hard_Global_Deadline", "Max_Output_Jitter_Req")
-            .contains("max_output_jitter_req is not")
-    );
-    assert!(with("Name => S2,", "Name => S3,").contains("its Activity_Server is not there"));
-    assert!(with("Type => Composite", "Type => Enclosing").contains("parts execute for longer"));
-    assert!(
-        with("Name => R,", "Name => R").contains("line 12"),
-        "{}",
-        with("Name => R,", "Name => R")
-    );
-    assert!(with("Shared_Resource (", "Driver (").contains("driver"));
+    let rows = [
+        ("Type => Periodic,", "Type => Bursty,", "an event of type bursty"),
+        ("Max_Jitter", "Colour", "'colour' is not translated"),
+        ("Hard_Global_Deadline", "Max_Output_Jitter_Req", "max_output_jitter_req is not"),
+        ("Name => S2,", "Name => S3,", "its Activity_Server is not there"),
+        ("Type => Composite", "Type => Enclosing", "parts execute for longer"),
+        ("Name => R,", "Name => R", "line 12"),
+        ("Shared_Resource (", "Driver (", "driver"),
+    ];
+    each_is_named(MAST, &rows);
 }
 
 /// Two tasks of one core at 2 MHz: 4000 ticks are 2 ms.
@@ -300,23 +305,15 @@ fn amalthea() {
 
 #[test]
 fn what_amalthea_says_beyond_that_is_named() {
-    let with = |from: &str, to: &str| refused(&AMALTHEA.replace(from, to));
-    assert!(
-        with("am:PeriodicStimulus", "am:InterProcessStimulus")
-            .contains("is a InterProcessStimulus")
-    );
-    assert!(with("am:LabelAccess", "am:WaitEvent").contains("the item WaitEvent takes a time"));
-    assert!(with("am:FixedPriorityPreemptive", "am:Pfair").contains("'Pfair'"));
-    assert!(
-        with("am:DiscreteValueConstant\" value", "am:DiscreteValueStatistics\" average")
-            .contains("upper bound")
-    );
-    assert!(
-        with("runnable=\"r?type=R\"/><", "runnable=\"q?type=R\"/><").contains("'q' is nowhere")
-    );
-    assert!(
-        with("<taskAllocation task=\"A", "<taskAllocation task=\"B").contains("one taskAllocation")
-    );
+    let rows = [
+        ("am:PeriodicStimulus", "am:InterProcessStimulus", "is a InterProcessStimulus"),
+        ("am:LabelAccess", "am:WaitEvent", "the item WaitEvent takes a time"),
+        ("am:FixedPriorityPreemptive", "am:Pfair", "'Pfair'"),
+        ("am:DiscreteValueConstant\" value", "am:DiscreteValueStatistics\" average", "upper bound"),
+        ("runnable=\"r?type=R\"/><", "runnable=\"q?type=R\"/><", "'q' is nowhere"),
+        ("<taskAllocation task=\"A", "<taskAllocation task=\"B", "one taskAllocation"),
+    ];
+    each_is_named(AMALTHEA, &rows);
     let endless = AMALTHEA
         .replace("am:LabelAccess\" access=\"read\"", "am:RunnableCall\" runnable=\"r?type=R\"");
     assert!(refused(&endless).contains("without an end"), "{}", refused(&endless));

@@ -171,13 +171,8 @@ fn preemption_by_what_tells_it() {
     // As Debian's kernels of its backports.
     e.host.kernel = "7.3.1+deb13-cloud-amd64".to_owned();
     if cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
-        says(
-            "preemption",
-            &e,
-            Status::Warn,
-            "full or lazy, as this version",
-            "pro enable realtime",
-        );
+        let mode = "full or lazy, as this version";
+        says("preemption", &e, Status::Warn, mode, "pro enable realtime");
     }
     e.host.preemption_mode = Some("voluntary".to_owned());
     says("preemption", &e, Status::Warn, "voluntary: kernel code may keep", "preempt=full");
@@ -211,13 +206,8 @@ fn cpus_set_apart_by_isolcpus_or_a_partition() {
     e.host.cpu.online = Some(cpus("0"));
     says("isolation", &e, Status::Warn, "no CPU is kept", "a second CPU");
     // Without a choice of CPUs those of the last core are proposed.
-    says(
-        "isolation",
-        &laptop_evidence(),
-        Status::Warn,
-        "no CPU",
-        "isolcpus=managed_irq,domain,1,3",
-    );
+    let line = "isolcpus=managed_irq,domain,1,3";
+    says("isolation", &laptop_evidence(), Status::Warn, "no CPU", line);
 }
 
 /// Each way of changing the kernel's command line.
@@ -258,13 +248,8 @@ fn interrupts_by_where_they_are_delivered() {
     // One has no handler, and none without effective affinity is forgotten.
     says("irq-affinity", &e, Status::Warn, "2 of 2 interrupts", "do echo 0,2 | sudo tee $f");
     e.asked = Some(cpus("2"));
-    says(
-        "irq-affinity",
-        &e,
-        Status::Warn,
-        "1 of 2 interrupts are delivered to CPUs 2 (9 acpi)",
-        "echo b |",
-    );
+    let found = "1 of 2 interrupts are delivered to CPUs 2 (9 acpi)";
+    says("irq-affinity", &e, Status::Warn, found, "echo b |");
     let mut e = tuned_evidence();
     says("irq-affinity", &e, Status::Ok, "none of 1 interrupts", "");
     e.asked = Some(cpus("1"));
