@@ -13,7 +13,6 @@ use hourglass_time::Span;
 use super::highpertimer::CachedSweeps;
 use super::smt_reservation::CachedRuns as SmtKept;
 
-/// How much is measured of each table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeasurementSize {
     /// Seconds for a whole paper.
@@ -42,23 +41,17 @@ impl MeasurementSize {
     }
 }
 
-/// A machine to measure on.
 #[derive(Debug)]
 pub(super) struct MeasurementHost {
     pub(super) effort: MeasurementSize,
-    /// What the machine is, for the document.
     pub(super) machine: MachineFacts,
     /// What its processor says of itself; `None` on other than x86.
     pub(super) cpuid: Option<Cpuid>,
-    /// Ticks of this kernel in a second, if it tells.
     pub(super) tick_hz: Option<u32>,
     /// Load average over the last minute, at the start, if the kernel tells.
     pub(super) load: Option<f64>,
-    /// What several tables of the thesis are made of, once it was measured.
     pub(super) sleeps: CachedSweeps,
-    /// What several figures of the SMT paper are made of.
     pub(super) smt: SmtKept,
-    /// Whether the measurement is to end.
     pub(super) stopped: fn() -> bool,
 }
 
@@ -66,7 +59,6 @@ pub(super) struct MeasurementHost {
 const RATE_WINDOW: Span = Span::from_millis(20);
 
 impl MeasurementHost {
-    /// What a whole measurement may take, or a quick one: a time, or a number of runs.
     pub(super) fn at_most<T>(&self, full: T, quick: T) -> T {
         match self.effort {
             MeasurementSize::Quick => quick,

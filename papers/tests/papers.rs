@@ -31,14 +31,12 @@ fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
 
-/// Standard output of a command that must succeed.
 fn printed(line: &str) -> String {
     let output = paper(line);
     assert_eq!(output.status.code(), Some(0), "{line}: {}", text(output.stderr));
     text(output.stdout)
 }
 
-/// Exit code 2, nothing on stdout, one line on stderr that begins like this.
 fn refuses(line: &str, message: &str) {
     let output = paper(line);
     let stderr = text(output.stderr);
@@ -84,15 +82,12 @@ fn counted_tables_and_illegible_cells() {
     assert!(ticks["measured"].as_f64().is_some_and(|us| us > 0.0), "{ticks}");
 }
 
-/// Exit code 2, and the tables that there are.
 #[test]
 fn tables_that_are_not_there() {
     let message = "--table: unknown table '8.1'; use one of 1, 4.1, 4.3, 8.1.1,";
     refuses("hrtimers --table 8.1", message);
 }
 
-/// Section 5 of the paper of 1993: every table has rows beside the paper's numbers, and the curves are
-/// drawn.
 #[test]
 fn costs_of_timers_beside_those_of_1993() {
     let home = tempfile::tempdir().unwrap();
@@ -115,8 +110,6 @@ fn costs_of_timers_beside_those_of_1993() {
     assert!(figure.starts_with("<svg ") && figure.ends_with("</svg>\n"));
 }
 
-/// Sections 3 and 5 of the Hourglass paper: figures have their numbers in a table, and a picture; no device
-/// or tree of the load is left.
 #[test]
 fn figures_and_loads_of_2002() {
     let devices = || fs::read_dir("/sys/class/net").unwrap().count();
@@ -147,7 +140,6 @@ fn figures_and_loads_of_2002() {
     assert_eq!(devices(), before);
 }
 
-/// Section 3.3 of the SMT paper: equations 4 to 8, Figures 4 and 5, which are simulated and drawn.
 #[test]
 fn the_example_of_the_smt_paper() {
     let home = tempfile::tempdir().unwrap();
@@ -172,7 +164,6 @@ fn the_example_of_the_smt_paper() {
     }
 }
 
-/// `paper --list`: every paper with its tables, for people and for scripts.
 #[test]
 fn papers_are_listed() {
     let text = printed("--list");
@@ -202,7 +193,6 @@ fn papers_and_tables_that_are_not_there_are_named_beside_those_that_are() {
     refuses("--list --quick", "");
 }
 
-/// Where the figures cannot go is said before anything is measured.
 #[test]
 fn figures_need_a_folder() {
     let home = tempfile::tempdir().unwrap();

@@ -34,10 +34,8 @@ const REST: Duration = Duration::from_millis(7);
 struct Count {
     /// Gaps, and switches outside of any gap, where the kernel recorded a switch.
     there: u64,
-    /// Gaps that are named switches.
     named: u64,
     both: u64,
-    /// Switches of the thread outside of any gap.
     outside: u64,
 }
 
@@ -91,7 +89,6 @@ pub(super) fn pinned(words: &str, policy: Policy, cpu: u32) -> ThreadSpec {
     ThreadSpec { model, policy, cpus, ..ThreadSpec::default() }
 }
 
-/// Why there was no run.
 pub(super) fn reason(failure: RunFailure) -> anyhow::Error {
     match failure {
         RunFailure::Refused(refusals) => {
@@ -102,7 +99,6 @@ pub(super) fn reason(failure: RunFailure) -> anyhow::Error {
     }
 }
 
-/// Runs until there are enough switches.
 fn repeated(threads: &[ThreadSpec], seconds: i64) -> Result<Count> {
     let mut sum = Count::default();
     for _ in 0..TRIES {
@@ -172,7 +168,6 @@ fn switches_in(switches: &[i64], gap: &AttributedGap) -> u64 {
     to.saturating_sub(from) as u64
 }
 
-/// A thread that works and rests on a CPU until it is dropped.
 struct Load {
     stop: Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<()>>,

@@ -7,7 +7,6 @@
 const NEAREST: u64 = 1_000_000;
 const RANGE: u64 = 60_000_000_000;
 
-/// xorshift64*, cheap enough to be used while the clock runs.
 pub(crate) struct Dice(u64);
 
 impl Dice {

@@ -20,16 +20,12 @@ use crate::document::Row;
 const GOAL: f64 = 0.999;
 /// Disturbed spans of each load, by the witness's word.
 const WANTED: usize = 2_500;
-/// No load is measured for longer.
 const LONGEST: Duration = Duration::from_secs(40);
 const KILOBYTES: u64 = 16 << 10;
 
-/// What runs beside the spans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Load {
-    /// Nothing: the spans sleep by themselves.
     Idle,
-    /// A thread that computes without end.
     Busy,
     /// A real-time thread that comes every half millisecond.
     Fifo,
@@ -37,7 +33,6 @@ enum Load {
     Stops,
 }
 
-/// A span as the thread saw it.
 struct ObservedSpan {
     /// Before and behind its begin, ns of `CLOCK_MONOTONIC`.
     begun_ns: (u64, u64),
@@ -117,7 +112,6 @@ fn count(load: Load, recorded: bool) -> Result<Count> {
     Ok(compare(load, &spans, &switches))
 }
 
-/// Spans until enough of them lost something.
 fn mark(load: Load, cpu: u32, recorded: bool) -> Result<(u32, Vec<ObservedSpan>)> {
     set_affinity([cpu])?;
     let witness = Witness::new()?;
@@ -155,7 +149,6 @@ fn spin(length: Duration) {
     }
 }
 
-/// What a trace says of a thread.
 #[derive(Debug, Default)]
 struct ThreadSwitches {
     /// When the thread left the CPU, when it came back, and in which state it left, in order.
@@ -246,7 +239,6 @@ fn compare(load: Load, spans: &[ObservedSpan], seen: &ThreadSwitches) -> Count {
     count
 }
 
-/// What the kernel's states say of the time that was lost: of what took longest.
 fn expected(switches: &[(u64, u64, u64)]) -> Cause {
     /// `TASK_INTERRUPTIBLE`, `TASK_UNINTERRUPTIBLE`; `__TASK_STOPPED` and `__TASK_TRACED`.
     const WAITS: u64 = 1 | 2;

@@ -71,7 +71,6 @@ fn of_thread(thread: u32, found: &[Switch]) -> Vec<Switch> {
     found.iter().filter(|switch| switch.prev_tid == thread).copied().collect()
 }
 
-/// How long a priority's turns are, and how many it gets.
 fn turn_rows(thread: u32, name: &str, found: &[Switch], seconds: f64) -> [PaperRow; 2] {
     let own = of_thread(thread, found);
     let length = quantum(&own).map(|quantum| (quantum.median.value, quantum.median.count));
@@ -83,7 +82,6 @@ fn turn_rows(thread: u32, name: &str, found: &[Switch], seconds: f64) -> [PaperR
     ]
 }
 
-/// Whether higher priorities run for longer or more often.
 fn ratios(found: &[Switch], values: Values) -> Values {
     let turns = |thread| {
         let own = of_thread(thread, found);
@@ -118,7 +116,6 @@ mod tests {
         }
     }
 
-    /// The paper's Linux: as many turns each, those of HIGH longer.
     #[test]
     fn longer_or_more_often() {
         let round = [switch(0, 10_000_000), switch(1, 30_000_000), switch(2, 60_000_000)];

@@ -16,7 +16,6 @@ const QUICK: Span = Span::from_secs(2);
 
 const THREADS: usize = 10;
 
-/// Columns of the histogram in a decade.
 const COLUMNS: f64 = 20.0;
 
 /// The two runs of the section, in the order of the table's first lines.
@@ -88,7 +87,6 @@ fn note(name: &str, cost: &CostEstimate) -> String {
     )
 }
 
-/// How many gaps of each length there were, those set aside included.
 fn histogram(name: &str, colour: u32, kind: SwitchKind, found: &[Switch]) -> Curve {
     let mut counts: BTreeMap<i64, u64> = BTreeMap::new();
     for switch in found.iter().filter(|s| s.kind == kind && s.is_cost && s.gap_ns > 0) {
@@ -109,7 +107,6 @@ fn histogram(name: &str, colour: u32, kind: SwitchKind, found: &[Switch]) -> Cur
 mod tests {
     use super::*;
 
-    /// Every gap is in a column, and gaps that were set aside are reported.
     #[test]
     fn a_histogram_counts_every_gap() {
         let switch = |gap_ns| Switch {

@@ -66,7 +66,6 @@ fn rows(table: &Table, document: &CacheCostDocument) -> Vec<PaperRow> {
     sizes.iter().map(penalty).chain(sizes.iter().map(refill)).collect()
 }
 
-/// Intervals, and whether the largest working set costs more than the smallest, as in the paper.
 fn texts(document: &CacheCostDocument, values: Values) -> Values {
     let interval = |size: &SizeCost| {
         let half = |lo: Option<f64>, hi: Option<f64>| Some((hi? - lo?) / 2.0 / US);
@@ -112,7 +111,6 @@ mod tests {
         }
     }
 
-    /// The experiment is the paper's, and its estimate stands beside the size that it is about.
     #[test]
     fn the_papers_experiment() {
         let full = wanted(MeasurementSize::Full);

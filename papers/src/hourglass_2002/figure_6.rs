@@ -92,7 +92,6 @@ mod tests {
 
     use super::*;
 
-    /// Waits for the next period are no interruptions, and neither is what lies outside.
     #[test]
     fn what_cuts_a_segment() {
         let interval = |start_ns, end_ns, onset| Interval::new(0, 0, start_ns, end_ns, onset);

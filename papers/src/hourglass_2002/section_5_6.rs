@@ -20,7 +20,6 @@ const QUICK: Span = Span::from_secs(2);
 const ROUNDS: usize = 3;
 const ROUNDS_QUICK: usize = 2;
 
-/// What each of the tasks needs, and how often.
 const NAMES: [&str; 2] = ["audio", "video"];
 const WORK: [&str; 2] = ["PERIODIC 3ms 8ms", "PERIODIC 17ms 33ms"];
 const PERIODS_MS: [i64; 2] = [8, 33];
@@ -80,10 +79,8 @@ pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<Measured
     Some(table.with_rows(rows, values))
 }
 
-/// Periods of both tasks as they were counted.
 type TaskDeadlines = [Deadlines; 2];
 
-/// Runs a case once; `None` where a signal ended it.
 fn once(case: &Case, duration: Span) -> Result<Option<TaskDeadlines>, String> {
     let Some((finished, _)) = runs::run(case.threads()?, duration, &|| 0)? else {
         return Ok(None);
@@ -95,7 +92,6 @@ fn once(case: &Case, duration: Span) -> Result<Option<TaskDeadlines>, String> {
     Ok(Some(counts))
 }
 
-/// Periods that were missed or lost.
 fn late(counts: &TaskDeadlines) -> u64 {
     counts.iter().map(|count| count.missed + count.lost).sum()
 }
@@ -120,7 +116,6 @@ fn case_rows(line: &Line, counts: &Result<TaskDeadlines, String>) -> Vec<PaperRo
     rows
 }
 
-/// Whether a reservation of exactly what is needed fails, and one of a little more does not.
 fn texts(best: &[(&Line, ReservationKind, TaskDeadlines)], mut values: Values) -> Values {
     let missed = |counts: &TaskDeadlines| counts.iter().map(|count| count.missed).sum::<u64>();
     let hit = |counts: &TaskDeadlines| counts.iter().map(|count| count.hit).sum::<u64>();
@@ -145,7 +140,6 @@ mod tests {
     use super::super::tests::table;
     use super::*;
 
-    /// Reservations are the paper's options.
     #[test]
     fn threads_have_their_reservations() {
         let [exact, more, _, soft] = CASES.each_ref().map(|case| case.threads().unwrap());

@@ -30,15 +30,11 @@ hourglass_documents::named_enum! {
     }
 }
 
-/// What one subject's operations took, or why it has none.
 pub(super) type OperationTimes = Result<Vec<(Operation, Batches)>, String>;
 
 pub(super) struct OperationTable {
-    /// In the order of [`TimerKind::ALL`].
     pub(super) subjects: Vec<(TimerKind, OperationTimes)>,
-    /// Asking the kernel for the thread's number.
     pub(super) thread_self: Batches,
-    /// Entering the kernel for the least that it does.
     pub(super) null_trap: Batches,
 }
 
@@ -81,7 +77,6 @@ fn refused(subject: TimerKind, error: &io::Error) -> String {
     format!("{error}{limit}")
 }
 
-/// One batch of every operation.
 fn round(
     subject: TimerKind,
     timers: &mut dyn TimerOperations,

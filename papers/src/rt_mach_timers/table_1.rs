@@ -8,7 +8,6 @@ use super::super::printed::{MeasuredTable, Table, Values};
 use super::super::rows::measured;
 use super::operations::{Operation, OperationTable, time_all};
 
-/// Batches of every operation.
 const QUICK: u64 = 500;
 const FULL: u64 = 10_000;
 

@@ -13,10 +13,8 @@ use super::super::wakeups::{
 };
 use super::service::{ServicePort, ServiceSleep};
 
-/// From one expiry to the next.
 const INTERVAL_NS: u64 = 1_000_000;
 
-/// Expiries of each way, and of one turn.
 const QUICK: u64 = 600;
 const FULL: u64 = 10_000;
 const TURN: u64 = 50;
@@ -24,7 +22,6 @@ const TURN: u64 = 50;
 /// The engine is not bound to ticks here.
 const NO_TICK: Span = Span::from_millis(4);
 
-/// How the ways of getting to run are opened, in the order of the table's lines.
 fn ways() -> Vec<WakerFactory> {
     let engine = |device| -> WakerFactory {
         Box::new(move || Ok(Box::new(EngineWaker::new(device, Resolution::High, NO_TICK)?)))

@@ -27,7 +27,6 @@ const FIVE: &[SmtMethod] = &[
 /// From this load average on, throughput is also that of other programs.
 const BUSY: f64 = 0.5;
 
-/// A figure of completion times.
 pub(super) fn by_period(table: &Table, bench: &MeasurementHost) -> Option<MeasuredTable> {
     let (subject, ways) = match table.id.as_str() {
         "figure-7a" => (Scenario::Product(CoRunner::Integer), REPORTED),
@@ -54,7 +53,6 @@ pub(super) fn by_period(table: &Table, bench: &MeasurementHost) -> Option<Measur
     }))
 }
 
-/// A figure of throughput: Figure 9, or Figure 12.
 pub(super) fn throughput(table: &Table, bench: &MeasurementHost) -> Option<MeasuredTable> {
     let kinds = match table.id.as_str() {
         "figure-9" => CoRunner::ALL.map(Scenario::Product).to_vec(),
@@ -82,7 +80,6 @@ pub(super) fn throughput(table: &Table, bench: &MeasurementHost) -> Option<Measu
     )
 }
 
-/// What was run, where, and beside what.
 fn values(bench: &MeasurementHost, subject: Scenario) -> Values {
     let rig = rig(bench).as_ref();
     let load = bench.load.filter(|load| *load >= BUSY);
@@ -96,7 +93,6 @@ fn values(bench: &MeasurementHost, subject: Scenario) -> Values {
         .with_some("load", load.map(|load| format!("{load:.1}")))
 }
 
-/// Whether deadlines hold where they should.
 fn outcomes(runs: &SubjectRuns, ways: &[SmtMethod], values: Values) -> Values {
     let found = |way: SmtMethod| {
         ways.contains(&way).then(|| runs.here(way)?.as_ref().ok().map(|of| (way, of))).flatten()
@@ -120,7 +116,6 @@ fn outcomes(runs: &SubjectRuns, ways: &[SmtMethod], values: Values) -> Values {
         .with_some("periods", ignored.map(|of| of.periods))
 }
 
-/// What a way misses, if it misses anything.
 fn broken(way: SmtMethod, outcome: &ProcessOutcome) -> Option<String> {
     let missed = Some(outcome.missed()).filter(|missed| *missed > 0)?;
     let preempted = match outcome.preempted() {

@@ -11,14 +11,11 @@ use hourglass_sys::thread;
 /// The priority of the paper's test thread ("Hrtimers and Beyond", section 8.1).
 const PRIORITY: u8 = 80;
 
-/// What the thread runs under.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) enum ThreadClass {
-    /// `SCHED_FIFO` with priority 80.
     Fifo,
     /// What it had before, without timer slack.
     Other {
-        /// Why it is not FIFO, and what would grant that.
         why: String,
     },
 }
@@ -37,7 +34,6 @@ impl ThreadClass {
         }
     }
 
-    /// Why it is not FIFO, if it is not.
     pub(in super::super) fn refused(&self) -> Option<&str> {
         match self {
             ThreadClass::Fifo => None,
@@ -55,7 +51,6 @@ impl ThreadClass {
     }
 }
 
-/// Why a thread may not have a real-time priority, and what would grant it.
 pub(in super::super) fn why_not_real_time(error: &io::Error, priority: u8) -> String {
     let host = HostReader::new(Path::new("/")).read();
     let refused = RefusedOperation::RealTime { priority };

@@ -46,7 +46,6 @@ impl LatencySamples {
         self.ns.push(now_ns.saturating_sub(wanted_ns));
     }
 
-    /// The summary of all samples; `None` without samples.
     pub(in super::super) fn summary(&self) -> Option<Summary> {
         let mut sorted = self.ns.clone();
         sorted.sort_unstable();
@@ -70,7 +69,6 @@ impl LatencySamples {
     }
 }
 
-/// The summary of a way, or why it has none.
 pub(in super::super) fn summary_of(
     late: &Result<LatencySamples, String>,
 ) -> Result<Summary, String> {
@@ -78,7 +76,6 @@ pub(in super::super) fn summary_of(
     summary.ok_or_else(|| "there was no wake-up".to_owned())
 }
 
-/// Wake-ups of several ways as a figure: of each its label, the paper's mean in microseconds, and what was found.
 pub(in super::super) fn figure(
     table: &Table,
     loops: u64,

@@ -17,14 +17,12 @@ pub(in super::super) struct CpuHogs {
     running: Arc<AtomicUsize>,
 }
 
-/// Additions between two looks at whether to end.
 const ROUND: u32 = 10_000;
 
 /// Longest wait for the threads of the load: a busy machine may take its time.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl CpuHogs {
-    /// No load.
     pub(in super::super) fn none() -> CpuHogs {
         CpuHogs::on(&[])
     }
@@ -52,7 +50,6 @@ impl CpuHogs {
         hogs
     }
 
-    /// How many keep a CPU busy.
     pub(in super::super) fn count(&self) -> usize {
         self.running.load(Ordering::Acquire)
     }

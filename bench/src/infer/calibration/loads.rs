@@ -17,7 +17,6 @@ use hourglass_sys::thread::set_affinity;
 /// What real-time competitors are called, for who looks at the kernel's record.
 pub(super) const RIVAL: &str = "rival";
 
-/// The unprivileged user, and its group.
 const NOBODY: u32 = 65_534;
 
 hourglass_documents::named_enum! {
@@ -36,7 +35,6 @@ hourglass_documents::named_enum! {
 }
 
 impl Load {
-    /// Begins it on a CPU, until what it gives is dropped.
     pub(super) fn begin(self, cpu: u32) -> Result<RunningLoad> {
         let mut working = RunningLoad::default();
         let ms = Duration::from_millis;
@@ -61,7 +59,6 @@ impl Load {
     }
 }
 
-/// Ends the load when it is dropped.
 #[derive(Debug, Default)]
 pub(super) struct RunningLoad {
     stop: Arc<AtomicBool>,
@@ -113,7 +110,6 @@ fn spin(work: Duration, rest: Duration) {
     std::thread::sleep(rest);
 }
 
-/// A mebibyte that reaches the disk.
 fn write(file: &mut File) {
     let written = file.rewind().and_then(|()| file.write_all(&[7; 1 << 20]));
     if written.and_then(|()| file.sync_data()).is_err() {
@@ -121,7 +117,6 @@ fn write(file: &mut File) {
     }
 }
 
-/// Some datagrams to itself.
 fn send(socket: &UdpSocket) {
     let mut room = [0; 1_024];
     for _ in 0..20 {

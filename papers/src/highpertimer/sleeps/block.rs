@@ -10,10 +10,8 @@ use super::SleepMethod;
 
 /// A way to sleep. Implementations are inlined, so that each returns straight into the loop that reads the clock.
 pub(in super::super) trait Sleeps {
-    /// Sleeps for `length_ns`; returns the sleeper's own report, if it has one.
     fn sleep(&mut self, length_ns: u64) -> Option<SleepOutcome>;
 
-    /// What its thread used of its machine so far.
     fn usage(&mut self) -> Usage;
 }
 
@@ -50,20 +48,17 @@ impl<S: Sleeps> Sleeps for OutOfLineSleep<S> {
     }
 }
 
-/// What a thread used, or what it used meanwhile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct Usage {
     /// By the thread's CPU clock, ns.
     pub(in super::super) cpu_ns: u64,
     pub(in super::super) wall_ns: u64,
-    /// How often the CPU was taken from it.
     pub(in super::super) preemptions: u64,
     /// In user and in system mode, ns, where that is reported.
     pub(in super::super) split: Option<(u64, u64)>,
 }
 
 impl Usage {
-    /// What was used since `before`.
     pub(super) fn since(self, before: Usage) -> Usage {
         let split = self.split.zip(before.split);
         Usage {
@@ -75,7 +70,6 @@ impl Usage {
         }
     }
 
-    /// Both together.
     pub(super) fn and(self, more: Usage) -> Usage {
         let split = match (self.split, more.split) {
             (Some(a), Some(b)) => Some((a.0.saturating_add(b.0), a.1.saturating_add(b.1))),
@@ -96,7 +90,6 @@ impl Usage {
 pub(in super::super) struct Sample {
     /// T4 - T1 less the length: the miss as a user has it.
     pub(in super::super) miss: i64,
-    /// The parts of it, where the way tells them.
     pub(in super::super) parts: Option<MissParts>,
 }
 
@@ -118,11 +111,9 @@ pub(in super::super) struct Block {
 }
 
 pub(in super::super) trait BlockSleeper {
-    /// Sleeps `times` times for `length_ns`; or why that cannot be, and what would mend it.
     fn block(&mut self, way: SleepMethod, length_ns: u64, times: usize) -> Result<Block, String>;
 }
 
-/// Sleeps so often, and looks at the clock before and after each.
 #[inline(always)]
 pub(in super::super) fn block<B: Timebase>(
     clock: &Clock<B>,

@@ -7,7 +7,6 @@ use hourglass_sys::thread;
 /// The busy time of the probe, ns.
 pub(in super::super) const BUSY_NS: u64 = 14_500_000;
 
-/// Rates that kernels were built with.
 pub(in super::super) const RATES: [u32; 4] = [100, 250, 300, 1_000];
 
 /// Keeps this thread busy and tells what `getrusage` counts, ns.
@@ -30,7 +29,6 @@ pub(in super::super) struct TickKernel {
 }
 
 impl TickKernel {
-    /// A kernel with that rate.
     pub(in super::super) fn new(hz: u32) -> TickKernel {
         TickKernel { hz: u64::from(hz.max(1)), now_ns: 0 }
     }

@@ -5,7 +5,6 @@
 pub(in super::super) struct Values(Vec<i64>);
 
 impl Values {
-    /// Of values in any order.
     pub(in super::super) fn of(values: impl Iterator<Item = i64>) -> Values {
         let mut values: Vec<i64> = values.collect();
         values.sort_unstable();
@@ -76,7 +75,6 @@ mod tests {
         assert_eq!(mean_of(&[&values, &none], Values::mean), None);
     }
 
-    /// A length slept once has the weight of one slept a hundred times.
     #[test]
     fn groups_count_alike() {
         let (one, many) = (Values::of([10].into_iter()), Values::of([20; 100].into_iter()));

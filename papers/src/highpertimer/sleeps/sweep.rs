@@ -8,7 +8,6 @@ use super::{DRAWN, SleepMethod};
 /// A length of sleep of Tables 5.1, 5.2, 5.4 and 5.6, as printed there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct Length {
-    /// For people.
     pub(in super::super) name: &'static str,
     pub(in super::super) ns: u64,
 }
@@ -17,7 +16,6 @@ const fn length(name: &'static str, ns: u64) -> Length {
     Length { name, ns }
 }
 
-/// Those of the thesis, in its order.
 pub(in super::super) const LENGTHS: [Length; 20] = [
     length("1 s", 1_000_000_000),
     length("0.5 s", 500_000_000),
@@ -41,7 +39,6 @@ pub(in super::super) const LENGTHS: [Length; 20] = [
     length("1 us", 1_000),
 ];
 
-/// How often each length is slept by each way, and in how many rounds.
 #[derive(Clone, Debug)]
 pub(in super::super) struct SweepPlan {
     pub(in super::super) rounds: usize,
@@ -88,11 +85,9 @@ impl SweepPlan {
     }
 }
 
-/// Sleeps of one length by one way.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Tally {
     blocks: Vec<Block>,
-    /// Why no sleep was measured.
     pub(in super::super) missing: Option<String>,
 }
 
@@ -102,7 +97,6 @@ impl Tally {
         Values::of(samples.map(|sample| sample.miss))
     }
 
-    /// Misses of the first or of the second half of the sleeps.
     pub(in super::super) fn half(&self, second: bool) -> Values {
         let samples = || self.blocks.iter().flat_map(|block| &block.samples);
         let first = samples().count().div_ceil(2);
@@ -110,7 +104,6 @@ impl Tally {
         if second { Values::of(misses.skip(first)) } else { Values::of(misses.take(first)) }
     }
 
-    /// A part of the misses.
     pub(in super::super) fn part(&self, of: fn(&MissParts) -> i64) -> Values {
         let samples = self.blocks.iter().flat_map(|block| &block.samples);
         Values::of(samples.filter_map(|sample| sample.parts.as_ref()).map(of))
@@ -120,36 +113,30 @@ impl Tally {
         self.blocks.iter().fold(Usage::default(), |sum, block| sum.and(block.usage))
     }
 
-    /// Sleeps.
     pub(in super::super) fn count(&self) -> u64 {
         self.blocks.iter().map(|block| block.samples.len() as u64).sum()
     }
 
-    /// CPU time, per cent of the time; `None` if it was not measured.
     pub(in super::super) fn cpu_percent(&self) -> Option<f64> {
         let usage = self.usage();
         (usage.wall_ns > 0).then(|| usage.cpu_ns as f64 * 100.0 / usage.wall_ns as f64)
     }
 }
 
-/// What was found about all lengths and ways.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Sweep {
     ways: Vec<SleepMethod>,
-    /// For each way those of each length.
     tallies: Vec<Vec<Tally>>,
     pub(in super::super) rounds: usize,
 }
 
 impl Sweep {
-    /// Sleeps of the length of that number.
     pub(in super::super) fn of(&self, way: SleepMethod, at: usize) -> &Tally {
         const NOTHING: &Tally = &Tally { blocks: Vec::new(), missing: None };
         let index = self.ways.iter().position(|own| *own == way);
         index.and_then(|index| self.tallies[index].get(at)).unwrap_or(NOTHING)
     }
 
-    /// How often the CPU was taken from a way.
     pub(in super::super) fn preemptions(&self) -> u64 {
         self.tallies.iter().flatten().map(|tally| tally.usage().preemptions).sum()
     }

@@ -109,7 +109,6 @@ fn at(ns: u64) -> usize {
     LENGTHS.iter().position(|length| length.ns == ns).unwrap()
 }
 
-/// Each way misses by the latency of the simulated machine, and takes the CPU time that follows from its policy.
 #[test]
 fn misses_and_cpu_time_follow_from_the_machine() {
     let sweep = simulated(1_000);
@@ -150,8 +149,6 @@ fn the_measuring_points_add_up() {
     }
 }
 
-/// Every way sleeps as often as planned, the thesis' at least twice, spread over the rounds; a stop
-/// leaves nothing.
 #[test]
 fn the_plan_is_kept() {
     for effort in [MeasurementSize::Quick, MeasurementSize::Full] {
