@@ -6,10 +6,8 @@ use super::source::{Source, words};
 /// Words that say "not done", in code and comments.
 const MARKS: &[&str] = &["TODO", "FIXME", "XXX"];
 
-/// Macros that say the same.
 const MACROS: &[&str] = &["todo!", "unimplemented!", "dbg!"];
 
-/// Looks for marks, macros, and tests switched off without a reason.
 pub(super) fn check(path: &str, source: &Source) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut add = |offset, what: String, remedy| {
@@ -42,7 +40,6 @@ fn macro_calls<'a>(code: &'a str, name: &'a str) -> impl Iterator<Item = usize> 
     words(code, word).filter(move |at| code[at + word.len()..].starts_with('!'))
 }
 
-/// Texts that begin like the line of a skipped test, printed.
 fn printed_skips(source: &Source) -> impl Iterator<Item = usize> + '_ {
     ["skipped", "SKIPPED", "not tested"].into_iter().flat_map(|begin| {
         let literals = words(&source.literals, begin);

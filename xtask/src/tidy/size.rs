@@ -4,7 +4,6 @@ use super::files::File;
 use super::source::Source;
 use super::{Finding, Severity};
 
-/// A measure with the length that is said and the length that fails.
 struct Limit {
     note: usize,
     broken: usize,
@@ -18,14 +17,12 @@ const FUNCTION: Limit = Limit { note: 70, broken: 90, remedy: "name its parts" }
 /// What people write by hand. Documents and data may be long.
 const WRITTEN_BY_HAND: &[&str] = &[".rs", ".py", ".sh", ".c", ".cpp"];
 
-/// Measures a file.
 pub(super) fn check_file(file: &File) -> Option<Finding> {
     let ours = WRITTEN_BY_HAND.iter().any(|end| file.path.ends_with(end));
     let lines = file.text.lines().count();
     ours.then(|| FILE.judge(&file.path, 1, "the file", lines))?
 }
 
-/// Measures the functions of a source.
 pub(super) fn check_functions(path: &str, source: &Source) -> Vec<Finding> {
     let judge = |f: super::source::Function| {
         FUNCTION.judge(path, f.line, &format!("function `{}`", f.name), f.length)

@@ -15,11 +15,9 @@ pub(super) struct Source {
     pub(super) literals: String,
 }
 
-/// A function with a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Function {
     pub(super) name: String,
-    /// The line of its `fn`, counted from 1.
     pub(super) line: usize,
     /// Lines from `fn` to the closing brace, both included.
     pub(super) length: usize,
@@ -53,13 +51,11 @@ impl Source {
         }
     }
 
-    /// The line of a byte, counted from 1.
     pub(super) fn line_of(&self, offset: usize) -> usize {
         let before = &self.code.as_bytes()[..offset.min(self.code.len())];
         before.iter().filter(|byte| **byte == b'\n').count() + 1
     }
 
-    /// Functions with a body, in the order of their `fn`; nested ones too.
     pub(super) fn functions(&self) -> Vec<Function> {
         let found = words(&self.code, "fn").filter_map(|at| self.function(at));
         found.collect()
@@ -78,7 +74,6 @@ impl Source {
     }
 }
 
-/// Where `word` stands in `text` as a word of its own.
 pub(super) fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     let bytes = text.as_bytes();
     text.match_indices(word).filter_map(move |(at, _)| {
@@ -120,7 +115,6 @@ fn until_line_end(rest: &[u8]) -> usize {
     rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len())
 }
 
-/// Block comments nest.
 fn block_comment(rest: &[u8]) -> usize {
     let mut depth = 0usize;
     let mut at = 0;
@@ -163,7 +157,6 @@ fn raw_string(rest: &[u8]) -> Option<usize> {
     Some(open + 1 + length)
 }
 
-/// A literal between two `quote`s, with backslash escapes.
 fn quoted(rest: &[u8], quote: u8) -> usize {
     let mut at = 1;
     while at < rest.len() {

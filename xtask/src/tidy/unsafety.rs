@@ -6,7 +6,6 @@ use super::source::{Source, words};
 /// The home of unsafe, and the skins whose foreign function interface cannot do without.
 pub(super) const HOMES: &[&str] = &["crates/sys/", "crates/capi/", "python/"];
 
-/// Looks at every `unsafe` of a source.
 pub(super) fn check(path: &str, source: &Source) -> Vec<Finding> {
     let at_home = HOMES.iter().any(|home| path.starts_with(home));
     let lines = Lines::new(source);
