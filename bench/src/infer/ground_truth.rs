@@ -4,9 +4,7 @@
 //! The kernel's events are only looked at here: the inference does not get them.
 
 use std::convert::Infallible;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use hourglass_documents::document::Warning;
@@ -21,6 +19,7 @@ use hourglass_workload::models;
 use hourglass_workload::spec::{RunSpec, ThreadSpec};
 
 use crate::document::Row;
+use crate::load::{BackgroundThreads, work_and_rest};
 
 const GOAL: f64 = 0.99;
 /// With fewer switches a run is repeated, and then left out.
@@ -59,7 +58,10 @@ pub(super) fn measure() -> Result<Vec<Row>> {
     for (name, threads, seconds, load) in
         [("idle", alone(), 8, false), ("loaded", alone(), 4, true), ("fifo", fifo(), 2, false)]
     {
-        let load = load.then(|| Load::on(cpu));
+        let mut background = BackgroundThreads::default();
+        if load {
+            background.start("load", cpu, || work_and_rest(WORK, REST))?;
+        }
         let count = match repeated(&threads, seconds) {
             Ok(count) => count,
             Err(reason) => {
@@ -67,7 +69,7 @@ pub(super) fn measure() -> Result<Vec<Row>> {
                 return Ok(rows);
             }
         };
-        drop(load);
+        drop(background);
         if count.there < FEWEST {
             eprintln!("truth: {name}: only {} switches, left out", count.there);
             continue;
@@ -166,39 +168,4 @@ fn switches_in(switches: &[i64], gap: &AttributedGap) -> u64 {
     let from = switches.partition_point(|ns| *ns < gap.start_ns);
     let to = switches.partition_point(|ns| *ns <= gap.end_ns);
     to.saturating_sub(from) as u64
-}
-
-struct Load {
-    stop: Arc<AtomicBool>,
-    thread: Option<std::thread::JoinHandle<()>>,
-}
-
-impl Load {
-    fn on(cpu: u32) -> Load {
-        let stop = Arc::new(AtomicBool::new(false));
-        let seen = Arc::clone(&stop);
-        let thread = std::thread::spawn(move || {
-            if hourglass_sys::thread::set_affinity([cpu]).is_err() {
-                return;
-            }
-            while !seen.load(Ordering::Relaxed) {
-                let until = Instant::now() + WORK;
-                while Instant::now() < until {
-                    std::hint::spin_loop();
-                }
-                std::thread::sleep(REST);
-            }
-        });
-        Load { stop, thread: Some(thread) }
-    }
-}
-
-impl Drop for Load {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            // Whether it panicked does not matter any more.
-            let _ = thread.join();
-        }
-    }
 }

@@ -8,6 +8,8 @@ mod peer;
 mod sets;
 mod simulate;
 
+pub(crate) use sets::XorShift;
+
 use std::hint::black_box;
 use std::time::Instant;
 
