@@ -1,5 +1,7 @@
 //! What every table needs to be measured: how much, on which machine, and when to stop.
 
+use std::any::Any;
+use std::cell::OnceCell;
 use std::path::Path;
 use std::time::Duration;
 
@@ -9,9 +11,6 @@ use hourglass_documents::host::VirtualMachine;
 use hourglass_documents::paper::MachineFacts;
 use hourglass_machine::facts::HostReader;
 use hourglass_time::Span;
-
-use super::highpertimer::CachedSweeps;
-use super::smt_reservation::CachedRuns as SmtKept;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeasurementSize {
@@ -50,9 +49,20 @@ pub(super) struct MeasurementHost {
     pub(super) tick_hz: Option<u32>,
     /// Load average over the last minute, at the start, if the kernel tells.
     pub(super) load: Option<f64>,
-    pub(super) sleeps: CachedSweeps,
-    pub(super) smt: SmtKept,
+    pub(super) shared: SharedMeasurements,
     pub(super) stopped: fn() -> bool,
+}
+
+/// What several tables of a paper are made of, measured once: a value of each type that is asked for.
+#[derive(Debug, Default)]
+pub(super) struct SharedMeasurements(OnceCell<Box<(Box<dyn Any>, SharedMeasurements)>>);
+
+impl SharedMeasurements {
+    pub(super) fn get<T: Default + 'static>(&self) -> &T {
+        let (value, others) =
+            &**self.0.get_or_init(|| Box::new((Box::new(T::default()), Self::default())));
+        value.downcast_ref().unwrap_or_else(|| others.get())
+    }
 }
 
 /// The rate of the counter is measured over this; good to a few parts per million.
@@ -84,10 +94,9 @@ impl MeasurementHost {
             virtual_machine: hypervisor(host.virtual_machine),
         };
         let cpuid = Cpuid::of_this_processor();
-        let (tick_hz, sleeps) = (host.tick_hz, CachedSweeps::default());
+        let (tick_hz, shared) = (host.tick_hz, SharedMeasurements::default());
         let load = host.start.load_average.map(|[minute, ..]| minute);
-        let smt = SmtKept::default();
-        MeasurementHost { effort, machine, cpuid, tick_hz, load, sleeps, smt, stopped }
+        MeasurementHost { effort, machine, cpuid, tick_hz, load, shared, stopped }
     }
 }
 

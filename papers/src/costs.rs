@@ -261,7 +261,7 @@ pub(super) mod tests {
     use super::*;
 
     #[derive(Debug)]
-    pub(in super::super) struct JitteryClock {
+    pub(crate) struct JitteryClock {
         sim: SimSource,
         every: u64,
         extra: Span,
@@ -269,7 +269,7 @@ pub(super) mod tests {
     }
 
     impl JitteryClock {
-        pub(in super::super) fn new(cost_ns: i64, every: u64, extra_ns: i64) -> JitteryClock {
+        pub(crate) fn new(cost_ns: i64, every: u64, extra_ns: i64) -> JitteryClock {
             let read_cost = Span::from_nanos(cost_ns);
             JitteryClock {
                 sim: SimSource::new(SimConfig { read_cost, ..SimConfig::default() }),
@@ -298,7 +298,7 @@ pub(super) mod tests {
         }
     }
 
-    pub(in super::super) fn measured(sources: &[&dyn ClockSource], reads: u64) -> Vec<ReadCosts> {
+    pub(crate) fn measured(sources: &[&dyn ClockSource], reads: u64) -> Vec<ReadCosts> {
         let order = ReadOrder::Ordered;
         let compared: Vec<MeasuredSource> =
             sources.iter().map(|&source| MeasuredSource { source, order }).collect();

@@ -132,13 +132,20 @@ pub(crate) struct MeasuredTable {
     pub(crate) figure: Option<PaperFigure>,
 }
 
-#[derive(Debug, Default)]
-pub(crate) struct TableContents {
-    pub(crate) rows: Vec<PaperRow>,
-    pub(crate) values: Values,
-    pub(crate) decisions: Vec<Decision>,
-    pub(crate) notes: Vec<String>,
-    pub(crate) figure: Option<PaperFigure>,
+impl MeasuredTable {
+    pub(crate) fn with_figure(self, figure: impl Into<Option<PaperFigure>>) -> MeasuredTable {
+        MeasuredTable { figure: figure.into(), ..self }
+    }
+
+    pub(crate) fn with_notes(mut self, notes: impl IntoIterator<Item = String>) -> MeasuredTable {
+        self.table.notes.extend(notes);
+        self
+    }
+
+    pub(crate) fn with_decisions(mut self, decisions: Vec<Decision>) -> MeasuredTable {
+        self.table.decisions = decisions;
+        self
+    }
 }
 
 impl Paper {
@@ -165,12 +172,7 @@ impl Paper {
 }
 
 impl Table {
-    pub(crate) fn with_rows(&self, rows: Vec<PaperRow>, values: Values) -> MeasuredTable {
-        self.assembled(TableContents { rows, values, ..TableContents::default() })
-    }
-
-    pub(crate) fn assembled(&self, measured: TableContents) -> MeasuredTable {
-        let TableContents { rows, mut values, decisions, notes: found, figure } = measured;
+    pub(crate) fn with_rows(&self, rows: Vec<PaperRow>, mut values: Values) -> MeasuredTable {
         values.add_rows(&rows);
         let texts = Texts { values: &values, words: &self.words };
         let mut difference = String::new();
@@ -184,12 +186,12 @@ impl Table {
             paper_machine: self.machine.clone(),
             method: texts.first_of(std::slice::from_ref(&self.method)).unwrap_or_default(),
             rows,
-            decisions,
+            decisions: Vec::new(),
             difference,
-            notes: notes.chain(found).collect(),
+            notes: notes.collect(),
             figure: None,
         };
-        MeasuredTable { table, figure }
+        MeasuredTable { table, figure: None }
     }
 
     /// A setting; 0 if the table has none of that name.
@@ -372,7 +374,7 @@ mod tests {
              notes = ['{{?a}}with a', '{{!a}}without a']"
         );
         let paper = Paper::read(&text, |_| None).unwrap();
-        paper.tables[0].assembled(TableContents { rows, values, ..TableContents::default() }).table
+        paper.tables[0].with_rows(rows, values).table
     }
 
     fn rows() -> Vec<PaperRow> {

@@ -17,7 +17,6 @@ mod table_5_7;
 mod tests;
 
 use super::printed::Measure;
-pub(super) use sleeps::CachedSweeps;
 
 pub(super) fn measure(id: &str) -> Option<Measure> {
     Some(match id {

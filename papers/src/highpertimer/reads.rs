@@ -10,7 +10,7 @@ use hourglass_sys::clock::ClockId;
 use super::super::bench::{MeasurementHost, MeasurementSize};
 use super::super::costs::{Limits, MeasuredSource, ReadCosts, TURN, compare, measuring_cpu};
 use super::super::drawing::measurements;
-use super::super::printed::{Line, MeasuredTable, Table, TableContents, Value, Values, size};
+use super::super::printed::{Line, MeasuredTable, Table, Value, Values, size};
 use super::super::rows::row;
 use super::selection_rule;
 
@@ -120,9 +120,8 @@ impl LocalReads<'_> {
         let rows = self.lines().flat_map(|(line, found)| source_rows(line, found, how));
         let rows = rows.chain(self.difference_row(how)).collect();
         let values = self.deviations(self.kernel_clock(self.method(cpu)));
-        let figure = Some(self.figure());
-        let decisions = selection_rule::decisions(self);
-        self.table.assembled(TableContents { rows, values, decisions, figure, notes: Vec::new() })
+        let measured = self.table.with_rows(rows, values).with_figure(self.figure());
+        measured.with_decisions(selection_rule::decisions(self))
     }
 
     fn difference_row(&self, how: MeasurementKind) -> Option<PaperRow> {

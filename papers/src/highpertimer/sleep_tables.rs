@@ -5,7 +5,7 @@ use hourglass_timer::sleep::HzProbe;
 
 use super::super::bench::MeasurementHost;
 use super::super::costs::PinnedThread;
-use super::super::printed::{Line, MeasuredTable, Table, TableContents, Value, Values};
+use super::super::printed::{Line, MeasuredTable, Table, Value, Values};
 use super::super::rows::row;
 use super::sleep_figures::{counted_time, miss_by_length, miss_over_cpu, one_after_the_other};
 use super::sleeps::SleepMethod;
@@ -57,8 +57,7 @@ impl SweepTable<'_> {
             "5.9" => self.sums(table, &[SleepMethod::Thesis, SleepMethod::Learned]),
             _ => self.grid(table),
         };
-        let values = self.values();
-        table.assembled(TableContents { rows, values, figure, ..TableContents::default() })
+        table.with_rows(rows, self.values()).with_figure(figure)
     }
 
     pub(super) fn figure(&self, table: &Table) -> Option<PaperFigure> {

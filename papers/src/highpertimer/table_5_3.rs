@@ -8,7 +8,7 @@ use hourglass_timer::sleep::HzProbe;
 use super::super::bench::MeasurementHost;
 use super::super::costs::PinnedThread;
 use super::super::drawing::{curve, curves, edge};
-use super::super::printed::{MeasuredTable, Table, TableContents, Values};
+use super::super::printed::{MeasuredTable, Table, Values};
 use super::super::rows::{NumberResult, row};
 use super::sleeps::hz::{BUSY_NS, RATES, TickKernel, counted_here, most_frequent};
 use super::sleeps::{local_sleeper, probe};
@@ -57,13 +57,9 @@ impl Table53Data {
             let found = found(ns, self.counted.len());
             rows.push(row(format!("this kernel, {what}"), "ms", None, how, found));
         }
-        table.assembled(TableContents {
-            rows,
-            values: self.values(usual.map_or(0.0, |ns| ns as f64 / 1e6)),
-            decisions: self.decisions(),
-            figure: Some(PaperFigure::Curves(self.figure())),
-            notes: Vec::new(),
-        })
+        let values = self.values(usual.map_or(0.0, |ns| ns as f64 / 1e6));
+        let measured = table.with_rows(rows, values).with_decisions(self.decisions());
+        measured.with_figure(PaperFigure::Curves(self.figure()))
     }
 
     fn values(&self, usual: f64) -> Values {

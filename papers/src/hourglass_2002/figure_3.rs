@@ -6,7 +6,7 @@ use hourglass_time::Span;
 use hourglass_trace::inferences::{Switch, quantum, switches};
 
 use super::super::bench::MeasurementHost;
-use super::super::printed::{MeasuredTable, Table, TableContents, Values};
+use super::super::printed::{MeasuredTable, Table, Values};
 use super::super::rows::measured;
 use super::runs::{self, inferred, inferred_row};
 
@@ -54,13 +54,8 @@ pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<Measured
     let range = (middle, middle + SEGMENT_NS.min(middle));
     let title = "three priorities on one CPU";
     let figure = runs::segment("3", title, range, labels, finished.intervals());
-    Some(table.assembled(TableContents {
-        rows,
-        values: ratios(&found, values),
-        notes: runs::others(&finished).into_iter().collect(),
-        figure: Some(PaperFigure::Trace(figure)),
-        ..TableContents::default()
-    }))
+    let measured = table.with_rows(rows, ratios(&found, values));
+    Some(measured.with_notes(runs::others(&finished)).with_figure(PaperFigure::Trace(figure)))
 }
 
 fn share_of(name: &str) -> String {

@@ -8,7 +8,7 @@ use hourglass_trace::inferences::{CostEstimate, Switch, SwitchKind, switch_cost,
 
 use super::super::bench::MeasurementHost;
 use super::super::drawing::{curve, curves, edge};
-use super::super::printed::{MeasuredTable, Table, TableContents};
+use super::super::printed::{MeasuredTable, Table};
 use super::runs::{self, cost_rows, inferred, inferred_row};
 
 const FULL: Span = Span::from_secs(60);
@@ -63,13 +63,8 @@ pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<Measured
     let note =
         "Each point counts the gaps of a twentieth of a decade; those set aside are among them.";
     let figure = curves(("4", "Lengths of context switches"), edges, drawn, note);
-    Some(table.assembled(TableContents {
-        rows,
-        values: runs::values(cpu, duration),
-        notes,
-        figure: Some(PaperFigure::Curves(figure)),
-        ..TableContents::default()
-    }))
+    let measured = table.with_rows(rows, runs::values(cpu, duration));
+    Some(measured.with_notes(notes).with_figure(PaperFigure::Curves(figure)))
 }
 
 fn note(name: &str, cost: &CostEstimate) -> String {

@@ -6,7 +6,7 @@ use hourglass_measure::cache_cost::{self, CacheCost};
 use hourglass_time::Span;
 
 use super::super::bench::{MeasurementHost, MeasurementSize};
-use super::super::printed::{MeasuredTable, Table, TableContents, Values};
+use super::super::printed::{MeasuredTable, Table, Values};
 use super::super::rows::{NumberResult, measured};
 use super::runs::US;
 
@@ -41,13 +41,10 @@ pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<Measured
             return Some(table.with_rows(rows, values));
         }
     };
-    Some(table.assembled(TableContents {
-        rows: rows(table, &document),
-        values: texts(&document, values),
-        notes: document.warnings.iter().map(|warning| format!("{}.", warning.text)).collect(),
-        figure: Some(PaperFigure::Curves(cache_cost::curves(&document))),
-        ..TableContents::default()
-    }))
+    let measured = table.with_rows(rows(table, &document), texts(&document, values));
+    let warnings = document.warnings.iter().map(|warning| format!("{}.", warning.text));
+    let figure = PaperFigure::Curves(cache_cost::curves(&document));
+    Some(measured.with_notes(warnings).with_figure(figure))
 }
 
 fn row(table: &Table, bytes: u64, what: &str, found: NumberResult) -> PaperRow {

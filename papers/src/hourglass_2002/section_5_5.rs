@@ -10,15 +10,11 @@ use hourglass_time::Span;
 use super::super::bench::MeasurementHost;
 use super::super::printed::{Line, MeasuredTable, Table};
 use super::super::rows::row;
-use super::runs::{self, Rounds, paper_meets_all, paper_share, share};
+use super::runs::{self, Rounds, most_rounds, paper_meets_all, paper_share, share};
 
 /// As long as in the paper, and what suffices to see the pattern: it repeats every 1.32 s.
 const FULL: Span = Span::from_secs(10);
 const QUICK: Span = Span::from_secs(2);
-
-/// A remedy that misses deadlines is run so often at most.
-const ROUNDS: usize = 3;
-const ROUNDS_QUICK: usize = 2;
 
 /// `usleep` of Linux 2.4, as this program emulates it.
 const TICK: &str = "TICK:100";
@@ -63,8 +59,9 @@ pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<Measured
     let mut values = runs::values(0, duration);
     for (line, (video_ms, timer)) in cases.iter().zip(CASES) {
         let set = tasks(video_ms, 0, timer);
-        let most = if paper_meets_all(line) { bench.at_most(ROUNDS, ROUNDS_QUICK) } else { 1 };
-        match Rounds::run(most, late, || once(bench, line, set.clone(), duration)) {
+        match Rounds::run(most_rounds(line, bench), late, || {
+            once(bench, line, set.clone(), duration)
+        }) {
             Ok(rounds) => {
                 let rounds = rounds?;
                 let note = rounds.note(&line.name);

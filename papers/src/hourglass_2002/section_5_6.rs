@@ -10,15 +10,11 @@ use hourglass_workload::{ThreadSpec, models, wake};
 use super::super::bench::MeasurementHost;
 use super::super::printed::{Line, MeasuredTable, Table, Values};
 use super::super::rows::measured;
-use super::runs::{self, Rounds, paper_meets_all, paper_share, share};
+use super::runs::{self, Rounds, most_rounds, paper_meets_all, paper_share, share};
 
 /// As long as in the paper, and what suffices to see that it is all periods or none.
 const FULL: Span = Span::from_secs(10);
 const QUICK: Span = Span::from_secs(2);
-
-/// Runs of a case that should miss nothing, at most: what a hypervisor takes comes in bursts.
-const ROUNDS: usize = 3;
-const ROUNDS_QUICK: usize = 2;
 
 const NAMES: [&str; 2] = ["audio", "video"];
 const WORK: [&str; 2] = ["PERIODIC 3ms 8ms", "PERIODIC 17ms 33ms"];
@@ -62,9 +58,7 @@ pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<Measured
     let mut values = runs::values(0, duration);
     let (mut rows, mut best) = (Vec::new(), Vec::new());
     for (line, case) in table.lines.iter().zip(&CASES) {
-        // One that should miss nothing is run again while it does.
-        let most = if paper_meets_all(line) { bench.at_most(ROUNDS, ROUNDS_QUICK) } else { 1 };
-        match Rounds::run(most, late, || once(case, duration)) {
+        match Rounds::run(most_rounds(line, bench), late, || once(case, duration)) {
             Ok(rounds) => {
                 let rounds = rounds?;
                 let note = rounds.note(&line.name);

@@ -8,7 +8,7 @@ use hourglass_time::Span;
 use hourglass_trace::inferences::{MissedShare, missed};
 
 use super::super::bench::MeasurementHost;
-use super::super::printed::{MeasuredTable, Table, TableContents, Values};
+use super::super::printed::{MeasuredTable, Table, Values};
 use super::super::rows::{NumberResult, row};
 use super::runs::{self, SideCounts};
 use super::table_1::no_namespace;
@@ -51,12 +51,10 @@ pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<Measured
     for control in &CONTROLS {
         found.push(measure_line(control, cpu, duration, bench.stopped)?);
     }
-    Some(table.assembled(TableContents {
-        rows: CONTROLS.iter().zip(&found).flat_map(|(of, one)| line_rows(table, of, one)).collect(),
-        values: texts(&found, runs::values(cpu, duration)),
-        notes: CONTROLS.iter().zip(&found).filter_map(|(of, one)| interval(of, one)).collect(),
-        ..TableContents::default()
-    }))
+    let lines = || CONTROLS.iter().zip(&found);
+    let rows = lines().flat_map(|(of, one)| line_rows(table, of, one)).collect();
+    let measured = table.with_rows(rows, texts(&found, runs::values(cpu, duration)));
+    Some(measured.with_notes(lines().filter_map(|(of, one)| interval(of, one))))
 }
 
 fn measure_line(

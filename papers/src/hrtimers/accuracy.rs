@@ -10,7 +10,7 @@ use hourglass_timer::event::Resolution;
 
 use super::super::bench::{MeasurementHost, MeasurementSize};
 use super::super::costs::measured_on;
-use super::super::printed::{Line, MeasuredTable, Table, TableContents, Value, Values};
+use super::super::printed::{Line, MeasuredTable, Table, Value, Values};
 use super::super::rows::row;
 use super::super::wakeups::{
     Device, EngineWaker, LatencySamples, PosixSignal, Session, Sleep, Summary, WakeUpPlan, Waker,
@@ -158,12 +158,9 @@ pub(super) fn measure_size(
         .iter()
         .map(|(line, of, late)| (of.drawn().to_owned(), line.printed(2), late))
         .collect();
-    Some(table.assembled(TableContents {
-        rows: found.iter().flat_map(rows).collect(),
-        values: values(table, size, &session, &found),
-        figure: Some(figure(table, size.loops, &series)),
-        ..TableContents::default()
-    }))
+    let rows = found.iter().flat_map(rows).collect();
+    let measured = table.with_rows(rows, values(table, size, &session, &found));
+    Some(measured.with_figure(figure(table, size.loops, &series)))
 }
 
 type Statistic = fn(&Summary) -> f64;

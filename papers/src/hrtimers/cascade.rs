@@ -11,7 +11,7 @@ use hourglass_time::{Instant, Span};
 use super::super::bench::MeasurementHost;
 use super::super::downsample::Downsampler;
 use super::super::drawing::measurements;
-use super::super::printed::{MeasuredTable, Table, TableContents, Value, Values};
+use super::super::printed::{MeasuredTable, Table, Value, Values};
 use super::super::rows::row;
 use super::contender::{BUDGET, Kind, Numbers};
 
@@ -147,20 +147,20 @@ pub(super) fn measure_sizes(
     rounds: usize,
     stopped: fn() -> bool,
 ) -> Option<MeasuredTable> {
-    let mut measured = TableContents::default();
+    let (mut rows, mut of_most, mut figure) = (Vec::new(), Values::default(), None);
     for &timers in sizes {
         let all = turns(timers, 0, rounds, stopped)?;
         for (kind, run) in &all {
-            measured.rows.extend(rows_of(*kind, run, timers));
+            rows.extend(rows_of(*kind, run, timers));
         }
         let few = run(Kind::Cascading, timers, CANCELLED, stopped)?;
         let name = format!("{}, {CANCELLED} % removed: moved at once", short(timers));
         let found = Ok((few.moved_at_once as f64, timers));
-        measured.rows.push(row(name, "timers", None, MeasurementKind::Simulated, found));
-        measured.values = values(timers, &all, &few).with("rounds", rounds);
-        measured.figure = Some(drawn(table, timers, &all));
+        rows.push(row(name, "timers", None, MeasurementKind::Simulated, found));
+        of_most = values(timers, &all, &few).with("rounds", rounds);
+        figure = Some(drawn(table, timers, &all));
     }
-    Some(table.assembled(measured))
+    Some(table.with_rows(rows, of_most).with_figure(figure))
 }
 
 fn rows_of(kind: Kind, run: &CascadeRun, timers: u64) -> Vec<PaperRow> {

@@ -16,7 +16,7 @@ use super::super::batches::Batches;
 use super::super::bench::MeasurementHost;
 use super::super::costs::PinnedThread;
 use super::super::drawing::{curve, curves, edge};
-use super::super::printed::{MeasuredTable, Table, TableContents, Value, Values};
+use super::super::printed::{MeasuredTable, Table, Value, Values};
 use super::super::rows::measured;
 
 /// Timers of one batch, all armed behind those pending.
@@ -198,10 +198,8 @@ pub(super) fn measure_rounds(
             .with_some(&format!("{name} pending"), last.map(|(pending, _)| pending))
             .with_some(&format!("{name} cost"), last.map(|(_, ns)| Value::Time(ns)));
     }
-    let figure =
-        Some(PaperFigure::Curves(figure(table, &all, arm_ns, each_ns.unwrap_or_default())));
-    let rows = rows.collect();
-    Some(table.assembled(TableContents { rows, values, figure, ..TableContents::default() }))
+    let figure = PaperFigure::Curves(figure(table, &all, arm_ns, each_ns.unwrap_or_default()));
+    Some(table.with_rows(rows.collect(), values).with_figure(figure))
 }
 
 /// ns of one arming, where it was measured.

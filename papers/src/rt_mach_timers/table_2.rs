@@ -5,7 +5,7 @@ use hourglass_timer::event::Resolution;
 
 use super::super::bench::MeasurementHost;
 use super::super::costs::measured_on;
-use super::super::printed::{MeasuredTable, Table, TableContents, Values};
+use super::super::printed::{MeasuredTable, Table, Values};
 use super::super::rows::measured;
 use super::super::wakeups::{
     Device, EngineWaker, FileTimer, LatencySamples, PosixSignal, Sleep, WakeUpPlan, WakerFactory,
@@ -75,6 +75,5 @@ pub(super) fn measure_loops(
         .zip(&session.found)
         .map(|(line, late)| (short(&line.name), line.printed(0), late))
         .collect();
-    let figure = Some(figure(table, loops, &series));
-    Some(table.assembled(TableContents { rows, values, figure, ..TableContents::default() }))
+    Some(table.with_rows(rows, values).with_figure(figure(table, loops, &series)))
 }

@@ -89,17 +89,17 @@ impl SubjectRuns {
 }
 
 #[derive(Debug, Default)]
-pub(in super::super) struct CachedRuns {
+struct CachedRuns {
     rig: OnceCell<Result<SmtTestHost, String>>,
     runs: [OnceCell<Option<SubjectRuns>>; 5],
 }
 
 pub(super) fn rig(bench: &MeasurementHost) -> &Result<SmtTestHost, String> {
-    bench.smt.rig.get_or_init(SmtTestHost::for_this_machine)
+    bench.shared.get::<CachedRuns>().rig.get_or_init(SmtTestHost::for_this_machine)
 }
 
 pub(super) fn runs(bench: &MeasurementHost, subject: Scenario) -> Option<&SubjectRuns> {
-    let kept = bench.smt.runs.get(subject.place())?;
+    let kept = bench.shared.get::<CachedRuns>().runs.get(subject.place())?;
     kept.get_or_init(|| run(rig(bench), subject, bench.effort, bench.stopped)).as_ref()
 }
 

@@ -12,7 +12,7 @@ use hourglass_sim::{
 use hourglass_tasks::Fraction;
 
 use super::super::bench::MeasurementHost;
-use super::super::printed::{MeasuredTable, Table, TableContents, Values};
+use super::super::printed::{MeasuredTable, Table, Values};
 use super::super::rows::row;
 
 const MS: u64 = 1_000_000;
@@ -165,16 +165,11 @@ pub(super) fn measure(table: &Table, _: &MeasurementHost) -> Option<MeasuredTabl
         row(&*line.name, &line.unit, paper, MeasurementKind::Simulated, found)
     });
     let outcome = simulated.as_ref().ok().map(|(outcome, _)| outcome);
-    Some(
-        table.assembled(TableContents {
-            rows: rows.collect(),
-            values: Values::default()
-                .with_some("looks", outcome.map(|outcome| outcome.watched.wakeups))
-                .with_some("why", simulated.as_ref().err().map(String::as_str)),
-            figure: log.map(|log| PaperFigure::Trace(log.figure(number, title))),
-            ..TableContents::default()
-        }),
-    )
+    let values = Values::default()
+        .with_some("looks", outcome.map(|outcome| outcome.watched.wakeups))
+        .with_some("why", simulated.as_ref().err().map(String::as_str));
+    let figure = log.map(|log| PaperFigure::Trace(log.figure(number, title)));
+    Some(table.with_rows(rows.collect(), values).with_figure(figure))
 }
 
 #[cfg(test)]

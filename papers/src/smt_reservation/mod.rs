@@ -24,7 +24,6 @@ mod trial;
 mod workloads;
 
 use super::printed::Measure;
-pub(super) use evaluation::CachedRuns;
 pub use headline::{Headline, PolicyFigures, headline};
 
 pub(super) fn measure(id: &str) -> Option<Measure> {

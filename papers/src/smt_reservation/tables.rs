@@ -5,7 +5,7 @@
 use hourglass_documents::paper::PaperFigure;
 
 use super::super::bench::MeasurementHost;
-use super::super::printed::{MeasuredTable, Table, TableContents, Values};
+use super::super::printed::{MeasuredTable, Table, Values};
 use super::contention::CoRunner;
 use super::evaluation::{Scenario, SubjectRuns, rig, runs};
 use super::figures::{bars, completions, gain_rows, gains, how, miss_rows, monitor_rows};
@@ -45,12 +45,9 @@ pub(super) fn by_period(table: &Table, bench: &MeasurementHost) -> Option<Measur
         Ok(_) if subject != Scenario::VideoAlone => "On hardware threads of one core.",
         _ => "",
     };
-    Some(table.assembled(TableContents {
-        rows,
-        values: outcomes(runs, ways, values(bench, subject)),
-        figure: Some(PaperFigure::Curves(completions(table, subject, runs, ways, note))),
-        ..TableContents::default()
-    }))
+    let measured = table.with_rows(rows, outcomes(runs, ways, values(bench, subject)));
+    let figure = completions(table, subject, runs, ways, note);
+    Some(measured.with_figure(PaperFigure::Curves(figure)))
 }
 
 pub(super) fn throughput(table: &Table, bench: &MeasurementHost) -> Option<MeasuredTable> {
@@ -68,16 +65,12 @@ pub(super) fn throughput(table: &Table, bench: &MeasurementHost) -> Option<Measu
     let how = how(rig(bench), subject);
     let word = subjects.iter().filter_map(|(_, runs)| gains(runs, SmtMethod::Word)[0]);
     let least = word.reduce(f64::min);
-    Some(
-        table.assembled(TableContents {
-            rows: subjects.iter().flat_map(|(line, runs)| gain_rows(line, runs, how)).collect(),
-            values: values(bench, subject)
-                .with_if("more", least.is_some_and(|least| least > 1.0))
-                .with_some("least", least.map(|least| format!("{least:.2}"))),
-            figure: Some(PaperFigure::Bars(bars(table, how, &subjects))),
-            ..TableContents::default()
-        }),
-    )
+    let rows = subjects.iter().flat_map(|(line, runs)| gain_rows(line, runs, how)).collect();
+    let values = values(bench, subject)
+        .with_if("more", least.is_some_and(|least| least > 1.0))
+        .with_some("least", least.map(|least| format!("{least:.2}")));
+    let figure = PaperFigure::Bars(bars(table, how, &subjects));
+    Some(table.with_rows(rows, values).with_figure(figure))
 }
 
 fn values(bench: &MeasurementHost, subject: Scenario) -> Values {

@@ -12,7 +12,7 @@ use hourglass_sys::thread;
 const PRIORITY: u8 = 80;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in super::super) enum ThreadClass {
+pub(crate) enum ThreadClass {
     Fifo,
     /// What it had before, without timer slack.
     Other {
@@ -34,14 +34,14 @@ impl ThreadClass {
         }
     }
 
-    pub(in super::super) fn refused(&self) -> Option<&str> {
+    pub(crate) fn refused(&self) -> Option<&str> {
         match self {
             ThreadClass::Fifo => None,
             ThreadClass::Other { why } => Some(why),
         }
     }
 
-    pub(in super::super) fn words(&self) -> &'static str {
+    pub(crate) fn words(&self) -> &'static str {
         match self {
             ThreadClass::Fifo => "SCHED_FIFO with priority 80",
             ThreadClass::Other { .. } => {
@@ -51,7 +51,7 @@ impl ThreadClass {
     }
 }
 
-pub(in super::super) fn why_not_real_time(error: &io::Error, priority: u8) -> String {
+pub(crate) fn why_not_real_time(error: &io::Error, priority: u8) -> String {
     let host = HostReader::new(Path::new("/")).read();
     let refused = RefusedOperation::RealTime { priority };
     let (reason, remedy) = why_refused(refused, error.raw_os_error().unwrap_or(0), &host);

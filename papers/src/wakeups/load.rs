@@ -11,7 +11,7 @@ use hourglass_sys::thread::{affinity, set_affinity};
 
 /// Threads that never sleep, of the time-sharing class; they end when this is dropped.
 #[derive(Debug)]
-pub(in super::super) struct CpuHogs {
+pub(crate) struct CpuHogs {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
     running: Arc<AtomicUsize>,
@@ -23,12 +23,12 @@ const ROUND: u32 = 10_000;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl CpuHogs {
-    pub(in super::super) fn none() -> CpuHogs {
+    pub(crate) fn none() -> CpuHogs {
         CpuHogs::on(&[])
     }
 
     /// One on every CPU that this process may use. Returns once they run.
-    pub(in super::super) fn on_every_cpu() -> CpuHogs {
+    pub(crate) fn on_every_cpu() -> CpuHogs {
         CpuHogs::on(&affinity().unwrap_or_default())
     }
 
@@ -50,7 +50,7 @@ impl CpuHogs {
         hogs
     }
 
-    pub(in super::super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.running.load(Ordering::Acquire)
     }
 }

@@ -15,13 +15,13 @@ use hourglass_timer::event::{
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum WaitEnd {
+pub(crate) enum WaitEnd {
     Woken,
     /// A signal came first: wait again, or give up.
     Interrupted,
 }
 
-pub(in super::super) trait Waker {
+pub(crate) trait Waker {
     fn begin(&mut self, first_ns: u64, interval_ns: u64) -> io::Result<()>;
 
     fn wait(&mut self, at_ns: u64) -> io::Result<WaitEnd>;
@@ -36,7 +36,7 @@ pub(in super::super) trait Waker {
 }
 
 #[derive(Debug)]
-pub(in super::super) struct Sleep;
+pub(crate) struct Sleep;
 
 impl Waker for Sleep {
     fn begin(&mut self, _: u64, _: u64) -> io::Result<()> {
@@ -68,14 +68,14 @@ const SIGNAL: i32 = 4;
 const LOOK_NS: u64 = 1_000_000_000;
 
 #[derive(Debug)]
-pub(in super::super) struct PosixSignal {
+pub(crate) struct PosixSignal {
     timer: PosixTimer,
     signal: i32,
     was_blocked: bool,
 }
 
 impl PosixSignal {
-    pub(in super::super) fn new() -> io::Result<PosixSignal> {
+    pub(crate) fn new() -> io::Result<PosixSignal> {
         let signal = realtime_signals().0 + SIGNAL;
         let timer = PosixTimer::new(thread::id(), signal)?;
         Ok(PosixSignal { timer, signal, was_blocked: block(signal)? })
@@ -118,20 +118,20 @@ impl Drop for PosixSignal {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Device {
+pub(crate) enum Device {
     Sleep,
     PosixTimer,
 }
 
 /// The library's own engine, in the thread that is woken.
-pub(in super::super) struct EngineWaker {
+pub(crate) struct EngineWaker {
     engine: Engine<()>,
     timer: TimerId,
 }
 
 impl EngineWaker {
     /// An engine of the calling thread; bound to ticks of this length, or precise.
-    pub(in super::super) fn new(
+    pub(crate) fn new(
         device: Device,
         resolution: Resolution,
         tick: Span,
@@ -196,14 +196,14 @@ impl Waker for EngineWaker {
 }
 
 #[derive(Debug)]
-pub(in super::super) struct FileTimer {
+pub(crate) struct FileTimer {
     timer: TimerFd,
     event: EventFd,
     expiries: u64,
 }
 
 impl FileTimer {
-    pub(in super::super) fn new() -> io::Result<FileTimer> {
+    pub(crate) fn new() -> io::Result<FileTimer> {
         Ok(FileTimer { timer: TimerFd::new()?, event: EventFd::new()?, expiries: 0 })
     }
 }

@@ -24,7 +24,7 @@ const LONGEST_RT_SPIN_NS: u64 = 300_000_000;
 /// each keeps what it learns. The threads have the policy and the timer slack of the one that makes
 /// them. They end when this is dropped.
 #[derive(Debug)]
-pub(in super::super) struct LocalSleeper {
+pub(crate) struct LocalSleeper {
     workers: Vec<Worker>,
     class: SchedClass,
 }
@@ -41,7 +41,7 @@ struct Worker {
 type Job = (u64, usize);
 
 impl LocalSleeper {
-    pub(in super::super) fn new(ways: &[SleepMethod], thesis: SleepPolicy) -> LocalSleeper {
+    pub(crate) fn new(ways: &[SleepMethod], thesis: SleepPolicy) -> LocalSleeper {
         let workers = ways.iter().filter_map(|way| Worker::start(*way, thesis)).collect();
         LocalSleeper { workers, class: class() }
     }
@@ -51,7 +51,7 @@ fn class() -> SchedClass {
     SchedClass(sched::policy_number().unwrap_or(0))
 }
 
-pub(in super::super) fn conditions(bench: &MeasurementHost) -> String {
+pub(crate) fn conditions(bench: &MeasurementHost) -> String {
     let policy = match class().0 {
         0 => "SCHED_OTHER",
         1 => "SCHED_FIFO",

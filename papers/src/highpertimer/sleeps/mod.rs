@@ -24,7 +24,7 @@ use sweep::{Sweep, SweepPlan, sweep};
 
 hourglass_documents::named_enum! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub(in super::super) enum SleepMethod {
+    pub(crate) enum SleepMethod {
         /// The system's, relative, with the timer slack that the thread has.
         System => "system sleep",
         /// Ours without spinning: an absolute kernel wait without slack.
@@ -67,20 +67,20 @@ impl SleepMethod {
 pub(super) const DRAWN: [u64; 2] = [976_000, 7_812_000];
 
 #[derive(Debug, Default)]
-pub(in super::super) struct CachedSweeps {
+struct CachedSweeps {
     probe: OnceCell<HzProbe>,
     sweep: OnceCell<Option<Sweep>>,
 }
 
 pub(super) fn probe(bench: &MeasurementHost) -> HzProbe {
-    *bench.sleeps.probe.get_or_init(|| {
+    *bench.shared.get::<CachedSweeps>().probe.get_or_init(|| {
         let _pinned = PinnedThread::to_last_cpu();
         HzProbe::run(process::clock())
     })
 }
 
 pub(super) fn all(bench: &MeasurementHost) -> Option<&Sweep> {
-    let measured = bench.sleeps.sweep.get_or_init(|| {
+    let measured = bench.shared.get::<CachedSweeps>().sweep.get_or_init(|| {
         let mut here = LocalSleeper::new(&SleepMethod::MEASURED, probe(bench).policy());
         sweep(&mut here, &SweepPlan::of(bench.effort), bench.stopped)
     });

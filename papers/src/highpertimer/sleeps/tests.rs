@@ -20,7 +20,7 @@ type SimClock = Arc<Clock<Arc<SimSource>>>;
 type SimSleeper = Sleeper<SimClock, SimMachine>;
 
 /// A simulated machine: wake-ups exactly 30 us late, slack 50 us, a read of the clock 15 ns.
-pub(in super::super) struct Simulated {
+pub(crate) struct Simulated {
     clock: SimClock,
     system: SimSystem,
     sleepers: Vec<(SleepMethod, SimSleeper)>,
@@ -49,7 +49,7 @@ impl Sleeps for SimSystem {
 }
 
 impl Simulated {
-    pub(in super::super) fn new(hz: u32) -> Simulated {
+    pub(crate) fn new(hz: u32) -> Simulated {
         let time = Arc::new(SimSource::new(SimConfig {
             read_cost: Span::from_nanos(15),
             ..SimConfig::default()
@@ -101,7 +101,7 @@ impl BlockSleeper for Simulated {
     }
 }
 
-pub(in super::super) fn simulated(hz: u32) -> Sweep {
+pub(crate) fn simulated(hz: u32) -> Sweep {
     sweep(&mut Simulated::new(hz), &SweepPlan::of(MeasurementSize::Quick), || false).unwrap()
 }
 
