@@ -89,9 +89,8 @@ fn check_file(file: &File) -> Vec<Finding> {
         let source = Source::new(&file.text);
         findings.extend(unsafety::check(&file.path, &source));
         findings.extend(leftovers::check(&file.path, &source));
-        findings.extend(size::check_functions(&file.path, &source));
     }
-    findings.extend(size::check_file(file));
+    findings.extend(size::check(file));
     if file.path == "Cargo.toml" {
         findings.extend(reasons::check(&file.path, &file.text));
     }
