@@ -8,7 +8,6 @@ use hourglass_documents::host::Host;
 use hourglass_machine::HostReader;
 use serde::Serialize;
 
-/// A suite's results with the machine they were measured on.
 #[derive(Debug, Serialize)]
 pub(crate) struct Document {
     schema: &'static str,
@@ -27,22 +26,17 @@ pub(crate) struct Findings {
     pub(crate) rows: Vec<Row>,
 }
 
-/// What some suites say of how they measured.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct SuiteConditions {
-    /// The counter that our clock chose by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) source: Option<&'static str>,
     /// The CPU that reads were timed on; none if it could not be held.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cpu: Option<u32>,
-    /// Fresh processes of each subject whose first value was timed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) processes: Option<u32>,
-    /// For how long clocks were compared, s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) seconds: Option<u64>,
-    /// How often, all ways of keeping a clock together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) comparisons: Option<u64>,
 }
@@ -54,7 +48,6 @@ pub(crate) struct Row {
     pub(crate) subject: String,
     /// Median over the rounds.
     pub(crate) value: f64,
-    /// Unit of `value`.
     pub(crate) unit: &'static str,
     /// Median of the ratios to a peer measured in the same round.
     pub(crate) ratio_to: BTreeMap<String, f64>,
@@ -63,22 +56,18 @@ pub(crate) struct Row {
     pub(crate) goals: Vec<Threshold>,
 }
 
-/// What a figure is meant to be.
 #[derive(Debug, Serialize)]
 pub(crate) struct Threshold {
     /// The peer to whose figure the ratio is meant; none if the value itself.
     pub(crate) ratio_to: Option<String>,
-    /// The largest that meets it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) at_most: Option<f64>,
-    /// The smallest that meets it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) at_least: Option<f64>,
     pub(crate) met: bool,
 }
 
 impl Row {
-    /// A figure without a peer.
     pub(crate) fn alone(case: &str, subject: &str, value: f64, unit: &'static str) -> Row {
         Row {
             case: case.to_owned(),
@@ -90,21 +79,18 @@ impl Row {
         }
     }
 
-    /// The row with a goal for its value.
     pub(crate) fn at_most(mut self, limit: f64) -> Row {
         let met = self.value <= limit;
         self.goals.push(Threshold { ratio_to: None, at_most: Some(limit), at_least: None, met });
         self
     }
 
-    /// The row with a goal for its value, of which more is better.
     pub(crate) fn at_least(mut self, limit: f64) -> Row {
         let met = self.value >= limit;
         self.goals.push(Threshold { ratio_to: None, at_most: None, at_least: Some(limit), met });
         self
     }
 
-    /// Adds a goal for the ratio to a peer, if it was measured.
     pub(crate) fn set_goal(&mut self, peer: &str, limit: f64) {
         if let Some(ratio) = self.ratio_to.get(peer) {
             let met = *ratio <= limit;
@@ -115,7 +101,6 @@ impl Row {
 }
 
 impl Document {
-    /// A document about this machine.
     pub(crate) fn new(name: &'static str, rounds: u32, found: Findings) -> Document {
         Document {
             schema: "hourglass.bench/1",
@@ -129,9 +114,7 @@ impl Document {
     }
 }
 
-/// Columns of a terminal.
 const WIDTH: usize = 80;
-/// Where what is said of a row begins.
 const INDENT: usize = 29;
 
 impl fmt::Display for Document {
@@ -181,7 +164,6 @@ impl fmt::Display for Row {
     }
 }
 
-/// Items with commas between them, in lines that are not too long.
 fn wrapped(items: &[String], indent: usize) -> String {
     let mut text = " ".repeat(indent);
     let mut column = indent;

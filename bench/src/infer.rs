@@ -19,7 +19,6 @@ use crate::workload::{COUNTER, GapLoop};
 /// The most that the evidence may add to an iteration of the loop, ns.
 const GOAL_NS: f64 = 1.0;
 
-/// All cases of the suite, or only those of its part `calibration`.
 pub(crate) fn measure(rounds: u32, only: &[String]) -> Result<Vec<Row>> {
     if only.iter().any(|part| part == "calibration") {
         return calibration::measure();
@@ -33,7 +32,6 @@ pub(crate) fn measure(rounds: u32, only: &[String]) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// The counter, compiled without its evidence.
 #[derive(Clone, Copy, Debug)]
 struct WithoutEvidence<C>(C);
 
@@ -50,7 +48,6 @@ impl<C: Counter> MeasuringCounter for WithoutEvidence<C> {
     type EvidenceSource = NoEvidence;
 }
 
-/// Cannot be made.
 enum NoEvidence {}
 
 impl EvidenceSource for NoEvidence {

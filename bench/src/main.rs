@@ -10,6 +10,7 @@
 mod clock;
 mod document;
 mod infer;
+mod load;
 mod merge;
 mod paired;
 mod reserve;

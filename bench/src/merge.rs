@@ -24,7 +24,6 @@ const THREADS: u32 = 2;
 const GAPS: u64 = 1_000;
 const PERIOD_NS: u64 = 10_000_000;
 const SEED: u64 = 23;
-/// Goals for 10,000 nodes.
 const MOST_SECONDS: f64 = 60.0;
 const MOST_MIB: f64 = 500.0;
 
@@ -69,7 +68,6 @@ fn costs(work: impl FnOnce() -> Result<()>) -> Result<(f64, f64)> {
     Ok((seconds, kib.context("no VmHWM in /proc/self/status")? / 1024.0))
 }
 
-/// Folders of runs with different traces.
 fn templates(home: &Path) -> Result<Vec<(PathBuf, Manifest)>> {
     let host = HostReader::new(Path::new("/")).read();
     let mut templates = Vec::new();
@@ -161,7 +159,6 @@ fn manifest(lost: &[(u64, u64)]) -> Manifest {
     }
 }
 
-/// A node's folder: a manifest of its own beside one of the traces.
 fn make_node(runs: &Path, number: u64, templates: &[(PathBuf, Manifest)]) -> Result<()> {
     let at = usize::try_from(number)? % templates.len();
     let (template, manifest) = templates.get(at).context("no trace")?;
@@ -177,7 +174,6 @@ fn make_node(runs: &Path, number: u64, templates: &[(PathBuf, Manifest)]) -> Res
     Ok(())
 }
 
-/// Time and memory for finding out that one of many parts is missing.
 fn missing_part(home: &Path, parts: u64) -> Result<Vec<Row>> {
     let draft = sweep::ExperimentBuilder::from_toml("sets = 1_000_000\nanalyses = [\"rm\"]")?;
     let mut experiment = draft.finish(None)?;

@@ -21,7 +21,6 @@ pub(crate) fn compare(
     found.rows(case, unit)
 }
 
-/// Figures of several subjects, round by round.
 #[derive(Debug)]
 pub(crate) struct Rounds {
     subjects: Vec<&'static str>,

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-/// How often each value was seen.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ValueCounts {
     by_value: BTreeMap<u64, u64>,
@@ -15,7 +14,6 @@ impl ValueCounts {
         self.total += 1;
     }
 
-    /// Adds all values of another.
     pub(crate) fn merge(&mut self, other: &ValueCounts) {
         for (value, count) in &other.by_value {
             *self.by_value.entry(*value).or_insert(0) += count;
@@ -23,7 +21,6 @@ impl ValueCounts {
         self.total += other.total;
     }
 
-    /// How many values were added.
     pub(crate) fn total(&self) -> u64 {
         self.total
     }
@@ -38,7 +35,6 @@ impl ValueCounts {
         })
     }
 
-    /// The largest value; `None` of none.
     pub(crate) fn max(&self) -> Option<u64> {
         self.by_value.last_key_value().map(|(value, _)| *value)
     }

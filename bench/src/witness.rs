@@ -21,10 +21,8 @@ use crate::paired::{Rounds, median};
 /// What an undisturbed span may cost beyond two readings of the clock, ns.
 const GOAL_NS: f64 = 2.0;
 const SPANS: u32 = 20_000;
-/// Spans that sleep, in each round.
 const DISTURBED: u32 = 200;
 
-/// All cases, or only those of its parts `cost`, `server` and `truth`.
 pub(crate) fn measure(rounds: u32, only: &[String]) -> Result<Vec<Row>> {
     let wanted = |part: &str| only.is_empty() || only.iter().any(|one| one == part);
     let mut rows = Vec::new();
@@ -44,7 +42,6 @@ pub(crate) fn measure(rounds: u32, only: &[String]) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Reads the counter as a span does.
 #[inline(always)]
 fn clock() -> u64 {
     #[cfg(target_arch = "x86_64")]
@@ -124,7 +121,6 @@ fn costs(rounds: u32) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// The end of a span that slept; beside it, one question of the others.
 fn disturbed(rounds: u32, witness: &Witness, schedstat: &File) -> Vec<Row> {
     let mut found = Rounds::of(vec!["hourglass", "getrusage", "schedstat", "thread_cputime"]);
     let timed = |ask: &mut dyn FnMut()| {

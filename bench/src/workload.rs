@@ -25,10 +25,8 @@ const TURN: Span = Span::from_millis(2);
 /// Turns in a round. The fastest counts, since only it was not interrupted.
 const TURNS: u32 = 20;
 
-/// Records in the large run folder.
 const MANY: u64 = 10_000_000;
 
-/// All cases of the suite.
 pub(crate) fn measure(rounds: u32) -> Result<Vec<Row>> {
     let binary = binary()?;
     let mut rows = Vec::new();
@@ -64,14 +62,12 @@ impl Work for StepCounter {
     }
 }
 
-/// Never asked, since the loops do not wait.
 struct NoWakeUp;
 
 impl WakeUp for NoWakeUp {
     fn wait(&mut self, _alarm: WakeUpTime) {}
 }
 
-/// The gap loop on a counter, for as long as a turn takes.
 pub(crate) struct GapLoop<C> {
     counter: C,
     calibration: Calibration,
@@ -127,12 +123,10 @@ impl<C: MeasuringCounter + Copy> GapLoop<C> {
 #[cfg(target_arch = "x86_64")]
 pub(crate) const COUNTER: (hourglass_clock::Tsc, &str) = (hourglass_clock::Tsc, "rdtscp");
 
-/// The counter that gaps are found with on this machine, as a rule.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) const COUNTER: (hourglass_clock::OsMonotonic, &str) =
     (hourglass_clock::OsMonotonic, "clock_gettime");
 
-/// An iteration of the gap loop against one of a loop that only reads the counter.
 fn gap_loop(rounds: u32) -> Result<Vec<Row>> {
     let (counter, peer) = COUNTER;
     let gap_loop = GapLoop::new(counter)?;
@@ -151,7 +145,6 @@ fn gap_loop(rounds: u32) -> Result<Vec<Row>> {
     Ok(compare("loop", "ns", rounds, peer, ours, bare))
 }
 
-/// From the start of the process to the start of the run.
 fn startup(binary: &Path, rounds: u32) -> Result<Row> {
     let mut values = Vec::new();
     for _ in 0..rounds {
@@ -191,7 +184,6 @@ fn run(binary: &Path, arguments: &[&str]) -> Result<RunDocument> {
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-/// How much more than asked a periodic thread receives in a period.
 fn received(binary: &Path) -> Result<Vec<Row>> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("run");
@@ -219,7 +211,6 @@ fn received(binary: &Path) -> Result<Vec<Row>> {
     ])
 }
 
-/// `show` on ten million records: time and peak memory.
 fn show(binary: &Path) -> Result<Vec<Row>> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("run");
@@ -243,7 +234,6 @@ fn show(binary: &Path) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Three threads in turn on two CPUs with gaps of varying length.
 fn synthetic() -> impl Iterator<Item = Interval> {
     let mut now = 0u64;
     (0..MANY).map(move |i| {

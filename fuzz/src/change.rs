@@ -1,52 +1,21 @@
 //! Changes of inputs.
 
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
 use hourglass_documents::random::Stream;
 
 /// No input grows beyond this, bytes.
 const LONGEST: usize = 1 << 16;
 
-/// Texts that readers of numbers, strings and trees get wrong.
-const HARD: &[&str] = &[
-    "0",
-    "1",
-    "-1",
-    "-0",
-    "0.5",
-    "1e308",
-    "1e999",
-    "1e-999",
-    "NaN",
-    "inf",
-    "255",
-    "256",
-    "65536",
-    "2147483647",
-    "2147483648",
-    "4294967295",
-    "4294967296",
-    "9007199254740993",
-    "9223372036854775807",
-    "9223372036854775808",
-    "-9223372036854775808",
-    "18446744073709551615",
-    "18446744073709551616",
-    "340282366920938463463374607431768211456",
-    "0.000000000000000000000000000000000000001",
-    "99999999999999999999999999999999999999999999999999",
-    "null",
-    "true",
-    "[]",
-    "{}",
-    "\"\"",
-    "\u{0}",
-    "\u{202e}",
-    "</script><script>hostile=1</script>",
-    "<!--",
-    "&lt;",
-    "\\u0000",
-    "\\ud800",
-    "\r\n",
-];
+/// Words that inputs of each target are made of; as `hard`, texts that readers of numbers, strings and trees get wrong.
+static DICTIONARIES: LazyLock<BTreeMap<String, Vec<String>>> = LazyLock::new(|| {
+    serde_json::from_str(include_str!("../words.json")).expect("lists of words by target")
+});
+
+fn dictionary(target: &str) -> &'static [String] {
+    DICTIONARIES.get(target).map_or(&[], Vec::as_slice)
+}
 
 /// Words of binary files.
 const WORDS: &[u64] = &[
@@ -66,18 +35,16 @@ const WORDS: &[u64] = &[
     u64::MAX,
 ];
 
-/// Draws changed inputs from a seed.
 #[derive(Debug)]
 pub struct Mutator {
     dice: Stream,
-    words: &'static [&'static str],
+    words: &'static [String],
 }
 
 impl Mutator {
-    /// Changes named by a seed, with the words of a target.
     #[must_use]
-    pub fn new(seed: u64, words: &'static [&'static str]) -> Mutator {
-        Mutator { dice: Stream::from_seeds(&[seed]), words }
+    pub fn new(seed: u64, target: &str) -> Mutator {
+        Mutator { dice: Stream::from_seeds(&[seed]), words: dictionary(target) }
     }
 
     pub fn next_below(&mut self, count: usize) -> usize {
@@ -133,7 +100,6 @@ impl Mutator {
         }
     }
 
-    /// A range within `bytes`, mostly short.
     fn part(&mut self, bytes: &[u8]) -> Option<std::ops::Range<usize>> {
         if bytes.is_empty() {
             return None;
@@ -153,7 +119,6 @@ impl Mutator {
         insert(bytes, range.start, &part.repeat(times));
     }
 
-    /// A number in digits becomes a hard one.
     fn replace_number(&mut self, bytes: &mut Vec<u8>) {
         let digit = |byte: &u8| byte.is_ascii_digit();
         let starts: Vec<usize> = (0..bytes.len())
@@ -166,12 +131,14 @@ impl Mutator {
         let length = bytes[start..].iter().take_while(|byte| digit(byte)).count();
         let new = match self.next_below(3) {
             0 => self.dice.below(1000).to_string(),
-            _ => HARD[self.next_below(HARD.len())].to_owned(),
+            _ => {
+                let hard = dictionary("hard");
+                hard[self.next_below(hard.len())].clone()
+            }
         };
         bytes.splice(start..start + length, new.into_bytes());
     }
 
-    /// A run of letters becomes a word of the target.
     fn replace_word(&mut self, bytes: &mut Vec<u8>) {
         let Some(range) = self.part(bytes) else { return };
         let letter = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte == b'-';
@@ -183,11 +150,10 @@ impl Mutator {
 
     fn word(&mut self) -> &'static str {
         let of_target = !self.words.is_empty() && self.next_below(3) > 0;
-        let all = if of_target { self.words } else { HARD };
-        all[self.next_below(all.len())]
+        let all = if of_target { self.words } else { dictionary("hard") };
+        &all[self.next_below(all.len())]
     }
 
-    /// A line goes elsewhere, or is there twice.
     fn exchange_lines(&mut self, bytes: &mut Vec<u8>) {
         let mut lines: Vec<Vec<u8>> =
             bytes.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
@@ -224,7 +190,7 @@ mod tests {
     #[test]
     fn a_seed_names_the_changes_and_no_input_grows_without_end() {
         let drawn = |seed| {
-            let mut changer = Mutator::new(seed, &["wcet"]);
+            let mut changer = Mutator::new(seed, "tasks-toml");
             let mut bytes = b"[[task]]\nwcet = 3\n".to_vec();
             let mut all = Vec::new();
             for _ in 0..2_000 {
@@ -242,7 +208,7 @@ mod tests {
 
     #[test]
     fn numbers_become_hard_ones() {
-        let mut changer = Mutator::new(3, &[]);
+        let mut changer = Mutator::new(3, "queue");
         let mut seen = false;
         for _ in 0..1_000 {
             let mut bytes = b"a = 12".to_vec();

@@ -10,7 +10,8 @@
 //! fuzz_target!(|bytes: &[u8]| { (hourglass_fuzz::target("manifest").unwrap().start)()(bytes); });
 //! ```
 //!
-//! To add a target: its function in a file of `targets/`, its line in [`TARGETS`], and a few small inputs in `corpus/NAME/`.
+//! To add a target: its function in a file of `targets/`, its line in [`TARGETS`], words in `words.json`,
+//! and a few small inputs in `corpus/NAME/`.
 
 #![forbid(unsafe_code)]
 
@@ -26,23 +27,18 @@ pub use targets::TARGETS;
 /// What stands for an answer: equal answers are equal numbers.
 pub type Answer = u64;
 
-/// A target that has what it needs: takes an input.
 pub type Body = Box<dyn FnMut(&[u8]) -> Answer>;
 
-/// Something that is tried with inputs.
 #[derive(Debug)]
 pub struct Target {
     pub name: &'static str,
     pub purpose: &'static str,
-    /// Words that inputs are made of.
-    pub words: &'static [&'static str],
     /// Inputs besides those of `corpus/NAME/`.
     pub examples: fn() -> Vec<Vec<u8>>,
     /// Makes what all inputs share.
     pub start: fn() -> Body,
 }
 
-/// The target of this name.
 #[must_use]
 pub fn target(name: &str) -> Option<&'static Target> {
     TARGETS.iter().find(|target| target.name == name)
@@ -61,7 +57,6 @@ pub fn answer(kind: u64, text: &str) -> Answer {
     hasher.finish()
 }
 
-/// The text of an input, if it is one.
 fn text(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(bytes).ok()
 }

@@ -115,7 +115,6 @@ fn number(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("'{text}' is no number\n\n{HELP}"))
 }
 
-/// As many targets at a time as there are CPUs.
 fn run(wish: &FuzzArgs) -> ExitCode {
     if let Err(error) = fs::create_dir_all(&wish.folder) {
         eprintln!("hourglass-fuzz: {}: {error}", wish.folder.display());
@@ -172,7 +171,6 @@ fn try_target(wish: &FuzzArgs, target: &Target) -> usize {
     found
 }
 
-/// Keeps the input with which something was wrong, and says how to try it again.
 fn tell(wish: &FuzzArgs, target: &Target, seed: u64, current: &Path, why: &str) {
     let name = target.name;
     let kept = wish.folder.join(format!("{name}-{seed}.input"));
@@ -195,7 +193,6 @@ fn start(target: &Target, seed: u64, time: Duration, current: &Path) -> io::Resu
     command.arg(current).stdin(Stdio::null()).spawn()
 }
 
-/// Waits for a worker; what was wrong with its last input, if it did not end well.
 fn follow(mut child: Child, current: &Path) -> io::Result<Option<String>> {
     const LOOK: Duration = Duration::from_millis(200);
     let mut since = (u64::MAX, Instant::now(), Duration::ZERO);

@@ -17,10 +17,6 @@ const KEPT: usize = 2_000;
 /// Bytes before the input in the file: how many inputs there were, and how long this one is.
 const HEAD: usize = 16;
 
-/// Tries inputs until the time is over; returns how many.
-///
-/// # Errors
-/// The file `current` or the corpus refuses.
 pub fn work(target: &Target, seed: u64, time: Duration, current: &Path) -> io::Result<u64> {
     let mut file = CurrentInput { file: File::create(current)?, tried: 0 };
     let mut body = (target.start)();
@@ -30,7 +26,7 @@ pub fn work(target: &Target, seed: u64, time: Duration, current: &Path) -> io::R
         file.note(input)?;
         answers.insert(body(input));
     }
-    let mut changer = Mutator::new(seed, target.words);
+    let mut changer = Mutator::new(seed, target.name);
     let end = Instant::now() + time;
     while Instant::now() < end {
         // The newest are the least tried.
@@ -53,7 +49,6 @@ pub fn work(target: &Target, seed: u64, time: Duration, current: &Path) -> io::R
     Ok(file.tried)
 }
 
-/// The input that is being tried.
 struct CurrentInput {
     file: File,
     tried: u64,

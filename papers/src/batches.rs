@@ -7,7 +7,6 @@ use hourglass_trace::statistics::quantile_of;
 
 use super::rows::NumberResult;
 
-/// What batches of one operation took.
 #[derive(Clone, Debug)]
 pub(super) struct Batches {
     /// Operations in one.
@@ -17,7 +16,6 @@ pub(super) struct Batches {
 }
 
 impl Batches {
-    /// No batches yet; each will have `size` operations.
     pub(super) fn of(size: u64) -> Batches {
         Batches { size: size.max(1), took_ns: Vec::new() }
     }
@@ -31,20 +29,17 @@ impl Batches {
         answer
     }
 
-    /// The median over the batches of what one operation took, ns; `None` of nothing.
     pub(super) fn median_ns(&self) -> Option<f64> {
         let mut sorted = self.took_ns.clone();
         sorted.sort_unstable();
         Some(quantile_of(&sorted, 0.5)? as f64 / self.size as f64)
     }
 
-    /// The same for a row.
     pub(super) fn found(&self) -> NumberResult {
         let median = self.median_ns().map(|ns| (ns, self.operations()));
         median.ok_or_else(|| "there was no batch".into())
     }
 
-    /// Operations that were timed.
     pub(super) fn operations(&self) -> u64 {
         self.size * self.took_ns.len() as u64
     }

@@ -1,5 +1,7 @@
 //! What every table needs to be measured: how much, on which machine, and when to stop.
 
+use std::any::Any;
+use std::cell::OnceCell;
 use std::path::Path;
 use std::time::Duration;
 
@@ -10,10 +12,6 @@ use hourglass_documents::paper::MachineFacts;
 use hourglass_machine::facts::HostReader;
 use hourglass_time::Span;
 
-use super::highpertimer::CachedSweeps;
-use super::smt_reservation::CachedRuns as SmtKept;
-
-/// How much is measured of each table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeasurementSize {
     /// Seconds for a whole paper.
@@ -42,31 +40,35 @@ impl MeasurementSize {
     }
 }
 
-/// A machine to measure on.
 #[derive(Debug)]
 pub(super) struct MeasurementHost {
     pub(super) effort: MeasurementSize,
-    /// What the machine is, for the document.
     pub(super) machine: MachineFacts,
     /// What its processor says of itself; `None` on other than x86.
     pub(super) cpuid: Option<Cpuid>,
-    /// Ticks of this kernel in a second, if it tells.
     pub(super) tick_hz: Option<u32>,
     /// Load average over the last minute, at the start, if the kernel tells.
     pub(super) load: Option<f64>,
-    /// What several tables of the thesis are made of, once it was measured.
-    pub(super) sleeps: CachedSweeps,
-    /// What several figures of the SMT paper are made of.
-    pub(super) smt: SmtKept,
-    /// Whether the measurement is to end.
+    pub(super) shared: SharedMeasurements,
     pub(super) stopped: fn() -> bool,
+}
+
+/// What several tables of a paper are made of, measured once: a value of each type that is asked for.
+#[derive(Debug, Default)]
+pub(super) struct SharedMeasurements(OnceCell<Box<(Box<dyn Any>, SharedMeasurements)>>);
+
+impl SharedMeasurements {
+    pub(super) fn get<T: Default + 'static>(&self) -> &T {
+        let (value, others) =
+            &**self.0.get_or_init(|| Box::new((Box::new(T::default()), Self::default())));
+        value.downcast_ref().unwrap_or_else(|| others.get())
+    }
 }
 
 /// The rate of the counter is measured over this; good to a few parts per million.
 const RATE_WINDOW: Span = Span::from_millis(20);
 
 impl MeasurementHost {
-    /// What a whole measurement may take, or a quick one: a time, or a number of runs.
     pub(super) fn at_most<T>(&self, full: T, quick: T) -> T {
         match self.effort {
             MeasurementSize::Quick => quick,
@@ -92,10 +94,9 @@ impl MeasurementHost {
             virtual_machine: hypervisor(host.virtual_machine),
         };
         let cpuid = Cpuid::of_this_processor();
-        let (tick_hz, sleeps) = (host.tick_hz, CachedSweeps::default());
+        let (tick_hz, shared) = (host.tick_hz, SharedMeasurements::default());
         let load = host.start.load_average.map(|[minute, ..]| minute);
-        let smt = SmtKept::default();
-        MeasurementHost { effort, machine, cpuid, tick_hz, load, sleeps, smt, stopped }
+        MeasurementHost { effort, machine, cpuid, tick_hz, load, shared, stopped }
     }
 }
 

@@ -16,10 +16,6 @@ use hourglass_terminal::paper::PaperArgs;
 use hourglass_terminal::settings::Settings;
 use hourglass_terminal::{atomic_file, messages, output};
 
-/// Lists papers, or measures one.
-///
-/// # Errors
-/// There is no such paper or table, or a figure cannot be written.
 pub(crate) fn paper(paper: &PaperArgs, settings: Settings) -> Result<ExitCode> {
     let Some(name) = paper.name.as_deref().filter(|_| !paper.list) else {
         return list(settings);
@@ -87,10 +83,8 @@ fn check_table(paper: &paper::Paper, id: &str) -> Result<(), Stop> {
     Err(Stop::usage(format!("--table: unknown table '{id}'; use one of {}", ids.join(", "))))
 }
 
-/// The folder that figures go to.
 struct Folder<'a> {
     path: &'a Path,
-    /// Whether it was not there before.
     new: bool,
 }
 

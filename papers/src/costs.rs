@@ -31,7 +31,6 @@ const RATE_WINDOW: Span = Span::from_millis(20);
 /// Reads by which the loop's own part is found.
 const OVERHEAD_READS: usize = 4_096;
 
-/// A source, and how it is read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MeasuredSource<'a> {
     pub(super) source: &'a dyn ClockSource,
@@ -45,22 +44,17 @@ pub(super) struct Limits {
     pub(super) time: Duration,
 }
 
-/// Sources that were measured together.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Comparison {
-    /// In the order in which the sources were given.
     pub(super) costs: Vec<ReadCosts>,
-    /// How often the kernel took the CPU away from the measuring thread meanwhile.
     pub(super) preempted: u64,
 }
 
 /// What reads of one source cost, ns.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ReadCosts {
-    /// Costs behind the numbers.
     pub(super) reads: u64,
     pub(super) mean_ns: f64,
-    /// Standard deviation of all reads.
     pub(super) deviation_ns: f64,
     /// Standard deviation of the reads up to the 99th percentile.
     pub(super) calm_deviation_ns: f64,
@@ -71,7 +65,6 @@ pub(super) struct ReadCosts {
     pub(super) loop_ns: f64,
     /// Reads that were before their predecessor; counted as no time.
     pub(super) backwards: u64,
-    /// Some of the reads, the extremes among them.
     pub(super) points: Vec<Point>,
     /// Of how many reads each the cheapest, the dearest and one at random are points.
     pub(super) thinning: u64,
@@ -122,7 +115,6 @@ pub(super) fn measured_on() -> String {
 pub(super) struct PinnedThread(Vec<u32>);
 
 impl PinnedThread {
-    /// On the last CPU that it may use, if it may choose.
     pub(super) fn to_last_cpu() -> Option<PinnedThread> {
         let before = thread::affinity().ok()?;
         thread::set_affinity(before.last().copied()).ok()?;
@@ -204,7 +196,6 @@ fn frequency(source: &dyn ClockSource) -> Frequency {
     measured.or(facts.frequency).unwrap_or(ONE_PER_NS)
 }
 
-/// Standard deviation of `count` values with this sum and this sum of squares.
 fn deviation(count: u64, sum: u64, squares: u128) -> f64 {
     // n times the squares less the squared sum is n squared times the variance, exactly.
     let (n, sum) = (u128::from(count), u128::from(sum));
@@ -218,7 +209,6 @@ fn deviation(count: u64, sum: u64, squares: u128) -> f64 {
     }
 }
 
-/// Up to here a read counts as undisturbed.
 const CALM: f64 = 0.99;
 
 /// How costs are spread; exact below 2048 ticks, to a thousandth above.
@@ -270,9 +260,8 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// A simulated clock of which every `every`th read takes `extra` longer.
     #[derive(Debug)]
-    pub(in super::super) struct JitteryClock {
+    pub(crate) struct JitteryClock {
         sim: SimSource,
         every: u64,
         extra: Span,
@@ -280,7 +269,7 @@ pub(super) mod tests {
     }
 
     impl JitteryClock {
-        pub(in super::super) fn new(cost_ns: i64, every: u64, extra_ns: i64) -> JitteryClock {
+        pub(crate) fn new(cost_ns: i64, every: u64, extra_ns: i64) -> JitteryClock {
             let read_cost = Span::from_nanos(cost_ns);
             JitteryClock {
                 sim: SimSource::new(SimConfig { read_cost, ..SimConfig::default() }),
@@ -309,7 +298,7 @@ pub(super) mod tests {
         }
     }
 
-    pub(in super::super) fn measured(sources: &[&dyn ClockSource], reads: u64) -> Vec<ReadCosts> {
+    pub(crate) fn measured(sources: &[&dyn ClockSource], reads: u64) -> Vec<ReadCosts> {
         let order = ReadOrder::Ordered;
         let compared: Vec<MeasuredSource> =
             sources.iter().map(|&source| MeasuredSource { source, order }).collect();
@@ -317,7 +306,6 @@ pub(super) mod tests {
         compare(&compared, limits, || false).unwrap().costs
     }
 
-    /// A source of constant cost: mean and quantiles are it, and it deviates by nothing.
     #[test]
     fn a_constant_cost_is_found_exactly() {
         let costs = &measured(&[&JitteryClock::new(17, 0, 0)], 10_000)[0];
@@ -391,7 +379,6 @@ pub(super) mod tests {
         let squares = values.iter().map(|value| u128::from(value * value)).sum();
         assert_eq!(deviation(8, values.iter().sum(), squares), 2.0);
         assert_eq!(deviation(0, 0, 0), 0.0);
-        // Too large for exact integers.
         assert!(deviation(u64::MAX, 0, u128::MAX).is_finite());
     }
 }

@@ -5,10 +5,8 @@ use hourglass_documents::paper::Point;
 /// Buckets that are kept at most; each gives up to three points.
 const MOST_BUCKETS: usize = 512;
 
-/// A measurement: its number and its value.
 type Numbered = (u64, u64);
 
-/// Measurements in a row, of which each keeps its least, its greatest and one taken at random.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     least: Numbered,
@@ -26,7 +24,6 @@ pub(super) struct Downsampler {
     /// A bucket holds two to the power of this many.
     shift: u32,
     seen: u64,
-    /// Number of the measurement that will be the current bucket's sample.
     sampled: u64,
 }
 
@@ -71,7 +68,6 @@ impl Downsampler {
         self.points().into_iter().map(point).collect()
     }
 
-    /// What was kept, in the order of the measurements.
     fn points(&self) -> Vec<Numbered> {
         let of = |bucket: &Bucket| [bucket.least, bucket.sample, bucket.greatest];
         let mut kept: Vec<Numbered> = self.buckets.iter().flat_map(of).collect();
@@ -127,7 +123,6 @@ mod tests {
         assert_eq!([0, 512, 513, 1_024, 1_025].map(stretch), [1, 1, 2, 2, 4]);
     }
 
-    /// Whatever the length, the one dear read and the one cheap read among many are kept.
     #[test]
     fn the_extremes_stay_and_the_number_is_bounded() {
         for length in [513_u64, 1_024, 1_025, 99_999, 1 << 18] {

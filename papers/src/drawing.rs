@@ -8,7 +8,6 @@ pub(super) fn edge(text: &str, unit: EdgeUnit, scale: AxisScale) -> Edge {
     Edge { text: text.into(), unit, scale }
 }
 
-/// A curve of joined points, each with its place across and up.
 pub(super) fn curve(
     name: impl Into<String>,
     origin: CurveOrigin,
@@ -19,7 +18,6 @@ pub(super) fn curve(
     Curve { name: name.into(), origin, colour, joined: true, points }
 }
 
-/// A figure of curves, with its lower and its left edge.
 pub(super) fn curves(
     (id, title): (&str, &str),
     [across, up]: [Edge; 2],

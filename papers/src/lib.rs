@@ -36,7 +36,6 @@ use printed::MeasureOf;
 pub use printed::{Paper, Table};
 pub use smt_reservation::{Headline, PolicyFigures, headline};
 
-/// Each paper's file, and what measures its tables.
 const FILES: [(&str, MeasureOf); 5] = [
     (include_str!("highpertimer/paper.toml"), highpertimer::measure),
     (include_str!("hrtimers/paper.toml"), hrtimers::measure),
@@ -45,7 +44,6 @@ const FILES: [(&str, MeasureOf); 5] = [
     (include_str!("smt_reservation/paper.toml"), smt_reservation::measure),
 ];
 
-/// Every paper of which tables can be measured.
 #[must_use]
 pub fn papers() -> &'static [Paper] {
     static PAPERS: LazyLock<Vec<Paper>> = LazyLock::new(|| {
@@ -55,17 +53,14 @@ pub fn papers() -> &'static [Paper] {
     &PAPERS
 }
 
-/// A paper's tables as they were measured.
 #[derive(Debug)]
 pub struct PaperMeasurement {
     pub document: PaperDocument,
     /// What is drawn of each of them, in the same order.
     pub figures: Vec<Option<PaperFigure>>,
-    /// The signal that ended the measurement, if one did.
     pub signal: Option<i32>,
 }
 
-/// All papers, for people and scripts.
 #[must_use]
 pub fn list() -> PaperList {
     let table = |table: &Table| TableEntry { id: table.id.clone(), title: table.title.clone() };
@@ -84,7 +79,6 @@ impl Paper {
         papers().iter().find(|paper| paper.name == name)
     }
 
-    /// Its table of that number.
     #[must_use]
     pub fn table(&self, id: &str) -> Option<&Table> {
         self.tables.iter().find(|table| table.id == id)
@@ -154,7 +148,6 @@ mod tests {
         }
     }
 
-    /// Every file can be read, and every table can be measured and found.
     #[test]
     fn papers_and_tables_are_found_by_name() {
         for (text, measure) in FILES {
@@ -170,7 +163,6 @@ mod tests {
         assert!(Paper::named("hourglas").is_none());
     }
 
-    /// The tables of chapters 2, 3 and 5 of the thesis.
     #[test]
     fn the_list_names_every_table() {
         let list = list();

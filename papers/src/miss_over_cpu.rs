@@ -5,15 +5,12 @@ use hourglass_documents::paper::{
     AxisScale, Curve, CurveOrigin, CurvePoint, Curves, Edge, EdgeUnit,
 };
 
-/// Sleeps of one length by one sleeper.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sleeps {
     pub name: String,
     /// CPU time, per cent of one CPU.
     pub cpu_percent: f64,
-    /// The median miss, ns.
     pub p50_ns: f64,
-    /// The 99th percentile of the misses, ns.
     pub p99_ns: f64,
 }
 
@@ -47,7 +44,6 @@ pub fn figure(id: &str, title: &str, ours: &[Sleeps], peers: &[Sleeps]) -> Curve
 
 type Percentile = (CurveOrigin, &'static str, fn(&Sleeps) -> f64);
 
-/// The signs are those of numbers from here and of the paper's.
 const PERCENTILES: [Percentile; 2] = [
     (CurveOrigin::Here, "p50", |sleeps| sleeps.p50_ns),
     (CurveOrigin::Paper, "p99", |sleeps| sleeps.p99_ns),

@@ -24,10 +24,8 @@ use super::sentences::{more, percent, time, times};
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Paper {
-    /// Its name on the command line.
     pub name: String,
     pub title: String,
-    /// Who wrote it, where and when.
     pub source: String,
     /// Machine, method, difference and notes of tables that have none of their own.
     #[serde(default)]
@@ -38,23 +36,18 @@ pub struct Paper {
     difference: Sentences,
     #[serde(default)]
     notes: Vec<String>,
-    /// Clauses that several tables have.
     #[serde(default)]
     words: BTreeMap<String, Alternatives>,
-    /// Its tables, in its order.
     pub tables: Vec<Table>,
 }
 
-/// A table that can be measured.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
-    /// Its number in the paper.
     pub id: String,
     pub title: String,
     #[serde(default)]
     machine: String,
-    /// How it is measured here: a template.
     #[serde(default)]
     method: String,
     /// Sentences about what differs, and why. One that begins with `; ` goes on with the one before.
@@ -74,13 +67,10 @@ pub struct Table {
     pub(crate) measure: Option<Measure>,
 }
 
-/// Measures a table; `None` if a signal asked to stop before it was complete.
 pub(crate) type Measure = fn(&Table, &MeasurementHost) -> Option<MeasuredTable>;
 
-/// What measures the table of a number.
 pub(crate) type MeasureOf = fn(&str) -> Option<Measure>;
 
-/// A line of a table as the paper prints it.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Line {
@@ -93,7 +83,6 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// The paper's number in that column.
     pub(crate) fn printed(&self, column: usize) -> Option<f64> {
         self.paper.get(column).copied().filter(|number| !number.is_nan())
     }
@@ -106,7 +95,6 @@ enum Alternatives {
     Several(Vec<String>),
 }
 
-/// One sentence, or several.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 enum Sentences {
@@ -138,26 +126,29 @@ impl Alternatives {
     }
 }
 
-/// A table with the figure that belongs to it, if one does.
 #[derive(Debug)]
 pub(crate) struct MeasuredTable {
     pub(crate) table: PaperTable,
     pub(crate) figure: Option<PaperFigure>,
 }
 
-/// What a measurement gives of a table.
-#[derive(Debug, Default)]
-pub(crate) struct TableContents {
-    pub(crate) rows: Vec<PaperRow>,
-    pub(crate) values: Values,
-    pub(crate) decisions: Vec<Decision>,
-    /// Notes that depend on the measurement, behind the paper's.
-    pub(crate) notes: Vec<String>,
-    pub(crate) figure: Option<PaperFigure>,
+impl MeasuredTable {
+    pub(crate) fn with_figure(self, figure: impl Into<Option<PaperFigure>>) -> MeasuredTable {
+        MeasuredTable { figure: figure.into(), ..self }
+    }
+
+    pub(crate) fn with_notes(mut self, notes: impl IntoIterator<Item = String>) -> MeasuredTable {
+        self.table.notes.extend(notes);
+        self
+    }
+
+    pub(crate) fn with_decisions(mut self, decisions: Vec<Decision>) -> MeasuredTable {
+        self.table.decisions = decisions;
+        self
+    }
 }
 
 impl Paper {
-    /// A paper from its file, with what measures each of its tables.
     pub(crate) fn read(text: &str, measure: MeasureOf) -> Result<Paper, toml::de::Error> {
         let mut paper: Paper = toml::from_str(text)?;
         for table in &mut paper.tables {
@@ -181,14 +172,7 @@ impl Paper {
 }
 
 impl Table {
-    /// The document's table of rows and values alone.
-    pub(crate) fn with_rows(&self, rows: Vec<PaperRow>, values: Values) -> MeasuredTable {
-        self.assembled(TableContents { rows, values, ..TableContents::default() })
-    }
-
-    /// The document's table.
-    pub(crate) fn assembled(&self, measured: TableContents) -> MeasuredTable {
-        let TableContents { rows, mut values, decisions, notes: found, figure } = measured;
+    pub(crate) fn with_rows(&self, rows: Vec<PaperRow>, mut values: Values) -> MeasuredTable {
         values.add_rows(&rows);
         let texts = Texts { values: &values, words: &self.words };
         let mut difference = String::new();
@@ -202,12 +186,12 @@ impl Table {
             paper_machine: self.machine.clone(),
             method: texts.first_of(std::slice::from_ref(&self.method)).unwrap_or_default(),
             rows,
-            decisions,
+            decisions: Vec::new(),
             difference,
-            notes: notes.chain(found).collect(),
+            notes: notes.collect(),
             figure: None,
         };
-        MeasuredTable { table, figure }
+        MeasuredTable { table, figure: None }
     }
 
     /// A setting; 0 if the table has none of that name.
@@ -215,7 +199,6 @@ impl Table {
         self.settings.get(name).copied().unwrap_or(0)
     }
 
-    /// The paper's number of a line, in that column.
     pub(crate) fn printed(&self, line: &str, column: usize) -> Option<f64> {
         self.lines.iter().find(|own| own.name == line)?.printed(column)
     }
@@ -238,7 +221,6 @@ fn append(text: &mut String, said: &str) {
     }
 }
 
-/// What a sentence may say.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
     /// A length of time, ns.
@@ -272,7 +254,6 @@ impl From<usize> for Value {
     }
 }
 
-/// Values by name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Values(BTreeMap<String, Value>);
 
@@ -282,7 +263,6 @@ impl Values {
         self
     }
 
-    /// With the value, if there is one.
     pub(crate) fn with_some(self, name: &str, value: Option<impl Into<Value>>) -> Values {
         match value {
             Some(value) => self.with(name, value),
@@ -313,7 +293,6 @@ impl Values {
     }
 }
 
-/// ns in a unit of time.
 pub(crate) fn size(unit: &str) -> Option<f64> {
     Some(match unit {
         "ns" => 1.0,
@@ -324,7 +303,6 @@ pub(crate) fn size(unit: &str) -> Option<f64> {
     })
 }
 
-/// Templates with what they may say.
 struct Texts<'a> {
     values: &'a Values,
     words: &'a BTreeMap<String, Alternatives>,
@@ -396,7 +374,7 @@ mod tests {
              notes = ['{{?a}}with a', '{{!a}}without a']"
         );
         let paper = Paper::read(&text, |_| None).unwrap();
-        paper.tables[0].assembled(TableContents { rows, values, ..TableContents::default() }).table
+        paper.tables[0].with_rows(rows, values).table
     }
 
     fn rows() -> Vec<PaperRow> {
@@ -407,7 +385,6 @@ mod tests {
         ]
     }
 
-    /// Numbers in their units, ratios and differences; the first alternative that can be said, clauses joined.
     #[test]
     fn sentences_say_what_there_is() {
         let said = |difference: &str| table(difference, rows(), Values::default()).difference;

@@ -7,7 +7,6 @@ use super::printed::size;
 /// What was found: a number, of times in ns, and the single measurements behind it; or why there is none.
 pub(super) type NumberResult = Result<(f64, u64), String>;
 
-/// A row, with its number in `unit`.
 pub(super) fn row(
     name: impl Into<String>,
     unit: &str,
@@ -31,7 +30,6 @@ pub(super) fn row(
     }
 }
 
-/// A row of something that was measured here as the paper did.
 pub(super) fn measured(
     name: impl Into<String>,
     unit: &str,

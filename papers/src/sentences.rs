@@ -1,6 +1,5 @@
 //! Numbers and clauses as sentences about tables have them.
 
-/// A length of time for people.
 pub(super) fn time(ns: f64) -> String {
     match ns.abs() {
         size if size < 1e3 => format!("{ns:.1} ns"),
@@ -9,13 +8,11 @@ pub(super) fn time(ns: f64) -> String {
     }
 }
 
-/// How much more, or less, than something else.
 pub(super) fn more(ns: f64) -> String {
     let word = if ns < 0.0 { "less" } else { "more" };
     format!("{} {word}", time(ns.abs()))
 }
 
-/// The ratio of `value` and `of`, in words.
 pub(super) fn times(value: f64, of: f64) -> String {
     let ratio = value / of;
     match ratio {
@@ -25,7 +22,6 @@ pub(super) fn times(value: f64, of: f64) -> String {
     }
 }
 
-/// Per cent for people.
 pub(super) fn percent(value: f64) -> String {
     if value < 10.0 { format!("{value:.2} %") } else { format!("{value:.0} %") }
 }

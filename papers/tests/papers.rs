@@ -10,6 +10,7 @@ use std::process::{Command, Output, Stdio};
 use hourglass_skip::{Requirement, skip};
 use processes::{catches, send, until};
 use serde_json::Value;
+use tempfile::TempDir;
 
 const SIGINT: u32 = 2;
 
@@ -31,14 +32,12 @@ fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
 
-/// Standard output of a command that must succeed.
 fn printed(line: &str) -> String {
     let output = paper(line);
     assert_eq!(output.status.code(), Some(0), "{line}: {}", text(output.stderr));
     text(output.stdout)
 }
 
-/// Exit code 2, nothing on stdout, one line on stderr that begins like this.
 fn refuses(line: &str, message: &str) {
     let output = paper(line);
     let stderr = text(output.stderr);
@@ -58,6 +57,24 @@ fn document(line: &str) -> Value {
     document
 }
 
+/// A document and the folder of its figures.
+fn drawn(line: &str) -> (TempDir, Value) {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("figures");
+    (home, document(&format!("{line} --json -o {}", folder.display())))
+}
+
+fn figure(home: &TempDir, name: &str) -> String {
+    let figure = fs::read_to_string(home.path().join("figures").join(name)).unwrap();
+    assert!(figure.starts_with("<svg ") && figure.ends_with("</svg>\n"), "{figure}");
+    figure
+}
+
+fn tables<const N: usize>(document: &Value) -> &[Value; N] {
+    let tables = document["tables"].as_array().unwrap().as_slice();
+    tables.try_into().unwrap_or_else(|_| panic!("{document}"))
+}
+
 fn row<'a>(table: &'a Value, name: &str) -> &'a Value {
     let rows = table["rows"].as_array().unwrap();
     rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("{name}: {table}"))
@@ -70,9 +87,7 @@ fn counted_tables_and_illegible_cells() {
     let document = document("hrtimers --quick --table 1 --table 8.1.2 --json");
     assert_eq!(document["schema"], "hourglass.paper/1");
     assert_eq!((&document["paper"], &document["effort"]), (&"hrtimers".into(), &"quick".into()));
-    let [arrays, latency] = &document["tables"].as_array().unwrap()[..] else {
-        panic!("{document}")
-    };
+    let [arrays, latency] = tables(&document);
     let end = row(arrays, "array 2, end");
     assert_eq!((&end["paper"], &end["measured"]), (&16_384.0.into(), &16_384.0.into()));
     assert_eq!((&end["unit"], &end["how"]), (&"ticks".into(), &"simulated".into()));
@@ -84,25 +99,16 @@ fn counted_tables_and_illegible_cells() {
     assert!(ticks["measured"].as_f64().is_some_and(|us| us > 0.0), "{ticks}");
 }
 
-/// Exit code 2, and the tables that there are.
 #[test]
 fn tables_that_are_not_there() {
     let message = "--table: unknown table '8.1'; use one of 1, 4.1, 4.3, 8.1.1,";
     refuses("hrtimers --table 8.1", message);
 }
 
-/// Section 5 of the paper of 1993: every table has rows beside the paper's numbers, and the curves are
-/// drawn.
 #[test]
 fn costs_of_timers_beside_those_of_1993() {
-    let home = tempfile::tempdir().unwrap();
-    let folder = home.path().join("figures");
-    let line =
-        format!("rt-mach-timers --quick --table 1 --table 5.1 --json -o {}", folder.display());
-    let document = document(&line);
-    let [operations, pending] = &document["tables"].as_array().unwrap()[..] else {
-        panic!("{document}")
-    };
+    let (home, document) = drawn("rt-mach-timers --quick --table 1 --table 5.1");
+    let [operations, pending] = tables(&document);
     let create = row(operations, "timer_create(); POSIX timer");
     assert_eq!((&create["paper"], &create["unit"]), (&220.0.into(), &"us".into()));
     assert_eq!(row(operations, "null trap; getppid")["paper"], 7.0);
@@ -111,26 +117,16 @@ fn costs_of_timers_beside_those_of_1993() {
         (&operations["figure"], &pending["figure"]),
         (&Value::Null, &"figure-5.1.svg".into())
     );
-    let figure = fs::read_to_string(folder.join("figure-5.1.svg")).unwrap();
-    assert!(figure.starts_with("<svg ") && figure.ends_with("</svg>\n"));
+    figure(&home, "figure-5.1.svg");
 }
 
-/// Sections 3 and 5 of the Hourglass paper: figures have their numbers in a table, and a picture; no device
-/// or tree of the load is left.
 #[test]
 fn figures_and_loads_of_2002() {
     let devices = || fs::read_dir("/sys/class/net").unwrap().count();
     let before = devices();
-    let home = tempfile::tempdir().unwrap();
-    let folder = home.path().join("figures");
-    let line = format!(
-        "hourglass-2002 --quick --table figure-3 --table figure-6 --table 2 --json -o {}",
-        folder.display()
-    );
-    let document = document(&line);
-    let [priorities, deadlines, receiving] = &document["tables"].as_array().unwrap()[..] else {
-        panic!("{document}")
-    };
+    let (home, document) =
+        drawn("hourglass-2002 --quick --table figure-3 --table figure-6 --table 2");
+    let [priorities, deadlines, receiving] = tables(&document);
     assert_eq!(priorities["figure"], "figure-3.svg");
     let said = receiving.to_string();
     match said.contains("CAP_SYS_NICE is missing") {
@@ -142,23 +138,14 @@ fn figures_and_loads_of_2002() {
     let stream = row(deadlines, "control 2, stream alone: throughput");
     assert_eq!(stream["paper"], 94.0);
     assert!(stream["measured"].as_f64().is_some_and(|mbps| mbps > 0.0), "{stream}");
-    let figure = fs::read_to_string(folder.join("figure-3.svg")).unwrap();
-    assert!(figure.starts_with("<svg ") && figure.contains("HIGH"), "{figure}");
+    assert!(figure(&home, "figure-3.svg").contains("HIGH"));
     assert_eq!(devices(), before);
 }
 
-/// Section 3.3 of the SMT paper: equations 4 to 8, Figures 4 and 5, which are simulated and drawn.
 #[test]
 fn the_example_of_the_smt_paper() {
-    let home = tempfile::tempdir().unwrap();
-    let folder = home.path().join("figures");
-    let line = format!(
-        "smt-reservation --quick --table figure-4 --table figure-5 --json -o {}",
-        folder.display()
-    );
-    let document = document(&line);
-    let tables = document["tables"].as_array().unwrap();
-    assert_eq!(tables.len(), 2, "{document}");
+    let (home, document) = drawn("smt-reservation --quick --table figure-4 --table figure-5");
+    let tables = tables::<2>(&document);
     for row in tables.iter().flat_map(|table| table["rows"].as_array().unwrap()) {
         assert_eq!((&row["measured"], &row["how"]), (&row["paper"], &"simulated".into()), "{row}");
     }
@@ -167,12 +154,10 @@ fn the_example_of_the_smt_paper() {
     assert_eq!(row(&tables[1], "real-time process done at")["measured"], 6.0);
     for (table, name) in tables.iter().zip(["figure-4.svg", "figure-5.svg"]) {
         assert_eq!(table["figure"], name);
-        let figure = fs::read_to_string(folder.join(name)).unwrap();
-        assert!(figure.contains("real-time on CPU 0"), "{figure}");
+        assert!(figure(&home, name).contains("real-time on CPU 0"));
     }
 }
 
-/// `paper --list`: every paper with its tables, for people and for scripts.
 #[test]
 fn papers_are_listed() {
     let text = printed("--list");
@@ -202,7 +187,6 @@ fn papers_and_tables_that_are_not_there_are_named_beside_those_that_are() {
     refuses("--list --quick", "");
 }
 
-/// Where the figures cannot go is said before anything is measured.
 #[test]
 fn figures_need_a_folder() {
     let home = tempfile::tempdir().unwrap();
@@ -219,17 +203,14 @@ fn figures_need_a_folder() {
 /// CONTRACT, `hourglass.paper/1`: keys that scripts rely on. What was measured is not judged.
 #[test]
 fn a_paper_is_one_document_with_figures_beside_it() {
-    let home = tempfile::tempdir().unwrap();
-    let folder = home.path().join("figures");
-    let line = format!("highpertimer --quick --table 2.2 --json -o {}", folder.display());
-    let document = json(&printed(&line));
+    let (home, document) = drawn("highpertimer --quick --table 2.2");
     assert_eq!(document["schema"], "hourglass.paper/1");
     assert_eq!(
         (&document["paper"], &document["effort"]),
         (&"highpertimer".into(), &"quick".into())
     );
     assert_eq!(document["interrupted"], false);
-    let [table] = &document["tables"].as_array().unwrap()[..] else { panic!("{document}") };
+    let [table] = tables(&document);
     assert_eq!((&table["id"], &table["figure"]), (&"2.2".into(), &"figure-2.2.svg".into()));
     assert!(table["difference"].as_str().is_some_and(|text| text.ends_with('.')));
     let row = &table["rows"][0];
@@ -237,10 +218,10 @@ fn a_paper_is_one_document_with_figures_beside_it() {
     assert_eq!((&row["paper"], &row["how"]), (&31.232.into(), &"measured".into()));
     assert!(row["measured"].as_f64().is_some_and(|cost| cost > 0.0), "{row}");
     assert!(row["count"].as_u64().is_some_and(|reads| reads > 0), "{row}");
-    let names: Vec<_> = fs::read_dir(&folder).unwrap().map(|f| f.unwrap().file_name()).collect();
+    let files = fs::read_dir(home.path().join("figures")).unwrap();
+    let names: Vec<_> = files.map(|file| file.unwrap().file_name()).collect();
     assert_eq!(names, ["figure-2.2.svg"], "no half-written file beside it");
-    let figure = fs::read_to_string(folder.join("figure-2.2.svg")).unwrap();
-    assert!(figure.starts_with("<svg ") && figure.ends_with("</svg>\n"));
+    figure(&home, "figure-2.2.svg");
 }
 
 /// CONTRACT: on Ctrl-C what was measured is written; here that is nothing, so nothing is left.

@@ -74,7 +74,6 @@ pub(crate) const SLOW: &[&str] = &[
 /// Beds whose kernel is not packaged: they run only when they are requested by name.
 pub(crate) const ON_DEMAND: &[&str] = &[slice::BED.name];
 
-/// Where a guest's kernel comes from.
 #[derive(Debug)]
 enum Kernel {
     /// The Debian package of it, or one that depends on that.
@@ -84,8 +83,6 @@ enum Kernel {
 }
 
 impl Kernel {
-    /// # Errors
-    /// The package cannot be had, or the place of the file is unknown.
     fn file(&self, cache: &Path) -> Result<PathBuf, StepFailure> {
         match self {
             Kernel::Debian(package) => debian::kernel(*package, cache),
@@ -103,18 +100,14 @@ impl Kernel {
     }
 }
 
-/// A guest, and what is done in it.
 #[derive(Debug)]
 pub(crate) struct TestBed {
-    /// What it is called on the command line.
     pub(crate) name: &'static str,
     purpose: &'static str,
     kernel: Kernel,
     /// The C library of a second root below `/libc`, for which the guest's first step mounts the rest.
     libc: Option<Package>,
-    /// Arguments of QEMU that describe the machine, besides those that all guests share.
     machine: &'static [&'static str],
-    /// The kernel's command line.
     kernel_arguments: &'static str,
     /// Test programs that the guest has beside hourglass.
     tests: &'static [binary::Test],
@@ -122,7 +115,6 @@ pub(crate) struct TestBed {
     steps: &'static [Step],
 }
 
-/// A command in the guest, and what is expected of it.
 #[derive(Debug)]
 struct Step {
     name: &'static str,
@@ -131,22 +123,38 @@ struct Step {
     expect: &'static [Expectation],
 }
 
-/// Every bed's name, and what it shows.
+impl TestBed {
+    /// Two CPUs, the small kernel, and hourglass.
+    const PLAIN: TestBed = TestBed {
+        name: "",
+        purpose: "",
+        kernel: Kernel::Debian(debian::CLOUD_KERNEL),
+        libc: None,
+        machine: &["-smp", "2"],
+        kernel_arguments: "",
+        tests: &[],
+        steps: &[],
+    };
+}
+
+const fn step(name: &'static str, command: &'static str, expect: &'static [Expectation]) -> Step {
+    Step { name, command, expect }
+}
+
+const fn passes(name: &'static str, command: &'static str) -> Step {
+    step(name, command, &[Expectation::ExitCode(0)])
+}
+
 pub(crate) fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
     BEDS.iter().map(|bed| (bed.name, bed.purpose)).chain([(aarch64::NAME, aarch64::PURPOSE)])
 }
 
-/// Prints the beds.
 pub(crate) fn list() {
     for (name, purpose) in all() {
         println!("{name:13} {purpose}");
     }
 }
 
-/// Runs the bed of this name. Without `binary`, a guest gets the hourglass of the tests.
-///
-/// # Errors
-/// There is no such bed; it cannot run here; it is broken.
 pub(crate) fn run(
     workspace: &Workspace,
     name: &str,
@@ -166,10 +174,6 @@ pub(crate) fn run(
     }
 }
 
-/// Boots the bed and checks every step. Without `binary`, hourglass is built as for the tests.
-///
-/// # Errors
-/// `Unable` if the machine has not what it takes, `Broken` if a step did not do what is expected.
 fn boot(workspace: &Workspace, bed: &TestBed, binary: Option<PathBuf>) -> Result<(), StepFailure> {
     guest::possible()?;
     let cache = workspace.target.join("beds");
@@ -222,7 +226,6 @@ fn boot(workspace: &Workspace, bed: &TestBed, binary: Option<PathBuf>) -> Result
     }
 }
 
-/// Prints how one step went; says whether it did what is expected.
 fn report_step(bed: &TestBed, step: &Step, console: &str) -> bool {
     let prefix = format!("bed {}: {}", bed.name, step.name);
     let Some(record) = expectation::record(console, step.name) else {
@@ -247,7 +250,6 @@ fn report_step(bed: &TestBed, step: &Step, console: &str) -> bool {
     good
 }
 
-/// Says how long each part took.
 struct Stopwatch {
     bed: &'static str,
     begin: Instant,

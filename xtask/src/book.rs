@@ -3,19 +3,14 @@
 use std::fs;
 use std::process::Command;
 
-use crate::failure::StepFailure;
+use crate::failure::{StepFailure, succeed};
 use crate::workspace::{Workspace, has_program};
 
 /// The tests that know what the command and the documents say, and write it where this is set.
 const WRITE: &str = "HOURGLASS_BOOK";
 
-/// What they write, in `docs/src/reference`.
 const PAGES: [&str; 2] = ["commands.md", "keys.md"];
 
-/// Makes the generated pages, and the book with mdBook where it is installed.
-///
-/// # Errors
-/// A page cannot be made, or mdBook fails.
 pub(crate) fn run(workspace: &Workspace) -> Result<(), StepFailure> {
     let pages = PAGES.map(|page| workspace.root.join("docs/src/reference").join(page));
     for page in &pages {
@@ -23,7 +18,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), StepFailure> {
         let _ = fs::remove_file(page);
     }
     let words = ["test", "-p", "hourglass-rt", "--test", "command", "--", "the_reference_has"];
-    succeeds(workspace.cargo(&words).env(WRITE, "1"), "cargo test")?;
+    succeed(workspace.cargo(&words).env(WRITE, "1"), "cargo test")?;
     if let Some(missing) = pages.iter().find(|page| !page.exists()) {
         return Err(StepFailure::Broken(format!("no test wrote {}", missing.display())));
     }
@@ -32,17 +27,8 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), StepFailure> {
         println!("mdbook is not installed, so that no book is made; cargo install mdbook --locked");
         return Ok(());
     }
-    succeeds(
+    succeed(
         Command::new("mdbook").args(["build", "docs"]).current_dir(&workspace.root),
         "mdbook build",
     )
-}
-
-fn succeeds(command: &mut Command, shown: &str) -> Result<(), StepFailure> {
-    let status = command.status().map_err(|error| StepFailure::start(shown, &error))?;
-    if status.success() {
-        Ok(())
-    } else {
-        Err(StepFailure::Broken(format!("`{shown}` failed ({status})")))
-    }
 }

@@ -3,22 +3,19 @@
 use std::fmt;
 use std::io;
 use std::path::Path;
+use std::process::Command;
 
 use hourglass_skip::Requirement;
 
 /// Why a task did not end well. The exit codes are those of `hourglass` itself.
 #[derive(Debug)]
 pub(crate) enum StepFailure {
-    /// What was checked is not in order.
     Broken(String),
-    /// The command line says nothing that can be done.
     Usage(String),
-    /// This machine cannot do it: a tool, a right or the network is missing.
     Unable(Requirement, String),
 }
 
 impl StepFailure {
-    /// What the process ends with.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             StepFailure::Broken(_) => 1,
@@ -27,12 +24,10 @@ impl StepFailure {
         }
     }
 
-    /// A file that could not be read or written.
     pub(crate) fn file(path: &Path, error: &io::Error) -> StepFailure {
         StepFailure::Broken(format!("{}: {error}", path.display()))
     }
 
-    /// A program that could not be started: missing, or broken.
     pub(crate) fn start(program: &str, error: &io::Error) -> StepFailure {
         match error.kind() {
             io::ErrorKind::NotFound => StepFailure::Unable(
@@ -41,6 +36,15 @@ impl StepFailure {
             ),
             _ => StepFailure::Broken(format!("{program}: {error}")),
         }
+    }
+}
+
+/// Runs a command, which messages show as `shown`, to its end.
+pub(crate) fn succeed(command: &mut Command, shown: &str) -> Result<(), StepFailure> {
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(StepFailure::Broken(format!("`{shown}` failed ({status})"))),
+        Err(error) => Err(StepFailure::Broken(format!("{shown}: {error}"))),
     }
 }
 

@@ -7,7 +7,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::failure::StepFailure;
 use crate::workspace::Workspace;
 
-/// Seconds for all targets together, if nothing is said.
 pub(crate) const SECONDS: u64 = 600;
 
 /// Targets share the time, and the CPUs; none has less than this, seconds.

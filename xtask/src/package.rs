@@ -11,8 +11,8 @@ use std::process::Command;
 
 use hourglass_skip::Requirement;
 
-use crate::failure::StepFailure;
-use crate::workspace::Workspace;
+use crate::failure::{StepFailure, succeed};
+use crate::workspace::{self, Workspace};
 
 /// The most that a program may weigh as Cargo builds it.
 const LARGEST: u64 = 25_000_000;
@@ -25,10 +25,8 @@ const COMPLETIONS: &[(&str, &str)] =
 const PROGRAMS: [(&str, &str); 2] =
     [("hourglass", "hourglass-rt"), ("hourglass-paper", "hourglass-papers")];
 
-/// What is built besides.
 const C_LIBRARY: &str = "hourglass-capi";
 
-/// The Debian packages: which crate describes each, and how it is called there.
 const DEBIAN: &[&[&str]] = &[
     &["--package", "hourglass-rt"],
     &["--package", "hourglass-capi", "--multiarch", "same"],
@@ -43,7 +41,7 @@ const DEBIAN: &[&[&str]] = &[
 pub(crate) fn run(workspace: &Workspace) -> Result<(), StepFailure> {
     let packages = PROGRAMS.iter().map(|(_, package)| *package).chain([C_LIBRARY]);
     let packages = packages.flat_map(|name| ["--package", name]);
-    succeed(workspace.cargo(&["build", "--release", "--locked"]).args(packages))?;
+    run_command(workspace.cargo(&["build", "--release", "--locked"]).args(packages))?;
     let release = workspace.target.join("release");
     for (program, _) in PROGRAMS {
         check_size(&release.join(program))?;
@@ -61,10 +59,6 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), StepFailure> {
     debian(workspace)
 }
 
-/// Builds the static programs, and packs them with manual pages, completions and licences.
-///
-/// # Errors
-/// `Broken` if one does not build, is too large or not static; `Unable` without that target.
 pub(crate) fn run_static(workspace: &Workspace) -> Result<(), StepFailure> {
     let programs = PROGRAMS.iter().map(|(name, package)| static_of(workspace, name, package));
     let programs = programs.collect::<Result<Vec<_>, _>>()?;
@@ -86,15 +80,11 @@ pub(crate) fn run_static(workspace: &Workspace) -> Result<(), StepFailure> {
     let archive = release.join(format!("{name}.tar.gz"));
     let mut tar = Command::new("tar");
     tar.args(["--owner=0", "--group=0", "-czf"]).arg(&archive).arg("-C").arg(&release);
-    succeed(tar.arg(&name))?;
+    run_command(tar.arg(&name))?;
     println!("made {}", archive.display());
     Ok(())
 }
 
-/// Builds the command for musl, which links everything in; where it is.
-///
-/// # Errors
-/// As [`run_static`].
 pub(crate) fn static_program(workspace: &Workspace) -> Result<PathBuf, StepFailure> {
     let (program, package) = PROGRAMS[0];
     static_of(workspace, program, package)
@@ -104,7 +94,7 @@ fn static_of(workspace: &Workspace, name: &str, package: &str) -> Result<PathBuf
     let target = musl();
     has_target(&target)?;
     let words = ["build", "--release", "--locked", "--package", package, "--target", &target];
-    succeed(&mut workspace.cargo(&words))?;
+    run_command(&mut workspace.cargo(&words))?;
     let program = workspace.target.join(&target).join("release").join(name);
     check_size(&program)?;
     is_static(&program)?;
@@ -115,23 +105,15 @@ fn musl() -> String {
     format!("{ARCH}-unknown-linux-musl")
 }
 
-/// Whether rustup has the target.
 fn has_target(target: &str) -> Result<(), StepFailure> {
-    let mut rustc = Command::new("rustc");
-    rustc.args(["--print", "target-libdir", "--target", target]);
-    let there = rustc.output().ok().filter(|output| output.status.success());
-    let folder = there.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
-    match folder.is_some_and(|folder| Path::new(&folder).is_dir()) {
-        true => Ok(()),
-        false => {
-            let need = Requirement::runs(target, format!("rustup target add {target}"));
-            let what = format!("no libraries for {target}: rustup target add {target}");
-            Err(StepFailure::Unable(need, what))
-        }
+    if workspace::has_standard_library(target) {
+        return Ok(());
     }
+    let need = Requirement::runs(target, format!("rustup target add {target}"));
+    let what = format!("no libraries for {target}: rustup target add {target}");
+    Err(StepFailure::Unable(need, what))
 }
 
-/// Whether a program wants no loader, and so no libraries.
 fn is_static(program: &Path) -> Result<(), StepFailure> {
     let bytes = fs::read(program).map_err(|e| StepFailure::file(program, &e))?;
     match wants_loader(&bytes) {
@@ -158,10 +140,6 @@ fn copy(file: &Path, into: &Path) -> Result<(), StepFailure> {
     fs::copy(file, to).map(drop).map_err(|e| StepFailure::file(file, &e))
 }
 
-/// Whether a program is as small as it is meant to be.
-///
-/// # Errors
-/// `Broken` if not.
 pub(crate) fn check_size(program: &Path) -> Result<(), StepFailure> {
     let size = fs::metadata(program).map_err(|e| StepFailure::file(program, &e))?.len();
     let megabytes = |bytes: u64| bytes as f64 / 1e6;
@@ -179,17 +157,16 @@ pub(crate) fn check_size(program: &Path) -> Result<(), StepFailure> {
 fn manual_pages(release: &Path, made: &Path) -> Result<(), StepFailure> {
     let folder = folder(&made.join("man"))?;
     let mut command = Command::new(release.join("hourglass"));
-    succeed(command.args(["man", "--quiet", "--dir"]).arg(&folder))?;
+    run_command(command.args(["man", "--quiet", "--dir"]).arg(&folder))?;
     let entries = fs::read_dir(&folder).map_err(|e| StepFailure::file(&folder, &e))?;
     compress(entries.flatten().map(|entry| entry.path()))
 }
 
 /// As Debian wants manual pages and changelogs: without a name or a time in them.
 fn compress(files: impl Iterator<Item = PathBuf>) -> Result<(), StepFailure> {
-    succeed(Command::new("gzip").args(["-9", "-n"]).args(files))
+    run_command(Command::new("gzip").args(["-9", "-n"]).args(files))
 }
 
-/// Debian's own changelog.
 fn changelog(workspace: &Workspace, made: &Path) -> Result<(), StepFailure> {
     let kept = workspace.root.join("packaging/debian/changelog");
     let copy = made.join("changelog.Debian");
@@ -203,12 +180,11 @@ fn completions(release: &Path, made: &Path) -> Result<(), StepFailure> {
         let path = folder.join(name);
         let file = File::create(&path).map_err(|e| StepFailure::file(&path, &e))?;
         let mut command = Command::new(release.join("hourglass"));
-        succeed(command.args(["completions", shell]).stdout(file))?;
+        run_command(command.args(["completions", shell]).stdout(file))?;
     }
     Ok(())
 }
 
-/// What the programs are made of beside our own crates, with their licences.
 fn dependencies(workspace: &Workspace, made: &Path) -> Result<(), StepFailure> {
     let mut cargo = workspace.cargo(&["tree", "--edges", "normal", "--prefix", "none"]);
     cargo.args(PROGRAMS.iter().flat_map(|(_, package)| ["--package", package]));
@@ -237,7 +213,7 @@ fn c_library(workspace: &Workspace, release: &Path, made: &Path) -> Result<(), S
     let mut install = Command::new(workspace.root.join("crates/capi/install.sh"));
     install.args(["--prefix", "/usr", "--libdir", &format!("lib/{ARCH}-linux-gnu")]);
     install.arg("--from").arg(release);
-    succeed(install.arg("--destdir").arg(made.join("c")))?;
+    run_command(install.arg("--destdir").arg(made.join("c")))?;
     // cargo-deb finds out what programs need, not what libraries do.
     let manifest = workspace.root.join("crates/capi/Cargo.toml");
     let said = fs::read_to_string(&manifest).map_err(|e| StepFailure::file(&manifest, &e))?;
@@ -264,13 +240,12 @@ fn newest_libc(library: &[u8]) -> String {
 }
 
 fn debian(workspace: &Workspace) -> Result<(), StepFailure> {
-    let there = workspace.cargo(&["deb", "--version"]).output();
-    if !there.is_ok_and(|output| output.status.success()) {
+    if !workspace.has_tool("deb") {
         let what = "cargo-deb is missing: cargo install cargo-deb";
         return Err(StepFailure::Unable(Requirement::program("cargo-deb"), what.into()));
     }
     for package in DEBIAN {
-        succeed(workspace.cargo(&["deb", "--no-build", "--no-strip"]).args(*package))?;
+        run_command(workspace.cargo(&["deb", "--no-build", "--no-strip"]).args(*package))?;
     }
     println!("made the packages in {}", workspace.target.join("debian").display());
     Ok(())
@@ -281,15 +256,11 @@ fn folder(path: &Path) -> Result<PathBuf, StepFailure> {
     Ok(path.to_owned())
 }
 
-fn succeed(command: &mut Command) -> Result<(), StepFailure> {
-    let shown = command.get_program().to_string_lossy().into_owned();
-    let status = command.status().map_err(|e| StepFailure::Broken(format!("{shown}: {e}")))?;
-    if status.success() {
-        Ok(())
-    } else {
-        let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy()).collect();
-        Err(StepFailure::Broken(format!("`{shown} {}` failed ({status})", words.join(" "))))
-    }
+fn run_command(command: &mut Command) -> Result<(), StepFailure> {
+    let words = [command.get_program()].into_iter().chain(command.get_args());
+    let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
+    let shown = words.join(" ");
+    succeed(command, &shown)
 }
 
 #[cfg(test)]

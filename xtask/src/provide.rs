@@ -33,7 +33,6 @@ const TOOLS: [(&str, &str, &[&[&str]]); 11] = [
     QEMU,
 ];
 
-/// What beds need, and nothing else does.
 const QEMU: (&str, &str, &[&[&str]]) =
     ("QEMU", "command -v qemu-system-x86_64", &[&["qemu-system-x86", "seabios"]]);
 
@@ -56,8 +55,7 @@ pub(crate) fn all(workspace: &Workspace, beds: bool) {
     }
     sanitizers();
     for (name, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
-        let answer = workspace.cargo(&[name, "--version"]).output();
-        if !answer.is_ok_and(|output| output.status.success()) {
+        if !workspace.has_tool(name) {
             let _ = Command::new("rustup").args(["component", "add", component]).status();
         }
     }
@@ -84,7 +82,6 @@ fn sanitizers() {
 /// Set in the process that has the kernel's trace mounted for itself.
 const MOUNTED: &str = "HOURGLASS_XTASK_MOUNTED";
 
-/// Where the kernel's trace belongs.
 const TRACEFS: &str = "/sys/kernel/tracing";
 
 /// Starts this program anew in a mount namespace with the kernel's trace, where it is not mounted and this user may do

@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use hourglass_skip::Requirement;
 
 use crate::bed::binary;
-use crate::failure::StepFailure;
+use crate::failure::{StepFailure, succeed};
 use crate::retry;
 use crate::skips;
 use crate::test::StepOutcome;
@@ -22,26 +22,9 @@ use crate::workspace::{Workspace, with_default_signals};
 const OLDEST: (u32, u32) = (3, 10);
 
 /// What builds the wheel, what runs the tests, what the tests hand results to, and what proves lemmas.
-const PACKAGES: [&str; 13] = [
-    "maturin",
-    "pytest",
-    "pytest-benchmark",
-    "mypy",
-    "numpy",
-    "pandas",
-    "polars",
-    "matplotlib",
-    "z3-solver",
-    "distributed",
-    "ray",
-    "duckdb",
-    "pyyaml",
-];
+const PACKAGES: &str = "maturin pytest pytest-benchmark mypy numpy pandas polars matplotlib \
+    z3-solver distributed ray duckdb pyyaml";
 
-/// Builds, installs, tests.
-///
-/// # Errors
-/// `Unable` where the machine has no Python, no `venv` or no way to PyPI; `Broken` where a test fails.
 pub(crate) fn run(workspace: &Workspace, tests: &[&str]) -> Result<StepOutcome, StepFailure> {
     let python = Environment::make(workspace)?;
     if tests.is_empty() {
@@ -51,7 +34,7 @@ pub(crate) fn run(workspace: &Workspace, tests: &[&str]) -> Result<StepOutcome, 
     let wheel = wheel.display().to_string();
     // No dependency is needed for the package itself, and its version stays while it changes.
     let install = ["install", "--quiet", "--no-deps", "--force-reinstall", &wheel];
-    passes(python.program("pip").args(install), "pip install WHEEL")?;
+    shown(python.program("pip").args(install), "pip install WHEEL")?;
     // Documents are compared with those of the command, which the tests before have built.
     let command = binary::build(workspace)?;
     let folder = workspace.root.join("python");
@@ -86,26 +69,21 @@ pub(crate) fn prepare(workspace: &Workspace) {
     let _ = Environment::make(workspace);
 }
 
-/// Held by who makes the environment.
 static MAKING: Mutex<()> = Mutex::new(());
 
-/// Lemmas about the arithmetic, each of which must be proven.
 fn prove(workspace: &Workspace, python: &Environment) -> Result<(), StepFailure> {
     let script = workspace.root.join("proofs/timekeeping.py");
-    passes(python.program("python").arg(script), "python proofs/timekeeping.py")
+    shown(python.program("python").arg(script), "python proofs/timekeeping.py")
 }
 
-/// A folder with a Python of its own.
 struct Environment(PathBuf);
 
 impl Environment {
-    /// Makes it, or uses the one that is there.
     fn make(workspace: &Workspace) -> Result<Environment, StepFailure> {
         let _alone = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
         let environment = Environment(workspace.target.join("python-environment"));
         let finished = environment.0.join("complete");
-        let wanted = PACKAGES.join(" ");
-        if fs::read_to_string(&finished).is_ok_and(|there| there == wanted) {
+        if fs::read_to_string(&finished).is_ok_and(|there| there == PACKAGES) {
             return Ok(environment);
         }
         is_new_enough()?;
@@ -116,13 +94,13 @@ impl Environment {
             return Err(StepFailure::Unable(venv(), text.into()));
         }
         let install = ["install", "--quiet", "--disable-pip-version-check"];
-        let installed = environment.program("pip").args(install).args(PACKAGES).status();
+        let installed = environment.program("pip").args(install).args(PACKAGES.split(' ')).status();
         if !installed.is_ok_and(|status| status.success()) {
-            let text = format!("`pip install {wanted}` does not succeed: is PyPI to be reached?");
+            let text = format!("`pip install {PACKAGES}` does not succeed: is PyPI to be reached?");
             let check = "python3 -m pip download --no-deps --dest $(mktemp -d) six";
             return Err(StepFailure::Unable(Requirement::runs("PyPI", check), text));
         }
-        fs::write(&finished, wanted).map_err(|error| StepFailure::file(&finished, &error))?;
+        fs::write(&finished, PACKAGES).map_err(|error| StepFailure::file(&finished, &error))?;
         Ok(environment)
     }
 
@@ -139,7 +117,6 @@ fn venv() -> Requirement {
     Requirement::runs("Python's venv", "python3 -c 'import ensurepip, venv'")
 }
 
-/// That there is a Python, and a new one.
 fn is_new_enough() -> Result<(), StepFailure> {
     let ask = "import sys; print(*sys.version_info[:2])";
     let answer = Command::new("python3").args(["-c", ask]).output();
@@ -158,7 +135,6 @@ fn is_new_enough() -> Result<(), StepFailure> {
     Err(StepFailure::Unable(Requirement::runs("a newer Python", check), what))
 }
 
-/// Two numbers with a space between them.
 fn version(said: &str) -> Option<(u32, u32)> {
     let (major, minor) = said.split_once(' ')?;
     Some((major.parse().ok()?, minor.parse().ok()?))
@@ -179,7 +155,7 @@ fn build(workspace: &Workspace, python: &Environment) -> Result<PathBuf, StepFai
     maturin.env("CARGO_PROFILE_DEV_OPT_LEVEL", "0").env("CARGO_PROFILE_DEV_DEBUG", "0");
     maturin.args(["build", "--quiet", "--profile", "dev", "--locked", "--interpreter"]);
     maturin.arg(python.0.join("bin/python")).arg("--out").arg(&out);
-    passes(&mut maturin, "maturin build --profile dev --locked")?;
+    shown(&mut maturin, "maturin build --profile dev --locked")?;
     only_file(&out)
 }
 
@@ -194,13 +170,9 @@ fn only_file(folder: &Path) -> Result<PathBuf, StepFailure> {
     }
 }
 
-fn passes(command: &mut Command, shown: &str) -> Result<(), StepFailure> {
+fn shown(command: &mut Command, shown: &str) -> Result<(), StepFailure> {
     println!("    {shown}");
-    match command.status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(StepFailure::Broken(format!("`{shown}` failed ({status})"))),
-        Err(error) => Err(StepFailure::Broken(format!("{shown}: {error}"))),
-    }
+    succeed(command, shown)
 }
 
 #[cfg(test)]

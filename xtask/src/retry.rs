@@ -40,7 +40,6 @@ pub(crate) fn shown_and_unexplained(alone: &[String]) -> Vec<String> {
     unexplained
 }
 
-/// Some tests of one program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FailedTests {
     /// What tells cargo the program: `--lib`, `--test NAME`. Empty for pytest.
@@ -48,10 +47,6 @@ pub(crate) struct FailedTests {
     pub(crate) tests: BTreeSet<String>,
 }
 
-/// Runs a command whose output is shown as it comes, and kept.
-///
-/// # Errors
-/// It cannot be started or read.
 pub(crate) fn shown(command: &mut Command) -> Result<(ExitStatus, Vec<String>), StepFailure> {
     let name = command.get_program().to_string_lossy().into_owned();
     let unable = |error: std::io::Error| StepFailure::start(&name, &error);
@@ -116,7 +111,6 @@ fn accepted(programs: Vec<FailedTests>) -> Option<Vec<FailedTests>> {
     (1..=MOST).contains(&tests).then_some(programs)
 }
 
-/// How many tests the programs of a run of cargo's harness say have passed.
 pub(crate) fn passed(lines: &[String]) -> usize {
     let counts = lines.iter().filter_map(|line| {
         line.strip_prefix("test result: ok. ")?.split_once(" passed")?.0.parse::<usize>().ok()

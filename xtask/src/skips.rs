@@ -12,7 +12,6 @@ use hourglass_skip::{FILE, Requirement, Skipped};
 use crate::failure::StepFailure;
 use crate::workspace::Workspace;
 
-/// The name of the variable with the file's path.
 pub(crate) const VARIABLE: &str = FILE;
 
 /// Tests that may be skipped for [`Requirement::CHANCE`], and why no command can tell whether they had to be.
@@ -30,14 +29,9 @@ const BY_CHANCE: [(&str, &str); 8] = [
     ),
 ];
 
-/// The file of one run of all tests.
 pub(crate) struct Skips(PathBuf);
 
 impl Skips {
-    /// Makes the file, empty.
-    ///
-    /// # Errors
-    /// It cannot be written.
     pub(crate) fn begin(workspace: &Workspace) -> Result<Skips, StepFailure> {
         let path = file(workspace);
         fs::create_dir_all(&workspace.target)
@@ -46,10 +40,6 @@ impl Skips {
         Ok(Skips(path))
     }
 
-    /// Prints how many tests were skipped, which, and why.
-    ///
-    /// # Errors
-    /// `Broken` for a test that this machine could have run, and if the file is gone.
     pub(crate) fn end(self) -> Result<(), StepFailure> {
         let skipped = all(&self.0)?;
         let mut met = Checks::default();
@@ -65,23 +55,14 @@ impl Skips {
     }
 }
 
-/// Where tests append; cargo's tests get the path in the variable [`FILE`].
 pub(crate) fn file(workspace: &Workspace) -> PathBuf {
     workspace.target.join("skipped-tests.txt")
 }
 
-/// What tests have appended so far.
-///
-/// # Errors
-/// The file cannot be read, or has a line that no test writes.
 pub(crate) fn all(path: &PathBuf) -> Result<Vec<Skipped>, StepFailure> {
     read(&fs::read_to_string(path).map_err(|error| StepFailure::file(path, &error))?)
 }
 
-/// Writes the file anew.
-///
-/// # Errors
-/// It cannot be written.
 pub(crate) fn keep(path: &PathBuf, skipped: &[Skipped]) -> Result<(), StepFailure> {
     let text: String = skipped.iter().map(Skipped::line).collect();
     fs::write(path, text).map_err(|error| StepFailure::file(path, &error))

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use hourglass_skip::Requirement;
 
 use crate::bed;
-use crate::failure::StepFailure;
+use crate::failure::{StepFailure, succeed};
 use crate::fuzz;
 use crate::package;
 use crate::provide;
@@ -23,7 +23,6 @@ use crate::workspace::Workspace;
 pub(crate) enum Beds {
     /// Where the machine can; a bed that it cannot boot is skipped, with the reason.
     WherePossible,
-    /// Not at all.
     Leave,
 }
 
@@ -35,18 +34,15 @@ const OTHER_SYSTEMS: [(&str, &[&str]); 3] = [
     ("aarch64-unknown-linux-musl", &["-p", "hourglass-sys"]),
 ];
 
-/// What macOS and Windows have.
 const ELSEWHERE: [&str; 6] =
     ["-p", "hourglass-time", "-p", "hourglass-clock", "-p", "hourglass-timer"];
 
-/// How a step ended that did not fail.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum StepOutcome {
     Passed,
     /// These failed or were skipped, and passed when they were run alone.
     Again(Vec<String>),
     Skipped(Requirement, String),
-    /// Left out at the user's word.
     Left(String),
 }
 
@@ -67,10 +63,6 @@ impl<'a> Step<'a> {
     }
 }
 
-/// Runs every step that each change is to pass.
-///
-/// # Errors
-/// `Broken` if any step fails; all of them are run.
 pub(crate) fn run(workspace: &Workspace, beds: Beds) -> Result<(), StepFailure> {
     provide::all(workspace, beds == Beds::WherePossible);
     // Mostly waiting for the network, which compiling does not.
@@ -80,10 +72,6 @@ pub(crate) fn run(workspace: &Workspace, beds: Beds) -> Result<(), StepFailure> 
     })
 }
 
-/// Runs what a change of one package is to pass while it is written.
-///
-/// # Errors
-/// As [`run`]; `Usage` where there is no such package.
 pub(crate) fn run_package(workspace: &Workspace, name: &str) -> Result<(), StepFailure> {
     let package = workspace.package(name)?;
     let package = package.as_str();
@@ -100,10 +88,6 @@ pub(crate) fn run_package(workspace: &Workspace, name: &str) -> Result<(), StepF
     run_all("test", workspace, steps)
 }
 
-/// Runs what takes minutes and rarely breaks: each week, and before a release.
-///
-/// # Errors
-/// As [`run`].
 pub(crate) fn run_slow(workspace: &Workspace) -> Result<(), StepFailure> {
     provide::all(workspace, true);
     run_all("slow", workspace, slow_steps(workspace))
@@ -177,7 +161,6 @@ fn run_all(command: &str, workspace: &Workspace, steps: Vec<Step<'_>>) -> Result
     Err(StepFailure::Broken(format!("{} failed", failures.len())))
 }
 
-/// What is compiled first, and without which nothing can be run.
 const BUILD: &str = "build";
 
 fn steps(workspace: &Workspace, beds: Beds) -> Vec<Step<'_>> {
@@ -225,7 +208,6 @@ fn slow_steps(workspace: &Workspace) -> Vec<Step<'_>> {
     steps
 }
 
-/// All tests side by side; those that failed once more, alone.
 fn tests(workspace: &Workspace, packages: &[&str]) -> Result<StepOutcome, StepFailure> {
     let run = |selected: &[String], options: &[String]| {
         let mut words = vec!["test".to_owned()];
@@ -297,7 +279,6 @@ fn skipped_again(workspace: &Workspace) -> Result<Vec<String>, StepFailure> {
     Ok(ran)
 }
 
-/// A bed that failed is booted once more.
 fn bed_twice(workspace: &Workspace, name: &str) -> Result<StepOutcome, StepFailure> {
     match bed::run(workspace, name, None) {
         Err(StepFailure::Broken(why)) => {
@@ -309,16 +290,14 @@ fn bed_twice(workspace: &Workspace, name: &str) -> Result<StepOutcome, StepFailu
     }
 }
 
-/// Whether rustdoc has nothing to say about any page.
 fn documentation(workspace: &Workspace) -> Result<StepOutcome, StepFailure> {
     let words = ["doc", "--workspace", "--no-deps"];
     let shown = format!("cargo {}", words.join(" "));
     println!("    {shown}");
     let mut cargo = workspace.cargo(&words);
-    passes(cargo.env("RUSTDOCFLAGS", "-D warnings"), &shown).map(|()| StepOutcome::Passed)
+    succeed(cargo.env("RUSTDOCFLAGS", "-D warnings"), &shown).map(|()| StepOutcome::Passed)
 }
 
-/// Whether the crates that promise it compile for other systems.
 fn other_systems(workspace: &Workspace) -> Result<StepOutcome, StepFailure> {
     let targets = OTHER_SYSTEMS.map(|(target, _)| target);
     let added = Command::new("rustup").args(["target", "add"]).args(targets).status();
@@ -339,8 +318,7 @@ fn other_systems(workspace: &Workspace) -> Result<StepOutcome, StepFailure> {
 
 /// A cargo command that not every machine has.
 fn tool(workspace: &Workspace, name: &str, arguments: &[&str]) -> Result<StepOutcome, StepFailure> {
-    let answer = workspace.cargo(&[name, "--version"]).output();
-    if !answer.is_ok_and(|output| output.status.success()) {
+    if !workspace.has_tool(name) {
         let need = Requirement::runs(name, format!("cargo {name} --version"));
         return Ok(StepOutcome::Skipped(need, format!("cargo {name} is not installed")));
     }
@@ -350,16 +328,7 @@ fn tool(workspace: &Workspace, name: &str, arguments: &[&str]) -> Result<StepOut
 fn cargo(workspace: &Workspace, arguments: &[&str]) -> Result<StepOutcome, StepFailure> {
     let shown = format!("cargo {}", arguments.join(" "));
     println!("    {shown}");
-    passes(&mut workspace.cargo(arguments), &shown).map(|()| StepOutcome::Passed)
-}
-
-fn passes(command: &mut Command, shown: &str) -> Result<(), StepFailure> {
-    let status = command.status().map_err(|e| StepFailure::Broken(format!("{shown}: {e}")))?;
-    if status.success() {
-        Ok(())
-    } else {
-        Err(StepFailure::Broken(format!("`{shown}` failed ({status})")))
-    }
+    succeed(&mut workspace.cargo(arguments), &shown).map(|()| StepOutcome::Passed)
 }
 
 fn seconds(time: Duration) -> String {

@@ -24,7 +24,6 @@ use crate::workspace::Workspace;
 use files::File;
 use source::Source;
 
-/// Whether a finding fails the check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Severity {
     Broken,
@@ -32,7 +31,6 @@ enum Severity {
     Note,
 }
 
-/// One place where a rule is broken, or nearly.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Finding {
     file: String,
@@ -63,10 +61,6 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Checks every rule and prints what is not in order.
-///
-/// # Errors
-/// A rule is broken.
 pub(crate) fn run(workspace: &Workspace) -> Result<(), StepFailure> {
     let files = files::tracked_files(&workspace.root)?;
     let mut findings: Vec<Finding> = files.iter().flat_map(check_file).collect();
@@ -75,7 +69,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), StepFailure> {
     findings.extend(names::check(&files));
     findings.extend(budget::check(&files));
     findings.extend(unused::check(&files));
-    findings.extend(arrows::check_table(&files));
+    findings.extend(arrows::check(&files));
     findings.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
     for finding in &findings {
         println!("{finding}");
@@ -95,12 +89,8 @@ fn check_file(file: &File) -> Vec<Finding> {
         let source = Source::new(&file.text);
         findings.extend(unsafety::check(&file.path, &source));
         findings.extend(leftovers::check(&file.path, &source));
-        findings.extend(size::check_functions(&file.path, &source));
     }
-    findings.extend(size::check_file(file));
-    if file.path.ends_with("Cargo.toml") {
-        findings.extend(arrows::check(&file.path, &file.text));
-    }
+    findings.extend(size::check(file));
     if file.path == "Cargo.toml" {
         findings.extend(reasons::check(&file.path, &file.text));
     }

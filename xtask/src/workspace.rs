@@ -8,12 +8,9 @@ use std::process::{Command, Stdio};
 
 use crate::failure::StepFailure;
 
-/// The workspace this program was started in.
 #[derive(Debug)]
 pub(crate) struct Workspace {
-    /// The folder of the root `Cargo.toml`.
     pub(crate) root: PathBuf,
-    /// Where cargo puts what it builds.
     pub(crate) target: PathBuf,
 }
 
@@ -40,10 +37,6 @@ impl Workspace {
         Ok(Workspace { root, target })
     }
 
-    /// The package whose folder, or which itself, has this name.
-    ///
-    /// # Errors
-    /// `Usage` where no package has it.
     pub(crate) fn package(&self, name: &str) -> Result<String, StepFailure> {
         let folders = [self.root.join("crates").join(name), self.root.join(name)];
         let named = folders.iter().find_map(|folder| {
@@ -62,7 +55,12 @@ impl Workspace {
         })
     }
 
-    /// The cargo that started this program, to be run at the root.
+    /// Whether `cargo NAME` is there.
+    pub(crate) fn has_tool(&self, name: &str) -> bool {
+        let answer = self.cargo(&[name, "--version"]).output();
+        answer.is_ok_and(|output| output.status.success())
+    }
+
     pub(crate) fn cargo(&self, arguments: &[&str]) -> Command {
         let program = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = with_default_signals(&program);
@@ -94,8 +92,15 @@ fn is_root(folder: &Path) -> bool {
         .is_ok_and(|text| text.lines().any(|line| line.trim() == "[workspace]"))
 }
 
-/// Whether a program of this name is on the search path.
 pub(crate) fn has_program(name: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path).any(|folder| folder.join(name).is_file())
+}
+
+pub(crate) fn has_standard_library(target: &str) -> bool {
+    let words = ["--print", "target-libdir", "--target", target];
+    Command::new("rustc").args(words).output().is_ok_and(|output| {
+        let folder = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
+    })
 }

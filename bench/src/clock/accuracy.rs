@@ -38,19 +38,15 @@ const GOAL_NS: f64 = 250.0;
 
 pub(super) struct AccuracyResult {
     pub(super) rows: Vec<Row>,
-    /// Comparisons, all clocks together.
     pub(super) comparisons: u64,
 }
 
-/// Readings in the order in which they were taken.
 struct ReadingBurst {
     /// The kernel's clock, and then ours.
     pairs: [(u64, Bounds); BURST],
-    /// The kernel's clock at the end.
     last_ns: u64,
 }
 
-/// What came out of a clock's bursts.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) comparisons: u64,
@@ -61,7 +57,6 @@ pub(super) struct Tally {
     by_os: ValueCounts,
 }
 
-/// A clock, how it is read and what else is done to it.
 pub(super) struct ClockCase<'a> {
     name: &'static str,
     /// Fills a burst without indirection between the readings.
@@ -101,7 +96,6 @@ pub(super) fn measure(seconds: u64, cpus: &[u32], is_trusted: bool) -> Result<Ac
     Ok(AccuracyResult { rows, comparisons })
 }
 
-/// A clock that a thread of its own maintains, and a reader of its shared page.
 pub(super) fn helped() -> Result<(MaintenanceThread, PageReader)> {
     let unread = ClockSettings { readers_refit: false, ..ClockSettings::DEFAULT };
     let helper = MaintenanceThread::start(Arc::new(Clock::with(unread)))
@@ -157,12 +151,10 @@ impl ReadingBurst {
     }
 }
 
-/// Whether bounds contradict the kernel's readings before and after them.
 fn is_outside(before_ns: u64, bounds: &Bounds, after_ns: u64) -> bool {
     bounds.latest < before_ns || bounds.earliest > after_ns
 }
 
-/// Whether the kernel's reading contradicts the bounds read before and after it.
 fn is_outside_between(before: &Bounds, reference_ns: u64, after: &Bounds) -> bool {
     reference_ns < before.earliest || reference_ns > after.latest
 }
@@ -224,7 +216,6 @@ impl<'a> ClockCase<'a> {
         vec![p99, row("bound_p50", bounds.percentile(50)), row("bound_max", bounds.max())]
     }
 
-    /// How many comparisons broke the promise, under the name of a case, and of how many.
     pub(super) fn violation_rows(&self, case: &str) -> [Row; 2] {
         let row = |case: &str, value: u64| Row::alone(case, self.name, value as f64, "count");
         [
@@ -233,7 +224,6 @@ impl<'a> ClockCase<'a> {
         ]
     }
 
-    /// How wide the bounds were, under the name of a case, whatever served.
     pub(super) fn width_rows(&self, case: &str) -> [Row; 2] {
         let mut widths = self.tally.by_counter.clone();
         widths.merge(&self.tally.by_os);
@@ -262,7 +252,6 @@ fn switch_by_hand(clock: &Clock, since_ns: u64) {
 struct FailoverClock {
     clock: Clock,
     path: PathBuf,
-    /// The number in the name that was written last.
     last: Cell<u64>,
 }
 
@@ -341,13 +330,11 @@ mod tests {
         }
     }
 
-    /// A right one is caught never, however often it is interrupted.
     #[test]
     fn a_right_clock_is_never_outside() {
         assert!((0..100).all(|_| outside_of_a_burst(0) == 0));
     }
 
-    /// How many of the 2 x 128 - 1 comparisons of a burst catch a clock that is so far off.
     fn outside_of_a_burst(off_ns: i64) -> u64 {
         let mut burst = ReadingBurst::new();
         burst.fill(|| {
@@ -360,7 +347,6 @@ mod tests {
         tally.outside
     }
 
-    /// The OS clock's bound of a nanosecond may not flatter the counter's.
     #[test]
     fn bounds_are_those_of_the_counter() {
         let mut burst = ReadingBurst::new();
@@ -372,7 +358,6 @@ mod tests {
         assert_eq!((tally.bounds().total(), tally.bounds().max()), (1, Some(200)));
     }
 
-    /// A forced failover is one, and the counter is taken up again.
     #[test]
     fn the_failing_clock_fails_over_and_comes_back() {
         if !counter::is_readable() || counter::SOURCE == SourceId::OS {

@@ -22,7 +22,6 @@ mod native {
     pub(in super::super) const ORDERED: &str = "rdtscp";
 }
 
-/// The other way to order a read.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(super) fn fenced() -> u64 {

@@ -18,10 +18,8 @@ use crate::document::Row;
 use crate::paired::Rounds;
 use crate::stats::ValueCounts;
 
-/// Fresh clocks in this process.
 const CLOCKS: u32 = 10_000;
 
-/// Fresh processes of each subject.
 pub(super) const PROCESSES: u32 = 200;
 
 /// What our first value is meant to cost at most, ns.
@@ -32,7 +30,6 @@ const GOAL_NS: f64 = 50_000.0;
 const WITH_GOAL: [&str; 4] =
     ["first_value", "first_value/p99", "first_value/same_process", "first_value/same_process/p99"];
 
-/// Who is measured in fresh processes, and by which program.
 #[rustfmt::skip]
 const SUBJECTS: &[(&str, &str)] = &[
     ("hourglass", "hourglass-first-plain"),
@@ -45,7 +42,6 @@ const SUBJECTS: &[(&str, &str)] = &[
     ("fastant", "hourglass-first-fastant"),
 ];
 
-/// The case `first_value`.
 pub(super) fn measure() -> Result<Vec<Row>> {
     let mut rows = fresh_processes()?;
     rows.extend(fresh_clocks("hourglass", &ClockSettings::DEFAULT));
@@ -74,7 +70,6 @@ fn fresh_clocks(subject: &str, settings: &ClockSettings) -> Vec<Row> {
     summary("first_value/same_process", subject, &(0..CLOCKS).map(first).collect())
 }
 
-/// Median, 99th percentile and maximum.
 fn summary(case: &str, subject: &str, found: &ValueCounts) -> Vec<Row> {
     let ns = |value: Option<u64>| value.unwrap_or(0) as f64;
     vec![
@@ -118,7 +113,6 @@ fn fresh_process(folder: &Path, (subject, program): (&str, &str)) -> Result<(u64
     Ok((first, at.saturating_sub(before)))
 }
 
-/// The two numbers that a fresh process prints.
 fn parse_output(text: &str) -> Option<(u64, u64)> {
     let (first, at) = text.trim_end().split_once(' ')?;
     Some((first.parse().ok()?, at.parse().ok()?))

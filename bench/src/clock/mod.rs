@@ -16,7 +16,6 @@ use hourglass_sys::thread::{affinity, set_affinity};
 
 use crate::document::{Findings, SuiteConditions};
 
-/// All cases of the suite; bounds are watched for `seconds`.
 pub(crate) fn measure(rounds: u32, seconds: u64) -> Result<Findings> {
     ensure!(counter::is_readable(), "this thread may not read the processor's counter");
     let clock = Clock::new();
@@ -40,7 +39,6 @@ pub(crate) fn measure(rounds: u32, seconds: u64) -> Result<Findings> {
     Ok(Findings { conditions, rows })
 }
 
-/// Lets a clock judge the machine and measure its counter for a while.
 fn settle<B: Timebase>(clock: &Clock<B>) {
     for _ in 0..50 {
         clock.maintain();

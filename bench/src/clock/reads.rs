@@ -28,7 +28,6 @@ const TURNS: u32 = 20;
 /// A subject and a turn of it, ns a read.
 type Subject<'a> = (&'static str, Box<dyn Fn() -> f64 + 'a>);
 
-/// The clocks that are read.
 struct Clocks {
     /// Kept by its readers.
     clock: Clock,
@@ -41,7 +40,6 @@ struct Clocks {
     quanta: quanta::Clock,
 }
 
-/// The cases `now`, `now_ordered` and `now_bounded`.
 pub(super) fn measure(rounds: u32) -> Result<Vec<Row>> {
     let clocks = Clocks::new()?;
     let mut rows = Vec::new();
@@ -94,7 +92,6 @@ impl Clocks {
     }
 }
 
-/// One turn: ns a read.
 #[inline(never)]
 fn turn<T>(read: impl Fn() -> T) -> f64 {
     let begun = now_ns(ClockId::Monotonic);
@@ -104,7 +101,6 @@ fn turn<T>(read: impl Fn() -> T) -> f64 {
     now_ns(ClockId::Monotonic).saturating_sub(begun) as f64 / f64::from(READS)
 }
 
-/// A subject whose turns consist of `read`.
 fn subject<'a, T>(name: &'static str, read: impl Fn() -> T + Copy + 'a) -> Subject<'a> {
     (name, Box::new(move || turn(read)))
 }

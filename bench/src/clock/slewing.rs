@@ -10,14 +10,11 @@ use super::accuracy::{ClockCase, helped, watch};
 use super::settle;
 use crate::document::Row;
 
-/// For how long, s.
 const SECONDS: u64 = 6;
-/// Length of each state of the kernel's clock.
 const STATE_NS: u64 = 60_000_000;
 /// From here on the tick is changed as well: up to then it is only the frequency, as by ntpd.
 const TICKS_NS: u64 = 3_000_000_000;
 
-/// What the kernel's clock is set to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct State {
     frequency_ppm: i64,
@@ -40,7 +37,6 @@ const STATES: [State; 10] = [
 ];
 
 impl State {
-    /// The state at a time.
     fn at(since_ns: u64) -> State {
         let state = STATES[(since_ns / STATE_NS) as usize % STATES.len()];
         let tick_us = if since_ns < TICKS_NS { 10_000 } else { state.tick_us };

@@ -22,7 +22,6 @@ pub(crate) fn tell<T>(first: impl FnOnce() -> T) {
     println!("{ns} {at_ns}");
 }
 
-/// The counter's ticks in nanoseconds, by its rate over the next milliseconds.
 fn ns_of(count: u64) -> u64 {
     let pair = || (ticks(), now_ns(ClockId::Monotonic));
     let (first_ticks, first_ns) = pair();

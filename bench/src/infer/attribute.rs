@@ -12,11 +12,8 @@ use hourglass_trace::{
 
 use crate::document::Row;
 
-/// Intervals of the trace, and about as many events.
 const INTERVALS: u64 = 10_000_000;
-/// Threads, each on a CPU of its own.
 const THREADS: u32 = 4;
-/// Distance of gaps of a thread, ns.
 const EVERY_NS: i64 = 400_000;
 /// One gap in `ONE_IN` is a switch, and one has no event.
 const ONE_IN: u64 = 10;
@@ -25,7 +22,6 @@ const ONE_IN: u64 = 10;
 const SECONDS: f64 = 10.0;
 const BYTES: f64 = 1e9;
 
-/// Makes the trace while it is read, and gives its gaps causes.
 pub(super) fn measure() -> Result<Vec<Row>> {
     let facts = facts();
     let trace = || (0..INTERVALS).map(|n| Ok::<_, Infallible>(interval(n)));
@@ -100,7 +96,6 @@ fn interval(n: u64) -> Interval {
     }
 }
 
-/// The events of the gap before an interval; on average one.
 fn events(n: u64) -> impl Iterator<Item = Result<KernelEvent, Infallible>> {
     let (turn, thread, begins) = place(n);
     let timer = Vector::LocalTimer.code();
@@ -117,7 +112,6 @@ fn events(n: u64) -> impl Iterator<Item = Result<KernelEvent, Infallible>> {
     kinds.into_iter().flat_map(|[first, second]| [(first, 0), (second, 14_000)]).map(event)
 }
 
-/// The most memory that the process has had resident.
 fn peak_bytes() -> Result<u64> {
     let status = std::fs::read_to_string("/proc/self/status").context("cannot read memory use")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -4,9 +4,7 @@
 //! The kernel's events are only looked at here: the inference does not get them.
 
 use std::convert::Infallible;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use hourglass_documents::document::Warning;
@@ -21,6 +19,7 @@ use hourglass_workload::models;
 use hourglass_workload::spec::{RunSpec, ThreadSpec};
 
 use crate::document::Row;
+use crate::load::{BackgroundThreads, work_and_rest};
 
 const GOAL: f64 = 0.99;
 /// With fewer switches a run is repeated, and then left out.
@@ -34,10 +33,8 @@ const REST: Duration = Duration::from_millis(7);
 struct Count {
     /// Gaps, and switches outside of any gap, where the kernel recorded a switch.
     there: u64,
-    /// Gaps that are named switches.
     named: u64,
     both: u64,
-    /// Switches of the thread outside of any gap.
     outside: u64,
 }
 
@@ -61,7 +58,10 @@ pub(super) fn measure() -> Result<Vec<Row>> {
     for (name, threads, seconds, load) in
         [("idle", alone(), 8, false), ("loaded", alone(), 4, true), ("fifo", fifo(), 2, false)]
     {
-        let load = load.then(|| Load::on(cpu));
+        let mut background = BackgroundThreads::default();
+        if load {
+            background.start("load", cpu, || work_and_rest(WORK, REST))?;
+        }
         let count = match repeated(&threads, seconds) {
             Ok(count) => count,
             Err(reason) => {
@@ -69,7 +69,7 @@ pub(super) fn measure() -> Result<Vec<Row>> {
                 return Ok(rows);
             }
         };
-        drop(load);
+        drop(background);
         if count.there < FEWEST {
             eprintln!("truth: {name}: only {} switches, left out", count.there);
             continue;
@@ -91,7 +91,6 @@ pub(super) fn pinned(words: &str, policy: Policy, cpu: u32) -> ThreadSpec {
     ThreadSpec { model, policy, cpus, ..ThreadSpec::default() }
 }
 
-/// Why there was no run.
 pub(super) fn reason(failure: RunFailure) -> anyhow::Error {
     match failure {
         RunFailure::Refused(refusals) => {
@@ -102,7 +101,6 @@ pub(super) fn reason(failure: RunFailure) -> anyhow::Error {
     }
 }
 
-/// Runs until there are enough switches.
 fn repeated(threads: &[ThreadSpec], seconds: i64) -> Result<Count> {
     let mut sum = Count::default();
     for _ in 0..TRIES {
@@ -170,40 +168,4 @@ fn switches_in(switches: &[i64], gap: &AttributedGap) -> u64 {
     let from = switches.partition_point(|ns| *ns < gap.start_ns);
     let to = switches.partition_point(|ns| *ns <= gap.end_ns);
     to.saturating_sub(from) as u64
-}
-
-/// A thread that works and rests on a CPU until it is dropped.
-struct Load {
-    stop: Arc<AtomicBool>,
-    thread: Option<std::thread::JoinHandle<()>>,
-}
-
-impl Load {
-    fn on(cpu: u32) -> Load {
-        let stop = Arc::new(AtomicBool::new(false));
-        let seen = Arc::clone(&stop);
-        let thread = std::thread::spawn(move || {
-            if hourglass_sys::thread::set_affinity([cpu]).is_err() {
-                return;
-            }
-            while !seen.load(Ordering::Relaxed) {
-                let until = Instant::now() + WORK;
-                while Instant::now() < until {
-                    std::hint::spin_loop();
-                }
-                std::thread::sleep(REST);
-            }
-        });
-        Load { stop, thread: Some(thread) }
-    }
-}
-
-impl Drop for Load {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            // Whether it panicked does not matter any more.
-            let _ = thread.join();
-        }
-    }
 }

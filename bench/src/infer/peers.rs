@@ -12,19 +12,15 @@ use anyhow::{Context, Result, ensure};
 use crate::document::Row;
 use crate::paired::median;
 
-/// Runs of each.
 const TURNS: usize = 7;
 /// How far apart the two may be, against the peer and itself: with so few runs, both medians have an
 /// error of a third.
 const AGREES: f64 = 1.5;
 
-/// A pair of programs that print their histograms in the same form.
 struct Pair {
     case: &'static str,
-    /// Of `hourglass`.
     command: &'static str,
     peer: &'static str,
-    /// Options for both.
     options: &'static [&'static str],
     /// Shorter ones are not compared, us: below it each counts by a threshold of its own.
     from_us: u64,
@@ -157,7 +153,6 @@ impl Histogram {
 mod tests {
     use super::*;
 
-    /// The two forms in which the programs print.
     #[test]
     fn printed_histograms_are_read() {
         let cyclictest = "# /dev/cpu_dma_latency set to 0us\n# Histogram\n000000 000000\n000001 000003\n000007 000001\n# Total: 000000004\n";

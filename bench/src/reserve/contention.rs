@@ -5,7 +5,6 @@ use hourglass_papers::{Headline, PolicyFigures, headline};
 
 use crate::document::Row;
 
-/// Periods of a policy in one turn.
 const PERIODS: usize = 10;
 
 /// The least gain in throughput over disabled SMT that is wanted, and the most that a monitor may use for so
@@ -30,7 +29,6 @@ pub(super) fn measure(rounds: u32) -> Vec<Row> {
     }
 }
 
-/// Where the time of each late job went, for the ways that promise no late job.
 fn tell_late(found: &Headline) {
     for policy in found.policies.iter().filter(|policy| policy.policy != "ignore") {
         let PolicyFigures { policy: name, latest_look_ns, margin_ns, late, .. } = policy;
@@ -76,7 +74,6 @@ fn rows(found: &Headline) -> Vec<Row> {
 mod tests {
     use super::*;
 
-    /// Only who ignores contention may miss.
     #[test]
     fn goals_belong_to_who_promises() {
         let policy = |policy, missed| PolicyFigures {

@@ -12,7 +12,6 @@ use anyhow::Result;
 
 use crate::document::Row;
 
-/// All cases of the suite.
 pub(crate) fn measure(rounds: u32) -> Result<Vec<Row>> {
     let mut rows = vec![progress::measure(rounds)?];
     rows.extend(monitor::measure(rounds)?);

@@ -25,14 +25,11 @@ use crate::paired::median;
 /// The paper's reservation, section 5.2.
 const RESERVED: Span = Span::from_millis(55);
 const PERIOD: Span = Span::from_millis(70);
-/// Jobs in a round.
 const JOBS: u32 = 10;
-/// Priority of the monitor.
 const PRIORITY: u8 = 60;
 /// A margin as measured on a machine without load, ns.
 const MARGIN_NS: u64 = 100_000;
 
-/// Its use of a processor, and how often it looks.
 pub(super) fn measure(rounds: u32) -> Result<Vec<Row>> {
     let priority = std::thread::spawn(|| sched::set(Attributes::Fifo(PRIORITY)).is_ok());
     let priority = priority.join().unwrap_or(false).then_some(PRIORITY);
@@ -65,7 +62,6 @@ fn round(priority: Option<u8>) -> Result<MonitorReport> {
     Ok(driver.stop())
 }
 
-/// Progress that a clock makes.
 struct Pace {
     reserved_ns: u64,
     /// In tenths of ns.
@@ -105,7 +101,6 @@ impl ProgressSource for Pace {
     }
 }
 
-/// Stops no co-runner.
 struct NullStopper;
 
 impl Stopper for NullStopper {

@@ -8,6 +8,8 @@ mod peer;
 mod sets;
 mod simulate;
 
+pub(crate) use sets::XorShift;
+
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -22,10 +24,8 @@ use crate::paired::compare;
 /// Sets a case; the literature's figures of speed are means over some hundreds.
 const SETS: usize = 200;
 
-/// Tasks a set under fixed priorities.
 const COUNTS: [usize; 3] = [10, 20, 50];
 
-/// Utilisations, with their names in the cases.
 const UTILISATIONS: [(&str, f64); 2] = [("0.7", 0.7), ("0.95", 0.95)];
 
 /// The goal: at most this share of the peer's time.
@@ -37,7 +37,6 @@ const QPA_GOAL: f64 = 5.0;
 /// The shortest deadline of QPA's sets, as a share of the period.
 const QPA_DEADLINES: f64 = 0.7;
 
-/// Measures all cases.
 pub(crate) fn measure(rounds: u32) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for count in COUNTS {

@@ -9,7 +9,6 @@ use response_time_analysis::fixed_priority::fully_preemptive::dedicated_uniproc_
 use response_time_analysis::time::{Duration, Service};
 use response_time_analysis::wcet::Scalar;
 
-/// Its name in the rows.
 pub(crate) const NAME: &str = "response-time-analysis";
 
 /// Where it gives up, ns: far beyond every window of the sets.
@@ -27,7 +26,6 @@ pub(crate) fn prepare(set: &TaskSet) -> PeerTaskSet {
 }
 
 impl PeerTaskSet {
-    /// The bounds of all tasks, from release.
     pub(crate) fn bounds(&self) -> Vec<Option<u64>> {
         let bound = |(index, task): (usize, &RBF<Sporadic, Scalar>)| {
             let found = dedicated_uniproc_rta(task, &self.0[..index], Duration::from(LIMIT));

@@ -12,20 +12,23 @@ const SHORTEST: f64 = 10e6;
 const RANGE: f64 = 100.0;
 
 /// xorshift64*: what is drawn need not be good, only the same everywhere.
-pub(crate) struct XorShift(u64);
+pub(crate) struct XorShift(pub(crate) u64);
 
 impl XorShift {
     pub(crate) fn new(seed: u64) -> XorShift {
         XorShift(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// From 0 to below 1.
-    fn unit(&mut self) -> f64 {
+    /// Cheap enough to be drawn while a clock runs.
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        let bits = self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11;
-        bits as f64 / (1u64 << 53) as f64
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 

@@ -14,13 +14,10 @@ use super::sets;
 use crate::document::Row;
 use crate::paired::median;
 
-/// Tasks a set.
 const COUNTS: [usize; 3] = [10, 20, 50];
 
-/// Their utilisation.
 const UTILISATION: f64 = 0.95;
 
-/// Sets a figure.
 const SETS: usize = 10;
 
 /// Simulated time of a set, ns.
@@ -29,7 +26,6 @@ const HORIZON: u64 = 300_000_000_000;
 /// The goal with 10 tasks, million jobs a second.
 const GOAL: f64 = 10.0;
 
-/// Measures all cases.
 pub(super) fn measure(rounds: u32) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for count in COUNTS {

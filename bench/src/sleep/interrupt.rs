@@ -10,11 +10,9 @@ use hourglass_timer::sleep::{SleepPolicy, Sleeper, SleeperSettings};
 use crate::document::Row;
 use crate::paired::median;
 
-/// How soon a sleeper is meant to be back, ns.
 const KERNEL_GOAL_NS: f64 = 50_000.0;
 const SPIN_GOAL_NS: f64 = 1_000.0;
 
-/// Interrupts in a round.
 const TIMES: usize = 300;
 /// After which the sleeper is surely asleep, ns.
 const SETTLED_NS: u64 = 300_000;

@@ -21,7 +21,6 @@ use sleepers::SleepCase;
 
 pub(crate) use interrupt::interrupts;
 
-/// How long is slept, and how often in a block.
 const LENGTHS: [(&str, u64, usize); 4] = [
     ("100us", 100_000, 1_500),
     ("1ms", 1_000_000, 400),
@@ -31,7 +30,6 @@ const LENGTHS: [(&str, u64, usize); 4] = [
 
 /// Sleeps before the first block of a length, for sleepers that learn.
 const FIRST: usize = 50;
-/// Longest time for these sleeps, ns.
 const FIRST_NS: u64 = 1_200_000_000;
 /// Sleeps before those that count in later blocks.
 const AGAIN: usize = 3;
@@ -44,7 +42,6 @@ const LONGEST_RT_SPIN_NS: u64 = 300_000_000;
 const GOALS: [(&str, f64); 4] =
     [("100us", 1_000.0), ("1ms", 1_000.0), ("10ms", 1_000.0), ("100ms", 1_000.0)];
 
-/// What ours is compared with.
 const PEERS: [&str; 6] = [
     "clock_nanosleep",
     "clock_nanosleep/slack-1ns",
@@ -54,14 +51,12 @@ const PEERS: [&str; 6] = [
     "thesis",
 ];
 
-/// Scheduling policies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Policy {
     Other,
     Fifo,
 }
 
-/// What a block of sleeps came to.
 #[derive(Clone, Copy, Debug)]
 struct Block {
     p50_ns: f64,
@@ -69,10 +64,8 @@ struct Block {
     cpu_percent: f64,
 }
 
-/// Name, unit and value of a figure.
 type Figure = (&'static str, &'static str, fn(&Block) -> f64);
 
-/// The figures that are reported of the blocks.
 const FIGURES: [Figure; 3] = [
     ("p50", "ns", |block| block.p50_ns),
     ("p99", "ns", |block| block.p99_ns),
@@ -110,7 +103,6 @@ pub(crate) fn measure(rounds: u32, only: &[String]) -> Result<Vec<Row>> {
 }
 
 impl Policy {
-    /// Whether the calling thread now has it.
     fn take(self) -> bool {
         sched::set(match self {
             Policy::Other => sched::Attributes::Other(0),
@@ -172,7 +164,6 @@ fn compare(
     rows
 }
 
-/// A row of ours with what it is meant to be.
 fn with_goals(mut row: Row) -> Row {
     if row.case.ends_with("/cpu") {
         // Twice the dearer one is meant; whichever that is, its ratio is the one that is met.
@@ -192,7 +183,6 @@ fn with_goals(mut row: Row) -> Row {
     }
 }
 
-/// A row of [`Settings::PRECISE`](hourglass_timer::sleep::SleeperSettings) with what it is meant to be.
 fn with_precise_goal(mut row: Row) -> Row {
     if row.case == "1ms/fifo/p99" {
         row.set_goal("clock_nanosleep/slack-1ns", 0.15);
@@ -200,7 +190,6 @@ fn with_precise_goal(mut row: Row) -> Row {
     row
 }
 
-/// Of one sleeper to each peer, round by round.
 fn ratios(
     subjects: &[SleepCase],
     blocks: &[Vec<Block>],

@@ -22,7 +22,6 @@ const CURVE: [&str; 7] = [
     "hourglass/precise",
 ];
 
-/// A figure of a record.
 #[derive(Clone, Debug, Deserialize)]
 struct Value {
     case: String,
@@ -30,16 +29,11 @@ struct Value {
     value: f64,
 }
 
-/// What is needed of a record.
 #[derive(Debug, Deserialize)]
 struct Record {
     rows: Vec<Value>,
 }
 
-/// Writes `sleep-LENGTH-POLICY.svg` of each case into a folder that exists.
-///
-/// # Errors
-/// A file cannot be written.
 pub(crate) fn write(rows: &[Row], folder: &Path) -> Result<()> {
     let value = |row: &Row| Value {
         case: row.case.clone(),
@@ -49,10 +43,6 @@ pub(crate) fn write(rows: &[Row], folder: &Path) -> Result<()> {
     write_values(&rows.iter().map(value).collect::<Vec<_>>(), folder)
 }
 
-/// The same of a document that was recorded.
-///
-/// # Errors
-/// It cannot be read, or a file cannot be written.
 pub(crate) fn write_record(record: &Path, folder: &Path) -> Result<()> {
     let text = std::fs::read_to_string(record)
         .with_context(|| format!("cannot read {}", record.display()))?;
@@ -82,7 +72,6 @@ fn drawing(rows: &[Value], case: &str) -> Curves {
     figure(case, &title, &of(&CURVE), &of(&PEERS))
 }
 
-/// What a subject came to; `None` if it was not measured.
 fn sleeps(rows: &[Value], case: &str, subject: &str) -> Option<Sleeps> {
     let value = |figure: &str| {
         let case = format!("{case}/{figure}");

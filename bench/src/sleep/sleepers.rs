@@ -19,10 +19,8 @@ trait Sleeps {
     fn sleep(&mut self, deadline_ns: u64, length_ns: u64);
 }
 
-/// One way to sleep, in a loop.
 pub(super) struct SleepCase {
     pub(super) name: &'static str,
-    /// The timer slack that its thread has, ns.
     pub(super) slack_ns: u64,
     /// Whether it may spin through whole sleeps.
     pub(super) may_spin_all: bool,
@@ -41,7 +39,6 @@ impl SleepCase {
     }
 }
 
-/// How late each of `times` sleeps of one length ended, ns.
 fn misses_ns(sleeps: &mut impl Sleeps, length_ns: u64, times: usize) -> Vec<f64> {
     let clock = process::clock();
     let mut misses_ns = Vec::with_capacity(times);
@@ -109,7 +106,6 @@ impl Sleeps for Sleeper {
     }
 }
 
-/// `clock_nanosleep` until an absolute time.
 struct Nanosleep;
 
 impl Sleeps for Nanosleep {
@@ -119,7 +115,6 @@ impl Sleeps for Nanosleep {
     }
 }
 
-/// `std::thread::sleep`.
 struct Std;
 
 impl Sleeps for Std {

@@ -83,7 +83,6 @@ impl TimerBackend for DelayQueue {
     }
 }
 
-/// `nexus_timer::Wheel`.
 pub(crate) struct NexusWheel {
     wheel: nexus_timer::Wheel<u32>,
     handles: Vec<Option<nexus_timer::TimerHandle<u32>>>,
@@ -91,7 +90,6 @@ pub(crate) struct NexusWheel {
     now: u64,
 }
 
-/// Timers a slab of it holds.
 const NEXUS_SLAB: usize = 4_096;
 
 impl NexusWheel {
@@ -152,7 +150,6 @@ impl Drop for NexusWheel {
     }
 }
 
-/// The cancellable wheel of `hierarchical_hash_wheel_timer`.
 pub(crate) struct HashWheel {
     wheel: QuadWheelWithOverflow<IdOnlyTimerEntry<u32>>,
     /// In ms.

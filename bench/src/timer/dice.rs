@@ -3,27 +3,21 @@
 //! Owns: the deadlines, and orders shuffled.
 //! Must not: depend on the machine.
 
+use crate::sched::XorShift;
+
 /// Deadlines are uniform between 1 ms and 60 s from now.
 const NEAREST: u64 = 1_000_000;
 const RANGE: u64 = 60_000_000_000;
 
-/// xorshift64*, cheap enough to be used while the clock runs.
-pub(crate) struct Dice(u64);
+pub(crate) struct Dice(XorShift);
 
 impl Dice {
     pub(crate) fn new(round: u32) -> Dice {
-        Dice(0x9e37_79b9_7f4a_7c15 ^ u64::from(round + 1))
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+        Dice(XorShift(0x9e37_79b9_7f4a_7c15 ^ u64::from(round + 1)))
     }
 
     pub(crate) fn below(&mut self, n: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
+        ((u128::from(self.0.next()) * u128::from(n)) >> 64) as u64
     }
 
     /// The time from now to a deadline, in ns.

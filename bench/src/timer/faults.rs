@@ -38,7 +38,6 @@ const SIGNAL: i32 = 7;
 const OFFENDER: Scheduling = Scheduling::Fifo(50);
 const HANDLER: Scheduling = Scheduling::Fifo(60);
 
-/// Goals, ns.
 const STOP_GOAL_NS: f64 = 5_000.0;
 const HANDLER_GOAL_NS: f64 = 40_000.0;
 
@@ -63,7 +62,6 @@ enum Stopper {
     Watchdog { cpu: u32 },
 }
 
-/// Both cases.
 pub(super) fn measure(rounds: u32) -> Result<Vec<Row>> {
     let cpus = affinity().context("cannot ask for the CPUs")?;
     let (Some(&first), Some(&last)) = (cpus.first(), cpus.last()) else { return Ok(Vec::new()) };
@@ -169,13 +167,11 @@ fn ours(cpu: u32) -> Result<Vec<(f64, f64)>> {
     Ok(found.try_iter().collect())
 }
 
-/// What a watchdog and its offender share.
 #[derive(Default)]
 struct Post {
     /// The deadline, ns; 0 without one.
     deadline_ns: AtomicU64,
     last_ns: AtomicU64,
-    /// Deadlines handled.
     bell: AtomicU32,
 }
 
@@ -212,7 +208,6 @@ fn watchdog(cpu: u32) -> Result<Vec<(f64, f64)>> {
     Ok(dog.join().map_err(|_| anyhow!("the watchdog died"))??)
 }
 
-/// The watchdog's part of one fault.
 fn watch_over(post: &Post, turn: u32, tid: u32, signal: i32) -> io::Result<(f64, f64)> {
     let armed = 2 * turn + 1;
     while post.bell.load(Ordering::SeqCst) != armed {

@@ -27,10 +27,8 @@ use crate::document::Row;
 use crate::paired::median;
 use workload::{Figures, TimerBackend, run};
 
-/// Timers outstanding.
 const OUTSTANDING: [usize; 3] = [100, 10_000, MANY];
 
-/// As many as the goals are set for.
 const MANY: usize = 1_000_000;
 
 /// Whose figures ratios are given to. Our other variants are beside, not against.
@@ -62,7 +60,6 @@ fn turns() -> Vec<Turn> {
     ]
 }
 
-/// The default number of rounds.
 const ROUNDS: u32 = 15;
 /// After this time no further round with one number of timers is begun, unless there were fewer than
 /// [`LEAST_ROUNDS`]: a round with a million timers takes up to a minute.
@@ -86,7 +83,6 @@ pub(crate) fn measure(rounds: Option<u32>) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// All cases with `outstanding` timers armed.
 fn measure_with(outstanding: usize, rounds: Option<u32>) -> Vec<Row> {
     let turns = turns();
     let begun = Instant::now();
@@ -121,7 +117,6 @@ fn measure_with(outstanding: usize, rounds: Option<u32>) -> Vec<Row> {
     rows
 }
 
-/// A row with what it is meant to be, if it is ours and something is.
 fn with_goal(mut row: Row) -> Row {
     let case = row.case.rsplit_once('/').map_or("", |(_, case)| case).to_owned();
     match (row.subject.as_str(), case.as_str()) {
@@ -149,7 +144,6 @@ const CASES: [Case; 6] = [
     ("p999_poll", "us", |figures| figures.p999_poll),
 ];
 
-/// The median of the ratios within each round.
 fn ratio(peer: &str, own: &[f64], theirs: &[f64]) -> (String, f64) {
     let mut ratios: Vec<f64> = own.iter().zip(theirs).map(|(own, their)| own / their).collect();
     (peer.to_owned(), median(&mut ratios))

@@ -19,7 +19,6 @@ fn ns(time: Instant<Monotonic>) -> u64 {
     time.since_zero().nanos_or_zero()
 }
 
-/// How an order is called in the document.
 pub(crate) trait OrderName: PriorityStructure {
     const NAME: &'static str;
 }
@@ -85,7 +84,6 @@ impl<B: OrderName> TimerBackend for ExactQueue<B> {
     }
 }
 
-/// The wheel of timeouts, with a granule of about 1 ms.
 pub(crate) struct Timeouts {
     wheel: TimeoutWheel<Monotonic, u64>,
     handles: Vec<Option<Handle>>,
@@ -117,7 +115,6 @@ impl TimerBackend for Timeouts {
         self.wheel.arm_at(handle, at(now), at(deadline)).expect("it is alive");
     }
 
-    /// A timeout that lives on: of a connection, say, armed and cancelled for each request.
     fn arm_and_cancel(&mut self, id: u32, now: u64, deadline: u64) {
         if self.handles[id as usize].is_none() {
             self.handles[id as usize] = self.wheel.create(id.into()).ok();

@@ -25,16 +25,11 @@ use crate::document::Row;
 use crate::paired::median;
 
 const CASE: &str = "remote_arm";
-/// The figure, ns.
 const GOAL: f64 = 60.0;
 
-/// Timers that are armed in random order.
 const TIMERS: u64 = 1_000;
-/// How often the engine wakes by itself.
 const WAKES: Duration = Duration::from_millis(1);
-/// Every expiry lies so far ahead at least.
 const AHEAD: u64 = 1_000_000_000;
-/// One figure is the median of this number of batches.
 const BATCHES: usize = 400;
 const BATCH: u32 = 500;
 
@@ -222,7 +217,6 @@ impl Drop for Tokio {
     }
 }
 
-/// The rows of the case.
 pub(super) fn rows(rounds: u32) -> Result<Vec<Row>> {
     let subjects = ["hourglass", "hourglass/relative", Map::NAME, Tokio::NAME];
     let mut values = vec![Vec::new(); subjects.len()];

@@ -23,10 +23,8 @@ use crate::paired::median;
 /// The timeout of the pairs.
 const TIMEOUT: u64 = 5_000_000_000;
 
-/// Batches of insertion and cancelling, in timers altogether.
 const BATCHED: usize = 200_000;
 
-/// Pairs of arming and cancelling.
 const PAIRS: u64 = 200_000;
 
 /// Timers that fire and are armed again, at least and at most.
@@ -44,24 +42,19 @@ pub(crate) trait TimerBackend {
     /// What a poll hands out of a timer, by which it is armed again.
     type Fired: Copy;
 
-    /// Empty, at time 0, with room for `ids`.
     fn with_room(ids: usize) -> Self;
 
     fn insert(&mut self, id: u32, now: u64, deadline: u64);
 
-    /// It will not fire, and is gone.
     fn cancel(&mut self, id: u32);
 
-    /// Arms a timer that has just fired again.
     fn rearm(&mut self, fired: Self::Fired, now: u64, deadline: u64);
 
-    /// Arms a timeout and cancels it at once.
     fn arm_and_cancel(&mut self, id: u32, now: u64, deadline: u64) {
         self.insert(id, now, deadline);
         self.cancel(id);
     }
 
-    /// When to poll next.
     fn next(&mut self) -> Option<u64>;
 
     /// Takes out what fires at `now`, or part of it if it says so in [`next`](TimerBackend::next).
@@ -86,7 +79,6 @@ pub(crate) trait TimerBackend {
     }
 }
 
-/// Times each poll, or none.
 pub(crate) struct PollTimer {
     on: bool,
     begun: u64,
@@ -133,12 +125,10 @@ pub(crate) struct Figures {
     pub(crate) p999_poll: f64,
 }
 
-/// CPU time of this thread.
 fn cpu_ns() -> u64 {
     now_ns(ClockId::ThreadCpu)
 }
 
-/// One turn of one structure.
 pub(crate) fn run<T: TimerBackend>(outstanding: usize, round: u32) -> Figures {
     let batch = (outstanding / 10).clamp(64, 10_000);
     let mut dice = Dice::new(round);

@@ -4,8 +4,6 @@
 //! `sched_switch` on its CPU. The witness does not get to see it.
 
 use std::process::{Child, Command};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -16,20 +14,17 @@ use hourglass_sys::tracefs::{Field, Instance, Page, Tracefs};
 use hourglass_witness::{Cause, Witness};
 
 use crate::document::Row;
+use crate::load::{BackgroundThreads, spin, work_and_rest};
 
 const GOAL: f64 = 0.999;
 /// Disturbed spans of each load, by the witness's word.
 const WANTED: usize = 2_500;
-/// No load is measured for longer.
 const LONGEST: Duration = Duration::from_secs(40);
 const KILOBYTES: u64 = 16 << 10;
 
-/// What runs beside the spans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Load {
-    /// Nothing: the spans sleep by themselves.
     Idle,
-    /// A thread that computes without end.
     Busy,
     /// A real-time thread that comes every half millisecond.
     Fifo,
@@ -37,7 +32,6 @@ enum Load {
     Stops,
 }
 
-/// A span as the thread saw it.
 struct ObservedSpan {
     /// Before and behind its begin, ns of `CLOCK_MONOTONIC`.
     begun_ns: (u64, u64),
@@ -117,7 +111,6 @@ fn count(load: Load, recorded: bool) -> Result<Count> {
     Ok(compare(load, &spans, &switches))
 }
 
-/// Spans until enough of them lost something.
 fn mark(load: Load, cpu: u32, recorded: bool) -> Result<(u32, Vec<ObservedSpan>)> {
     set_affinity([cpu])?;
     let witness = Witness::new()?;
@@ -148,14 +141,6 @@ fn mark(load: Load, cpu: u32, recorded: bool) -> Result<(u32, Vec<ObservedSpan>)
     Ok((id(), spans))
 }
 
-fn spin(length: Duration) {
-    let until = Instant::now() + length;
-    while Instant::now() < until {
-        std::hint::spin_loop();
-    }
-}
-
-/// What a trace says of a thread.
 #[derive(Debug, Default)]
 struct ThreadSwitches {
     /// When the thread left the CPU, when it came back, and in which state it left, in order.
@@ -246,7 +231,6 @@ fn compare(load: Load, spans: &[ObservedSpan], seen: &ThreadSwitches) -> Count {
     count
 }
 
-/// What the kernel's states say of the time that was lost: of what took longest.
 fn expected(switches: &[(u64, u64, u64)]) -> Cause {
     /// `TASK_INTERRUPTIBLE`, `TASK_UNINTERRUPTIBLE`; `__TASK_STOPPED` and `__TASK_TRACED`.
     const WAITS: u64 = 1 | 2;
@@ -265,15 +249,13 @@ fn expected(switches: &[(u64, u64, u64)]) -> Cause {
 
 /// A load that goes on until it is dropped; [`Load::Stops`] until it ends by itself.
 struct BackgroundLoad {
-    stop: Arc<AtomicBool>,
-    thread: Option<std::thread::JoinHandle<()>>,
+    threads: BackgroundThreads,
     child: Option<Child>,
 }
 
 impl BackgroundLoad {
     fn start(load: Load, cpu: u32) -> Result<BackgroundLoad> {
-        let stop = Arc::new(AtomicBool::new(false));
-        let mut beside = BackgroundLoad { stop: Arc::clone(&stop), thread: None, child: None };
+        let mut beside = BackgroundLoad { threads: BackgroundThreads::default(), child: None };
         match load {
             Load::Idle => {}
             Load::Stops => {
@@ -285,34 +267,24 @@ impl BackgroundLoad {
                 );
                 beside.child = Some(Command::new("sh").args(["-c", &line]).spawn()?);
             }
-            Load::Busy | Load::Fifo => {
-                beside.thread = Some(std::thread::spawn(move || disturb(load, cpu, &stop)));
+            Load::Busy => beside.threads.start("busy", cpu, || spin(Duration::from_micros(100)))?,
+            Load::Fifo => {
+                let mut first = true;
+                beside.threads.start("fifo", cpu, move || {
+                    if std::mem::take(&mut first) && set(Attributes::Fifo(10)).is_err() {
+                        eprintln!("truth: no real-time priority: the load is an ordinary thread");
+                    }
+                    work_and_rest(Duration::from_micros(100), Duration::from_micros(400));
+                })?;
             }
         }
         Ok(beside)
     }
 }
 
-fn disturb(load: Load, cpu: u32, stop: &AtomicBool) {
-    if set_affinity([cpu]).is_err() {
-        return;
-    }
-    if load == Load::Fifo && set(Attributes::Fifo(10)).is_err() {
-        eprintln!("truth: no real-time priority: the load is an ordinary thread");
-    }
-    while !stop.load(Ordering::Relaxed) {
-        spin(Duration::from_micros(100));
-        if load == Load::Fifo {
-            std::thread::sleep(Duration::from_micros(400));
-        }
-    }
-}
-
 impl Drop for BackgroundLoad {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        // Whether they failed does not matter any more.
-        let _ = self.thread.take().map(std::thread::JoinHandle::join);
+        // Whether it failed does not matter any more.
         let _ = self.child.take().map(|mut child| child.wait());
     }
 }

@@ -28,7 +28,6 @@ const BYTES: usize = 64;
 const WORK: [(&str, Duration); 2] =
     [("server_echo", Duration::ZERO), ("server_20us", Duration::from_micros(20))];
 
-/// Time for each request of a busy server, witnessed and not.
 pub(super) fn measure(rounds: u32) -> Result<Vec<Row>> {
     let cpus = affinity()?;
     let (client, server) = (*cpus.first().context("no CPU")?, *cpus.last().context("no CPU")?);
@@ -68,7 +67,6 @@ pub(super) fn measure(rounds: u32) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// A port whose requests are witnessed, if losses are to be counted.
 fn listen(runtime: &Runtime, work: Duration, lost: Option<&Arc<AtomicU64>>) -> Result<SocketAddr> {
     let listener = runtime.block_on(TcpListener::bind(("127.0.0.1", 0)))?;
     let address = listener.local_addr()?;
@@ -135,7 +133,6 @@ fn load(address: SocketAddr, cpu: u32) -> Result<f64> {
     Ok(length.as_nanos() as f64 / requests as f64)
 }
 
-/// One connection's requests, one after another.
 async fn ask(mut stream: TcpStream, begun: Instant) -> Result<u64> {
     let mut bytes = [7; BYTES];
     let mut requests = 0;

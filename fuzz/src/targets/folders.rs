@@ -20,7 +20,6 @@ use crate::{Answer, Body, Target, answer};
 /// As the command wrote it: two threads, one a latency test.
 const SOUND: &[u8] = include_bytes!("../../corpus/manifest/small.json");
 
-/// Makes a complete folder, always the same.
 pub(super) fn sound(parent: &Path) -> PathBuf {
     let manifest: Manifest =
         pictures::manifest(SOUND).expect("the manifest of the corpus is sound");
@@ -77,13 +76,11 @@ fn events() -> Vec<KernelEvent> {
     (0..60).map(event).collect()
 }
 
-/// A file of the sound folder.
 fn file(name: &str) -> Vec<u8> {
     let home = tempfile::tempdir().expect("a folder for tests");
     fs::read(sound(home.path()).join(name)).expect("a complete folder has it")
 }
 
-/// The folder with another content of one file.
 fn with(name: &'static str) -> Body {
     let home = tempfile::tempdir().expect("a folder for tests");
     let path = sound(home.path());
@@ -95,7 +92,6 @@ fn with(name: &'static str) -> Body {
     })
 }
 
-/// Reads everything, and draws what can be read as a whole.
 fn read(path: &Path) -> Answer {
     let mut run = match open_run(path) {
         Ok(run) => run,
@@ -121,28 +117,6 @@ fn read(path: &Path) -> Answer {
 pub(super) const MANIFEST: Target = Target {
     name: "manifest",
     purpose: "manifest.json of a run folder; what can be read is drawn",
-    words: &[
-        "schema",
-        "threads",
-        "result",
-        "warnings",
-        "epoch",
-        "duration_ns",
-        "elapsed_ns",
-        "clock",
-        "id",
-        "cpus",
-        "gap_ns",
-        "host",
-        "kernel",
-        "simulation",
-        "latency",
-        "calibration_start",
-        "name",
-        "workload",
-        "policy",
-        "records_capacity",
-    ],
     examples: super::no_examples,
     start: || with(MANIFEST_FILE),
 };
@@ -150,7 +124,6 @@ pub(super) const MANIFEST: Target = Target {
 pub(super) const TRACE: Target = Target {
     name: "trace",
     purpose: "trace.parquet of a run folder",
-    words: &["PAR1", "thread", "start_ns", "end_ticks", "schema"],
     examples: || {
         vec![
             file(TRACE_FILE),
@@ -163,7 +136,6 @@ pub(super) const TRACE: Target = Target {
 pub(super) const SAMPLES: Target = Target {
     name: "samples",
     purpose: "latency.parquet of a run folder",
-    words: &["PAR1", "thread", "lateness_ps", "woke_ns"],
     examples: || vec![file(SAMPLES_FILE)],
     start: || with(SAMPLES_FILE),
 };
@@ -171,7 +143,6 @@ pub(super) const SAMPLES: Target = Target {
 pub(super) const KERNEL: Target = Target {
     name: "kernel",
     purpose: "kernel.parquet of a run folder",
-    words: &["PAR1", "ticks", "value", "kind"],
     examples: || vec![file(KERNEL_FILE)],
     start: || with(KERNEL_FILE),
 };
@@ -179,7 +150,6 @@ pub(super) const KERNEL: Target = Target {
 pub(super) const HDR_LOG: Target = Target {
     name: "hdr-log",
     purpose: "latency.hlog of a run folder",
-    words: &["Tag=thread-1,", "#", "\"StartTimestamp\"", "HISTFAAA", ",", "[StartTime: "],
     examples: || vec![file(LATENCY_FILE)],
     start: || with(LATENCY_FILE),
 };

@@ -19,7 +19,6 @@ const LAYOUT: &str = include_str!("../../../crates/sys/tests/data/header_page.tx
 pub(super) const RING: Target = Target {
     name: "ring",
     purpose: "pieces of the kernel's ring",
-    words: &[],
     examples: || {
         let text = include_str!("../../../crates/sys/tests/data/page.txt");
         let lines = text.lines().filter(|line| !line.starts_with('#'));
@@ -49,20 +48,6 @@ const FORMAT: &str = "name: sched_switch\nID: 372\nformat:\n\
 pub(super) const EVENT_FORMAT: Target = Target {
     name: "event-format",
     purpose: "`format` and `header_page` of the kernel's trace, and entries read by them",
-    words: &[
-        "field:",
-        "offset:",
-        "size:",
-        "signed:",
-        "ID:",
-        "print fmt:",
-        "__data_loc",
-        "commit",
-        "timestamp",
-        "data",
-        ";",
-        "{ 1, \"A\" }",
-    ],
     examples: || vec![FORMAT.as_bytes().to_vec(), LAYOUT.as_bytes().to_vec()],
     start: || {
         of_text(|text| {
@@ -86,7 +71,6 @@ pub(super) const EVENT_FORMAT: Target = Target {
     },
 };
 
-/// Words of a page of the clock.
 const CLOCK_WORDS: usize = 64;
 
 fn clock_page() -> Vec<u8> {
@@ -129,12 +113,10 @@ fn padded(bytes: &[u8]) -> Vec<u8> {
 pub(super) const CLOCK: Target = Target {
     name: "clock-page",
     purpose: "the page that another process's clock writes",
-    words: &[],
     examples: || vec![clock_page()],
     start: clock,
 };
 
-/// A page that a program has written to, and what is then read of it.
 fn progress() -> Body {
     Box::new(|bytes| {
         let page = ProgressPage::create().expect("the kernel shares memory");
@@ -171,7 +153,6 @@ fn progress() -> Body {
 pub(super) const PROGRESS: Target = Target {
     name: "progress-page",
     purpose: "the page in which a program tells how far it is",
-    words: &[],
     examples: || {
         let page = |job: u64| [job, 100, 40, 0, 0, 0, 0, 0].map(u64::to_le_bytes).concat();
         let head = [u64::from_le_bytes(*b"hgprogr\0"), 1, 1_000, 500, 1, 0, 0, 0]

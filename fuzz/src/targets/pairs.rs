@@ -26,12 +26,10 @@ impl Orders<'_> {
         Some(*first)
     }
 
-    /// From `low` to `high`.
     fn between(&mut self, low: u64, high: u64) -> u64 {
         low + u64::from(self.next().unwrap_or(0)) % (high - low + 1)
     }
 
-    /// A time of any magnitude, or one of a few.
     fn ns(&mut self) -> i64 {
         let (kind, value) = (self.between(0, 255), self.between(0, 255));
         let value = match kind {
@@ -45,7 +43,6 @@ impl Orders<'_> {
 /// A long input is no better than several short ones.
 const MOST_ORDERS: usize = 400;
 
-/// Timers of three orders and of a list; each is armed, moved, cancelled, removed and fired alike.
 fn queues(bytes: &[u8]) -> Answer {
     let (a, b, c) = (play::<Heap>(bytes), play::<RedBlackTree>(bytes), play::<SortedList>(bytes));
     assert_eq!(a, c, "the heap and the list");
@@ -91,7 +88,6 @@ fn play<B: PriorityStructure>(bytes: &[u8]) -> Vec<String> {
 pub(super) const QUEUE: Target = Target {
     name: "queue",
     purpose: "queues of timers: heap, tree and sorted list agree",
-    words: &[],
     examples: || {
         vec![vec![
             0, 0, 0, 0, 2, 0, 1, 5, 0, 0, 2, 1, 1, 3, 0, 1, 6, 0, 1, 9, 4, 0, 5, 1, 6, 0, 200, 3,
@@ -103,7 +99,6 @@ pub(super) const QUEUE: Target = Target {
 /// A timeout that was armed: when it expires, and by when the wheel promises to fire it.
 type Promise = (Handle, Instant<Sim>, Instant<Sim>);
 
-/// The wheel of timeouts against what its documentation promises.
 fn wheel(bytes: &[u8]) -> Answer {
     let mut orders = Orders(bytes);
     let granularity = Span::from_nanos(1 << orders.between(0, 30));
@@ -154,7 +149,6 @@ fn wheel(bytes: &[u8]) -> Answer {
 pub(super) const WHEEL: Target = Target {
     name: "wheel",
     purpose: "the wheel of timeouts keeps what it promises: never early, late by its share at most",
-    words: &[],
     examples: || vec![vec![10, 0, 0, 0, 1, 200, 7, 0, 2, 150, 9, 3, 0, 200, 8, 2, 1, 3, 0, 250, 9]],
     start: || Box::new(wheel),
 };
@@ -194,7 +188,6 @@ fn analysis(bytes: &[u8]) -> Answer {
     bounded * 8 + set.len() as u64
 }
 
-/// How many responses were bounded; none is over its bound.
 fn within(found: &Analysis, outcome: &sim::SimOutcome, set: &TaskSet) -> u64 {
     let mut bounded = 0;
     for (task, thread) in found.tasks.iter().zip(&outcome.threads) {
@@ -233,7 +226,6 @@ fn system(set: &TaskSet, sections: Sections, by_deadline: bool, orders: &mut Ord
 pub(super) const ANALYSIS: Target = Target {
     name: "analysis",
     purpose: "response times against checker, twin and simulator",
-    words: &[],
     examples: || {
         vec![
             vec![0, 1, 6, 2, 8, 128, 1, 31, 16, 33, 128, 2],
@@ -316,7 +308,6 @@ fn simulation(bytes: &[u8]) -> Answer {
 pub(super) const SIMULATION: Target = Target {
     name: "simulation",
     purpose: "the simulator's fast path against its engine",
-    words: &[],
     examples: no_examples,
     start: || Box::new(simulation),
 };

@@ -36,7 +36,6 @@ where
 pub(super) const SPAN: Target = Target {
     name: "span",
     purpose: "time strings; what is read is written again as the same",
-    words: &["ns", "us", "ms", "s", "m", "h", "d", "usec", "min", "µs", "-", "+", ".", "_", " "],
     examples: || {
         ["5.3ms", "1h", "-87.0us", "0.000000001s", "9223372036854775807ns"]
             .map(|t| t.as_bytes().to_vec())
@@ -48,31 +47,6 @@ pub(super) const SPAN: Target = Target {
 pub(super) const WORDS: Target = Target {
     name: "words",
     purpose: "the words of Appendix A and of options: workloads, timers, policies, CPUs, execution times",
-    words: &[
-        "CPU",
-        "CPU_YIELD",
-        "CPU_PERIODIC",
-        "PERIODIC",
-        "LAT",
-        "CPU_SCAN",
-        "HR",
-        "RTC",
-        "TICK:100",
-        "SLEEPER:precise",
-        "NATIVE",
-        "RTHIGH",
-        "FIFO:80",
-        "OTHER:-5",
-        "DEADLINE:3ms/8ms",
-        "0-3",
-        "0-4294967295",
-        "uniform:",
-        "normal:",
-        "1ms..2ms",
-        "/",
-        ":",
-        ",",
-    ],
     examples: || {
         [
             "LAT 5.3ms",
@@ -132,47 +106,6 @@ fn words(text: &str) -> Answer {
     .fold(0, |sum, one| sum.rotate_left(7) ^ one)
 }
 
-const TASK_WORDS: &[&str] = &[
-    "task",
-    "wcet",
-    "period",
-    "deadline",
-    "jitter",
-    "offset",
-    "priority",
-    "cpus",
-    "policy",
-    "after",
-    "burst",
-    "name",
-    "machine",
-    "server",
-    "resource",
-    "critical_section",
-    "phase",
-    "steps",
-    "unit",
-    "interference",
-    "background",
-    "execution_time",
-    "timer",
-    "self_suspension",
-    "budget",
-    "priorities",
-    "threshold",
-    "preemption",
-    "overheads",
-    "3ms",
-    "8ms",
-    "1us",
-    "\"FIFO:80\"",
-    "rate-monotonic",
-    "edf",
-    "fixed-priority",
-    "[[task]]",
-    "[machine]",
-];
-
 /// A set that was read is written and read as the same set, in both formats; explaining it and reading its
 /// priorities and rates does no harm.
 fn set(kind: u64, read: Result<TaskSet, impl Display>) -> Answer {
@@ -190,7 +123,6 @@ fn set(kind: u64, read: Result<TaskSet, impl Display>) -> Answer {
 pub(super) const TOML: Target = Target {
     name: "tasks-toml",
     purpose: "files of tasks; what is read is written again as the same",
-    words: TASK_WORDS,
     examples: || {
         let files: [&[u8]; 6] = [
             include_bytes!("../../../crates/tasks/tests/data/section-5-5.toml"),
@@ -208,7 +140,6 @@ pub(super) const TOML: Target = Target {
 pub(super) const JSON: Target = Target {
     name: "tasks-json",
     purpose: "the same as JSON",
-    words: TASK_WORDS,
     examples: || {
         let files = (TOML.examples)();
         let sets = files
@@ -222,47 +153,10 @@ pub(super) const JSON: Target = Target {
 pub(super) const RT_APP: Target = Target {
     name: "rt-app",
     purpose: "rt-app's JSON",
-    words: &[
-        "tasks",
-        "run",
-        "sleep",
-        "timer",
-        "ref",
-        "unique",
-        "period",
-        "lock",
-        "unlock",
-        "resume",
-        "suspend",
-        "loop",
-        "phases",
-        "policy",
-        "SCHED_DEADLINE",
-        "dl-runtime",
-        "instance",
-        "cpus",
-        "fork",
-        "wait",
-        "signal",
-        "sync",
-        "barrier",
-        "mem",
-        "iorun",
-        "yield",
-        "priority",
-        "delay",
-        "global",
-        "mode",
-        "absolute",
-        "/*",
-        "*/",
-        "//",
-    ],
     examples: || vec![include_bytes!("../../../crates/tasks/tests/data/rt-app.json").to_vec()],
     start: || foreign(Some(Source::RtApp)),
 };
 
-/// A file of another tool, in the way of the command.
 fn foreign(source: Option<Source>) -> Body {
     of_text(move |text| {
         let read = task_input::parse(Path::new("input"), text, source);
@@ -280,19 +174,6 @@ fn foreign(source: Option<Source>) -> Body {
 pub(super) const SCHEDCAT: Target = Target {
     name: "schedcat",
     purpose: "SchedCAT's XML",
-    words: &[
-        "<task",
-        "/>",
-        "wcet=",
-        "period=",
-        "deadline=",
-        "partition=",
-        "<affinity>",
-        "<cpu id=\"0\"/>",
-        "<resources>",
-        "res_id=",
-        "max_writes=",
-    ],
     examples: no_examples,
     start: || foreign(Some(Source::Foreign(Format::SchedCat))),
 };
@@ -300,18 +181,6 @@ pub(super) const SCHEDCAT: Target = Target {
 pub(super) const SIMSO: Target = Target {
     name: "simso",
     purpose: "SimSo's XML",
-    words: &[
-        "<task",
-        "/>",
-        "WCET=",
-        "period=",
-        "Sporadic",
-        "APeriodic",
-        "list_activation_dates=",
-        "followed_by=",
-        "cycles_per_ms=",
-        "etm=",
-    ],
     examples: no_examples,
     start: || foreign(Some(Source::Foreign(Format::SimSo))),
 };
@@ -319,22 +188,6 @@ pub(super) const SIMSO: Target = Target {
 pub(super) const MAST: Target = Target {
     name: "mast",
     purpose: "MAST's text",
-    words: &[
-        "Transaction",
-        "=>",
-        "Type",
-        "Name",
-        "(",
-        ")",
-        ";",
-        "--",
-        "Operation",
-        "Composite",
-        "Enclosing",
-        "Worst_Case_Execution_Time",
-        "Period",
-        "Deadline",
-    ],
     examples: no_examples,
     start: || foreign(Some(Source::Foreign(Format::Mast))),
 };
@@ -342,17 +195,6 @@ pub(super) const MAST: Target = Target {
 pub(super) const AMALTHEA: Target = Target {
     name: "amalthea",
     purpose: "AMALTHEA's XML",
-    words: &[
-        "<items",
-        "/>",
-        "xsi:type=",
-        "am:Ticks",
-        "am:RunnableCall",
-        "value=",
-        "unit=",
-        "MHz",
-        "xmi:id=",
-    ],
     examples: no_examples,
     start: || foreign(Some(Source::Foreign(Format::Amalthea))),
 };
@@ -360,7 +202,6 @@ pub(super) const AMALTHEA: Target = Target {
 pub(super) const SAG: Target = Target {
     name: "sag",
     purpose: "the tables of schedule-abstraction-graph",
-    words: &[",", "Task ID", "Job ID", "Arrival min", "Deadline", "Priority", "\n"],
     examples: no_examples,
     start: || foreign(Some(Source::Foreign(Format::Sag))),
 };
@@ -368,7 +209,6 @@ pub(super) const SAG: Target = Target {
 pub(super) const CORPUS: Target = Target {
     name: "corpus",
     purpose: "collections of worked examples",
-    words: &["cases", "tasks", "jobs", "expected", "source", "wcet", "period"],
     examples: || vec![include_bytes!("../../../crates/tasks/tests/data/corpus.json").to_vec()],
     start: || {
         of_text(|text| {
@@ -384,26 +224,6 @@ pub(super) const CORPUS: Target = Target {
 pub(super) const WORKLOAD: Target = Target {
     name: "workload-file",
     purpose: "workload files of the command",
-    words: &[
-        "duration",
-        "[[thread]]",
-        "workload",
-        "policy",
-        "cpus",
-        "timer",
-        "reservation",
-        "count",
-        "seed",
-        "gap",
-        "warm_up",
-        "max_latency",
-        "max_gap",
-        "records",
-        "ring",
-        "name",
-        "\"LAT 5ms\"",
-        "\"10s\"",
-    ],
     examples: || {
         let files: [&[u8]; 4] = [
             include_bytes!("../../../examples/experiment.toml"),

@@ -17,9 +17,7 @@ mod table_5_7;
 mod tests;
 
 use super::printed::Measure;
-pub(super) use sleeps::CachedSweeps;
 
-/// What measures the table of that number.
 pub(super) fn measure(id: &str) -> Option<Measure> {
     Some(match id {
         "5.3" => table_5_3::measure,

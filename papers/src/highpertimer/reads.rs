@@ -10,7 +10,7 @@ use hourglass_sys::clock::ClockId;
 use super::super::bench::{MeasurementHost, MeasurementSize};
 use super::super::costs::{Limits, MeasuredSource, ReadCosts, TURN, compare, measuring_cpu};
 use super::super::drawing::measurements;
-use super::super::printed::{Line, MeasuredTable, Table, TableContents, Value, Values, size};
+use super::super::printed::{Line, MeasuredTable, Table, Value, Values, size};
 use super::super::rows::row;
 use super::selection_rule;
 
@@ -25,7 +25,6 @@ const READ_IN_USER_SPACE: [&str; 4] =
 /// By this part of the median a mean may lie above it before that is worth a word.
 const MUCH: f64 = 0.1;
 
-/// The line below the sources, where the table has one: of the second source above the first.
 const DIFFERENCE: &str = "difference of the means";
 
 fn open(source: &str, cpuid: Option<&Cpuid>) -> Probe {
@@ -46,17 +45,13 @@ fn order(source: &str) -> ReadOrder {
     if source == "RDTSC" { ReadOrder::Unordered } else { ReadOrder::Ordered }
 }
 
-/// The costs of a source and how many bits its counter has; or why it cannot be read, and what would mend that.
 pub(super) type ReadResult = Result<(ReadCosts, u32), String>;
 
-/// What was found about a table on a machine.
 pub(super) struct LocalReads<'a> {
     pub(super) table: &'a Table,
     pub(super) machine: &'a MachineFacts,
     pub(super) cpuid: Option<&'a Cpuid>,
-    /// In the order of the table's sources.
     pub(super) found: Vec<ReadResult>,
-    /// How often the kernel took the CPU away from the measuring thread.
     pub(super) preempted: u64,
 }
 
@@ -64,7 +59,6 @@ pub(super) fn sources(table: &Table) -> impl Iterator<Item = &Line> {
     table.lines.iter().filter(|line| line.name != DIFFERENCE)
 }
 
-/// Measures the table on this machine.
 pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<MeasuredTable> {
     let cpuid = bench.cpuid.as_ref();
     let opened: Vec<(&Line, Probe)> =
@@ -90,7 +84,6 @@ pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<Measured
     Some(here.assembled(measuring_cpu(), MeasurementKind::Measured))
 }
 
-/// A number that people can read.
 fn in_words(number: u64) -> String {
     match number {
         number if number >= 1_000_000 && number % 100_000 == 0 => {
@@ -115,24 +108,20 @@ impl LocalReads<'_> {
         sources(self.table).zip(&self.found)
     }
 
-    /// The costs of that source and the bits of its counter, if it could be read.
     pub(super) fn source(&self, name: &str) -> Option<&(ReadCosts, u32)> {
         self.lines().find(|(line, _)| line.name == name)?.1.as_ref().ok()
     }
 
-    /// The costs of the sources that could be read.
     fn costs(&self) -> impl Iterator<Item = (&Line, &ReadCosts)> {
         self.lines().filter_map(|(line, found)| Some((line, &found.as_ref().ok()?.0)))
     }
 
-    /// The table and its figure, from what was found.
     pub(super) fn assembled(&self, cpu: Option<u32>, how: MeasurementKind) -> MeasuredTable {
         let rows = self.lines().flat_map(|(line, found)| source_rows(line, found, how));
         let rows = rows.chain(self.difference_row(how)).collect();
         let values = self.deviations(self.kernel_clock(self.method(cpu)));
-        let figure = Some(self.figure());
-        let decisions = selection_rule::decisions(self);
-        self.table.assembled(TableContents { rows, values, decisions, figure, notes: Vec::new() })
+        let measured = self.table.with_rows(rows, values).with_figure(self.figure());
+        measured.with_decisions(selection_rule::decisions(self))
     }
 
     fn difference_row(&self, how: MeasurementKind) -> Option<PaperRow> {
@@ -162,7 +151,6 @@ impl LocalReads<'_> {
             .with("preempted", self.preempted)
     }
 
-    /// What `clock_gettime` reads here, and from where.
     fn kernel_clock(&self, values: Values) -> Values {
         let source = self.machine.clock_source.as_deref();
         let in_user_space = source.is_some_and(|name| READ_IN_USER_SPACE.contains(&name));
@@ -172,7 +160,6 @@ impl LocalReads<'_> {
             .with_if("by HPET", source == Some("hpet"))
     }
 
-    /// What the unfiltered deviations, and with them the means, consist of.
     fn deviations(&self, values: Values) -> Values {
         let widest = self.costs().max_by(|a, b| a.1.deviation_ns.total_cmp(&b.1.deviation_ns));
         let Some((line, costs)) = widest else { return values };

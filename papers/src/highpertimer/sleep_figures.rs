@@ -33,7 +33,6 @@ pub(super) fn counted_time(mut counted: impl FnMut(u64) -> u64) -> Curves {
     curves(("5.3", title), edges, all, "The thesis' own figure is a picture without numbers.")
 }
 
-/// Figure 5.5: the misses that the thesis' tables print, and ours.
 pub(super) fn miss_by_length(sweep: &Sweep) -> Curves {
     const PRINTED: [(SleepMethod, u32, &str, &str, f64); 3] = [
         (SleepMethod::System, 0, "5.1", "system: median", 1e3),
@@ -61,7 +60,6 @@ pub(super) fn miss_by_length(sweep: &Sweep) -> Curves {
     curves(("5.5", "Miss by the time slept"), edges, all.collect(), note)
 }
 
-/// Misses of one length over CPU time: ours from kernel-only to precise, the others beside it.
 pub(super) fn miss_over_cpu(sweep: &Sweep, id: &str, length_ns: u64) -> Option<Curves> {
     let at = LENGTHS.iter().position(|length| length.ns == length_ns)?;
     let sleeps = |way: &SleepMethod| {
@@ -83,7 +81,6 @@ pub(super) fn miss_over_cpu(sweep: &Sweep, id: &str, length_ns: u64) -> Option<C
     Some(figure(id, &title, &ours, &peers))
 }
 
-/// Ways of Figure 5.6: the thesis' and busy waiting as there, and ours.
 pub(super) const SHOWN: [SleepMethod; 3] =
     [SleepMethod::Thesis, SleepMethod::Busy, SleepMethod::Learned];
 

@@ -5,7 +5,7 @@ use hourglass_timer::sleep::HzProbe;
 
 use super::super::bench::MeasurementHost;
 use super::super::costs::PinnedThread;
-use super::super::printed::{Line, MeasuredTable, Table, TableContents, Value, Values};
+use super::super::printed::{Line, MeasuredTable, Table, Value, Values};
 use super::super::rows::row;
 use super::sleep_figures::{counted_time, miss_by_length, miss_over_cpu, one_after_the_other};
 use super::sleeps::SleepMethod;
@@ -14,16 +14,13 @@ use super::sleeps::local_sleeper::{LocalSleeper, conditions};
 use super::sleeps::stats::{Values as Misses, deviation_of, mean_of, median_of};
 use super::sleeps::sweep::{LENGTHS, Sweep, Tally};
 
-/// What a table is made of: the sweep and what it is to be read with.
 pub(super) struct SweepTable<'a> {
     pub(super) sweep: &'a Sweep,
     pub(super) probe: HzProbe,
-    /// Under which rules, in words.
     pub(super) conditions: String,
     pub(super) how: MeasurementKind,
 }
 
-/// Measures a table on this machine; `None` if a signal asked to stop.
 pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<MeasuredTable> {
     let (sweep, probe) = (super::sleeps::all(bench)?, super::sleeps::probe(bench));
     let (conditions, how) = (conditions(bench), MeasurementKind::Measured);
@@ -53,7 +50,6 @@ const FIRST_OF_5_8: usize = 2;
 const ROUNDS: f64 = 100_000.0;
 
 impl SweepTable<'_> {
-    /// The table from what was slept.
     pub(super) fn assembled(&self, table: &Table, figure: Option<PaperFigure>) -> MeasuredTable {
         let rows = match table.id.as_str() {
             "5.5" => table.lines.iter().flat_map(|line| self.mean_rows(line)).collect(),
@@ -61,11 +57,9 @@ impl SweepTable<'_> {
             "5.9" => self.sums(table, &[SleepMethod::Thesis, SleepMethod::Learned]),
             _ => self.grid(table),
         };
-        let values = self.values();
-        table.assembled(TableContents { rows, values, figure, ..TableContents::default() })
+        table.with_rows(rows, self.values()).with_figure(figure)
     }
 
-    /// The figure that is made of the sweep, if the table has one.
     pub(super) fn figure(&self, table: &Table) -> Option<PaperFigure> {
         let curves = match table.id.as_str() {
             "5.4" => miss_by_length(self.sweep),
@@ -174,13 +168,11 @@ impl SweepTable<'_> {
         rows
     }
 
-    /// Numbers of the lengths from 0.25 s on that are at least 1/HZ, or those that are shorter.
     fn class(&self, long: bool) -> Vec<usize> {
         let own = |at: &usize| (LENGTHS[*at].ns >= tick_ns(self.probe)) == long;
         (FIRST_OF_5_8..LENGTHS.len()).filter(own).collect()
     }
 
-    /// What these lengths come to by this way; `None` if one of them was not slept.
     fn totals(&self, way: SleepMethod, lengths: &[usize]) -> Option<Totals> {
         let of = |at: &usize| {
             let tally = self.sweep.of(way, *at);
@@ -206,7 +198,6 @@ fn tick_ns(probe: HzProbe) -> u64 {
     probe.policy().tick_ns().unwrap_or(1_000_000)
 }
 
-/// What the thesis' sleep takes for 1/HZ, to a tenth and to a whole millisecond, and by which trials.
 pub(super) fn tick_values(probe: HzProbe) -> Values {
     let ms = tick_ns(probe) as f64 / 1e6;
     Values::default()
@@ -215,7 +206,6 @@ pub(super) fn tick_values(probe: HzProbe) -> Values {
         .with("probe", probe.to_string())
 }
 
-/// What a column is about; several columns take the thesis' sleep apart.
 fn way(subject: &str) -> SleepMethod {
     match subject {
         "system" => SleepMethod::System,
@@ -250,14 +240,11 @@ fn lacking(tally: &Tally) -> String {
 struct Totals {
     real: f64,
     cpu: f64,
-    /// In user and in system mode, where that is reported.
     split: Option<(f64, f64)>,
-    /// Sleeps behind it.
     sleeps: u64,
 }
 
 impl Totals {
-    /// The number of a line of Tables 5.8 and 5.9.
     fn number(self, line: &str) -> Option<f64> {
         match line {
             "user CPU" => Some(self.split?.0),
@@ -270,7 +257,6 @@ impl Totals {
         }
     }
 
-    /// Both together.
     fn and(self, more: Totals) -> Totals {
         let split = self.split.zip(more.split);
         Totals {

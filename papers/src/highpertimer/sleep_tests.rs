@@ -51,7 +51,6 @@ fn row(table: &PaperTable, name: &str) -> (Option<f64>, f64) {
     (row.paper, row.measured.unwrap_or_else(|| panic!("{row:?}")))
 }
 
-/// Every table has its rows, measured, under conditions that are given; every text is whole.
 #[test]
 fn every_table_of_chapter_5_is_complete() {
     for (measured, id) in all().iter().zip(1..) {
@@ -73,7 +72,6 @@ fn every_table_of_chapter_5_is_complete() {
     }
 }
 
-/// What the simulated machine is late by, and what the thesis prints, both in the thesis' units.
 #[test]
 fn rows_have_both_numbers_in_the_thesis_units() {
     let tables: Vec<PaperTable> = all().into_iter().map(|measured| measured.table).collect();
@@ -113,7 +111,6 @@ fn the_thesis_mixture_costs_what_the_thesis_says() {
     assert!((sum / all - 1.0).abs() < 1e-9);
 }
 
-/// The numbers of the thesis against what its text says of them.
 #[test]
 fn the_transcription_agrees_with_the_text() {
     let column = |id: &str, name: &str| {
@@ -151,7 +148,6 @@ fn curves(measured: &MeasuredTable) -> &Curves {
     curves
 }
 
-/// Figures 5.3 to 5.6, at the tables that they belong to.
 #[test]
 fn the_figures_of_chapter_5() {
     let tables = all();
@@ -178,7 +174,6 @@ fn the_figures_of_chapter_5() {
     assert_eq!(figure.series[1].paper_mean_ns, Some(70.0));
 }
 
-/// A stop leaves no half of a table.
 #[test]
 fn a_stop_ends_the_measurements() {
     let mut machine = Simulated::new(1_000);

@@ -8,12 +8,11 @@ use hourglass_timer::sleep::HzProbe;
 use super::super::bench::MeasurementHost;
 use super::super::costs::PinnedThread;
 use super::super::drawing::{curve, curves, edge};
-use super::super::printed::{MeasuredTable, Table, TableContents, Values};
+use super::super::printed::{MeasuredTable, Table, Values};
 use super::super::rows::{NumberResult, row};
 use super::sleeps::hz::{BUSY_NS, RATES, TickKernel, counted_here, most_frequent};
 use super::sleeps::{local_sleeper, probe};
 
-/// Tries of a simulated kernel.
 const SIMULATED_TRIES: usize = 400;
 
 pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<MeasuredTable> {
@@ -31,18 +30,15 @@ pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<Measured
     Some(found.assembled(table, MeasurementKind::Measured))
 }
 
-/// What was found on a machine.
 pub(super) struct Table53Data {
     /// CPU time counted in each try, ns.
     pub(super) counted: Vec<u64>,
     pub(super) probe: HzProbe,
-    /// The rate that the kernel was built with, where it tells.
     pub(super) tick_hz: Option<u32>,
     pub(super) conditions: String,
 }
 
 impl Table53Data {
-    /// The table and its figure.
     pub(super) fn assembled(&self, table: &Table, how: MeasurementKind) -> MeasuredTable {
         let found = |ns: Option<u64>, tries: usize| -> NumberResult {
             ns.map(|ns| (ns as f64, tries as u64)).ok_or_else(|| "there was no try".into())
@@ -61,13 +57,9 @@ impl Table53Data {
             let found = found(ns, self.counted.len());
             rows.push(row(format!("this kernel, {what}"), "ms", None, how, found));
         }
-        table.assembled(TableContents {
-            rows,
-            values: self.values(usual.map_or(0.0, |ns| ns as f64 / 1e6)),
-            decisions: self.decisions(),
-            figure: Some(PaperFigure::Curves(self.figure())),
-            notes: Vec::new(),
-        })
+        let values = self.values(usual.map_or(0.0, |ns| ns as f64 / 1e6));
+        let measured = table.with_rows(rows, values).with_decisions(self.decisions());
+        measured.with_figure(PaperFigure::Curves(self.figure()))
     }
 
     fn values(&self, usual: f64) -> Values {
@@ -127,7 +119,6 @@ impl Table53Data {
     }
 }
 
-/// What a kernel that counts in ticks counts, ns.
 fn tries(hz: u32, count: usize) -> Vec<u64> {
     let mut kernel = TickKernel::new(hz);
     (0..count).map(|_| kernel.counted(BUSY_NS)).collect()

@@ -36,7 +36,6 @@ pub(super) struct Table57Data {
 }
 
 impl Table57Data {
-    /// Both ways in turn. `None` if `stopped` said so.
     pub(super) fn measured(
         machine: &mut impl BlockSleeper,
         probe: HzProbe,

@@ -10,20 +10,17 @@ use super::reads::{LocalReads, ReadResult};
 
 const TABLES: [&str; 6] = ["2.1", "2.2", "2.3", "2.4", "3.1", "3.2"];
 
-/// The thesis' table of that number.
 pub(super) fn table(id: &str) -> &'static Table {
     crate::Paper::named("highpertimer").unwrap().table(id).unwrap()
 }
 
 const NO_HPET: &str = "/dev/hpet does not exist; needs a PC with an HPET";
 
-/// Reads of each simulated source.
 const READS: u64 = 16_384;
 
 /// What a simulated source costs, ns; `None` is one that cannot be read.
 type Cost = Option<(i64, u64, i64)>;
 
-/// A cost that never differs.
 fn constant(ns: i64) -> Cost {
     Some((ns, 0, 0))
 }
@@ -93,7 +90,6 @@ fn table_2_3_keeps_the_thesis_units() {
     assert!(table.difference.contains("250.0 ns more than the HPET that it reads"), "{table:?}");
 }
 
-/// Without an HPET its rows stay, empty and with the reason, and so does the difference.
 #[test]
 fn what_a_machine_lacks_is_marked_with_its_remedy() {
     let table = assembled("2.3", true, &[None, constant(22)]).table;
@@ -159,7 +155,6 @@ fn figure(measured: MeasuredTable) -> Figure {
     figure
 }
 
-/// The text says of every table what it can, whatever is missing; no number in it is made up.
 #[test]
 fn every_table_is_explained_whatever_is_missing() {
     for id in TABLES {
@@ -179,7 +174,6 @@ fn every_table_is_explained_whatever_is_missing() {
     }
 }
 
-/// Where the kernel's clock source is read is said, also where it is unknown.
 #[test]
 fn clock_sources_by_where_they_are_read() {
     let said = |name: Option<&str>| {
@@ -194,8 +188,6 @@ fn clock_sources_by_where_they_are_read() {
     assert!(said(None).contains("does not say what it keeps time with"));
 }
 
-/// The series behind the figures: the thesis' means in ns, and points of which one is the
-/// dearest read.
 #[test]
 fn figures_have_the_extremes_and_both_means() {
     let costs = [Some((10, 256, 2_560)), constant(1_130)];

@@ -6,7 +6,7 @@ use hourglass_time::Span;
 use hourglass_trace::inferences::{Switch, quantum, switches};
 
 use super::super::bench::MeasurementHost;
-use super::super::printed::{MeasuredTable, Table, TableContents, Values};
+use super::super::printed::{MeasuredTable, Table, Values};
 use super::super::rows::measured;
 use super::runs::{self, inferred, inferred_row};
 
@@ -54,13 +54,8 @@ pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<Measured
     let range = (middle, middle + SEGMENT_NS.min(middle));
     let title = "three priorities on one CPU";
     let figure = runs::segment("3", title, range, labels, finished.intervals());
-    Some(table.assembled(TableContents {
-        rows,
-        values: ratios(&found, values),
-        notes: runs::others(&finished).into_iter().collect(),
-        figure: Some(PaperFigure::Trace(figure)),
-        ..TableContents::default()
-    }))
+    let measured = table.with_rows(rows, ratios(&found, values));
+    Some(measured.with_notes(runs::others(&finished)).with_figure(PaperFigure::Trace(figure)))
 }
 
 fn share_of(name: &str) -> String {
@@ -71,7 +66,6 @@ fn of_thread(thread: u32, found: &[Switch]) -> Vec<Switch> {
     found.iter().filter(|switch| switch.prev_tid == thread).copied().collect()
 }
 
-/// How long a priority's turns are, and how many it gets.
 fn turn_rows(thread: u32, name: &str, found: &[Switch], seconds: f64) -> [PaperRow; 2] {
     let own = of_thread(thread, found);
     let length = quantum(&own).map(|quantum| (quantum.median.value, quantum.median.count));
@@ -83,7 +77,6 @@ fn turn_rows(thread: u32, name: &str, found: &[Switch], seconds: f64) -> [PaperR
     ]
 }
 
-/// Whether higher priorities run for longer or more often.
 fn ratios(found: &[Switch], values: Values) -> Values {
     let turns = |thread| {
         let own = of_thread(thread, found);
@@ -118,7 +111,6 @@ mod tests {
         }
     }
 
-    /// The paper's Linux: as many turns each, those of HIGH longer.
     #[test]
     fn longer_or_more_often() {
         let round = [switch(0, 10_000_000), switch(1, 30_000_000), switch(2, 60_000_000)];

@@ -8,7 +8,7 @@ use hourglass_trace::inferences::{CostEstimate, Switch, SwitchKind, switch_cost,
 
 use super::super::bench::MeasurementHost;
 use super::super::drawing::{curve, curves, edge};
-use super::super::printed::{MeasuredTable, Table, TableContents};
+use super::super::printed::{MeasuredTable, Table};
 use super::runs::{self, cost_rows, inferred, inferred_row};
 
 const FULL: Span = Span::from_secs(60);
@@ -16,7 +16,6 @@ const QUICK: Span = Span::from_secs(2);
 
 const THREADS: usize = 10;
 
-/// Columns of the histogram in a decade.
 const COLUMNS: f64 = 20.0;
 
 /// The two runs of the section, in the order of the table's first lines.
@@ -64,13 +63,8 @@ pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<Measured
     let note =
         "Each point counts the gaps of a twentieth of a decade; those set aside are among them.";
     let figure = curves(("4", "Lengths of context switches"), edges, drawn, note);
-    Some(table.assembled(TableContents {
-        rows,
-        values: runs::values(cpu, duration),
-        notes,
-        figure: Some(PaperFigure::Curves(figure)),
-        ..TableContents::default()
-    }))
+    let measured = table.with_rows(rows, runs::values(cpu, duration));
+    Some(measured.with_notes(notes).with_figure(PaperFigure::Curves(figure)))
 }
 
 fn note(name: &str, cost: &CostEstimate) -> String {
@@ -88,7 +82,6 @@ fn note(name: &str, cost: &CostEstimate) -> String {
     )
 }
 
-/// How many gaps of each length there were, those set aside included.
 fn histogram(name: &str, colour: u32, kind: SwitchKind, found: &[Switch]) -> Curve {
     let mut counts: BTreeMap<i64, u64> = BTreeMap::new();
     for switch in found.iter().filter(|s| s.kind == kind && s.is_cost && s.gap_ns > 0) {
@@ -109,7 +102,6 @@ fn histogram(name: &str, colour: u32, kind: SwitchKind, found: &[Switch]) -> Cur
 mod tests {
     use super::*;
 
-    /// Every gap is in a column, and gaps that were set aside are reported.
     #[test]
     fn a_histogram_counts_every_gap() {
         let switch = |gap_ns| Switch {

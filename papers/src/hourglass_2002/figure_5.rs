@@ -6,7 +6,7 @@ use hourglass_measure::cache_cost::{self, CacheCost};
 use hourglass_time::Span;
 
 use super::super::bench::{MeasurementHost, MeasurementSize};
-use super::super::printed::{MeasuredTable, Table, TableContents, Values};
+use super::super::printed::{MeasuredTable, Table, Values};
 use super::super::rows::{NumberResult, measured};
 use super::runs::US;
 
@@ -41,13 +41,10 @@ pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<Measured
             return Some(table.with_rows(rows, values));
         }
     };
-    Some(table.assembled(TableContents {
-        rows: rows(table, &document),
-        values: texts(&document, values),
-        notes: document.warnings.iter().map(|warning| format!("{}.", warning.text)).collect(),
-        figure: Some(PaperFigure::Curves(cache_cost::curves(&document))),
-        ..TableContents::default()
-    }))
+    let measured = table.with_rows(rows(table, &document), texts(&document, values));
+    let warnings = document.warnings.iter().map(|warning| format!("{}.", warning.text));
+    let figure = PaperFigure::Curves(cache_cost::curves(&document));
+    Some(measured.with_notes(warnings).with_figure(figure))
 }
 
 fn row(table: &Table, bytes: u64, what: &str, found: NumberResult) -> PaperRow {
@@ -66,7 +63,6 @@ fn rows(table: &Table, document: &CacheCostDocument) -> Vec<PaperRow> {
     sizes.iter().map(penalty).chain(sizes.iter().map(refill)).collect()
 }
 
-/// Intervals, and whether the largest working set costs more than the smallest, as in the paper.
 fn texts(document: &CacheCostDocument, values: Values) -> Values {
     let interval = |size: &SizeCost| {
         let half = |lo: Option<f64>, hi: Option<f64>| Some((hi? - lo?) / 2.0 / US);
@@ -112,7 +108,6 @@ mod tests {
         }
     }
 
-    /// The experiment is the paper's, and its estimate stands beside the size that it is about.
     #[test]
     fn the_papers_experiment() {
         let full = wanted(MeasurementSize::Full);

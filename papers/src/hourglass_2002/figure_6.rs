@@ -5,7 +5,7 @@ use hourglass_time::Span;
 use hourglass_trace::Interval;
 
 use super::super::bench::MeasurementHost;
-use super::super::printed::{MeasuredTable, Table, TableContents};
+use super::super::printed::{MeasuredTable, Table};
 use super::super::rows::measured;
 use super::runs::{self, inferred, inferred_row};
 use super::table_1::no_namespace;
@@ -48,12 +48,8 @@ pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<Measured
     let title = "a periodic real-time thread during receive processing";
     let labels = vec![(0, TASK.to_owned())];
     let figure = runs::segment("6", title, range, labels, finished.intervals());
-    Some(table.assembled(TableContents {
-        rows,
-        values: values.with_if("ran", true),
-        figure: Some(PaperFigure::Trace(figure)),
-        ..TableContents::default()
-    }))
+    let measured = table.with_rows(rows, values.with_if("ran", true));
+    Some(measured.with_figure(PaperFigure::Trace(figure)))
 }
 
 /// Lengths of the gaps within periods that lie in a segment, ns.
@@ -92,7 +88,6 @@ mod tests {
 
     use super::*;
 
-    /// Waits for the next period are no interruptions, and neither is what lies outside.
     #[test]
     fn what_cuts_a_segment() {
         let interval = |start_ns, end_ns, onset| Interval::new(0, 0, start_ns, end_ns, onset);

@@ -17,7 +17,6 @@ mod table_2;
 
 use super::printed::Measure;
 
-/// What measures the table of that number.
 pub(super) fn measure(id: &str) -> Option<Measure> {
     Some(match id {
         "figure-3" => figure_3::measure,
@@ -34,7 +33,6 @@ pub(super) fn measure(id: &str) -> Option<Measure> {
 
 #[cfg(test)]
 mod tests {
-    /// The paper's table of that number.
     pub(super) fn table(id: &str) -> &'static crate::Table {
         crate::Paper::named("hourglass-2002").unwrap().table(id).unwrap()
     }

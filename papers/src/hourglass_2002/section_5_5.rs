@@ -10,15 +10,11 @@ use hourglass_time::Span;
 use super::super::bench::MeasurementHost;
 use super::super::printed::{Line, MeasuredTable, Table};
 use super::super::rows::row;
-use super::runs::{self, Rounds, paper_meets_all, paper_share, share};
+use super::runs::{self, Rounds, most_rounds, paper_meets_all, paper_share, share};
 
 /// As long as in the paper, and what suffices to see the pattern: it repeats every 1.32 s.
 const FULL: Span = Span::from_secs(10);
 const QUICK: Span = Span::from_secs(2);
-
-/// A remedy that misses deadlines is run so often at most.
-const ROUNDS: usize = 3;
-const ROUNDS_QUICK: usize = 2;
 
 /// `usleep` of Linux 2.4, as this program emulates it.
 const TICK: &str = "TICK:100";
@@ -30,7 +26,6 @@ const ANALYSES: [(i64, i64); 3] = [(17, 0), (19, 8), (12, 8)];
 /// Its three runs, which are the other lines: execution time of the video task, ms, and its timer.
 const CASES: [(i64, &str); 3] = [(17, TICK), (17, "HR"), (12, TICK)];
 
-/// Audio of 3/8 and a video task, by rate-monotonic priorities.
 pub(super) fn tasks(video_ms: i64, jitter_ms: i64, timer: &str) -> TaskSet {
     let ms = Span::from_millis;
     let audio = Task { timer: Some("HR".to_owned()), ..Task::new("audio", ms(3), ms(8)) };
@@ -46,7 +41,6 @@ pub(super) fn tasks(video_ms: i64, jitter_ms: i64, timer: &str) -> TaskSet {
     }
 }
 
-/// What is wanted of a set; without a duration, it is not run.
 fn request(set: TaskSet, duration: Option<Span>) -> PredictRequest {
     PredictRequest {
         set,
@@ -65,8 +59,9 @@ pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<Measured
     let mut values = runs::values(0, duration);
     for (line, (video_ms, timer)) in cases.iter().zip(CASES) {
         let set = tasks(video_ms, 0, timer);
-        let most = if paper_meets_all(line) { bench.at_most(ROUNDS, ROUNDS_QUICK) } else { 1 };
-        match Rounds::run(most, late, || once(bench, line, set.clone(), duration)) {
+        match Rounds::run(most_rounds(line, bench), late, || {
+            once(bench, line, set.clone(), duration)
+        }) {
             Ok(rounds) => {
                 let rounds = rounds?;
                 let note = rounds.note(&line.name);
@@ -82,12 +77,10 @@ pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<Measured
     Some(table.with_rows(rows, values))
 }
 
-/// Periods of all tasks that were missed or lost.
 fn late(document: &PredictDocument) -> u64 {
     document.tasks.iter().map(|task| task.missed.unwrap_or(0) + task.lost.unwrap_or(0)).sum()
 }
 
-/// Runs a case once; `None` where a signal ended it.
 fn once(
     bench: &MeasurementHost,
     line: &Line,
@@ -106,7 +99,6 @@ fn once(
     Ok(predicted.signal.is_none().then_some(predicted.document))
 }
 
-/// What misses deadlines of video that the analysis promises.
 fn what_misses(document: &PredictDocument) -> Option<String> {
     let video = document.tasks.iter().find(|task| task.name == "video")?;
     let missed = video.missed.unwrap_or(0) + video.lost.unwrap_or(0);
@@ -186,7 +178,6 @@ mod tests {
         assert!(rows.iter().all(|row| row.measured.is_some_and(|ms| ms <= 39.0)));
     }
 
-    /// The file that the table names says the same as the code.
     #[test]
     fn the_file_replays_the_first_case() {
         let text = include_str!("../../../examples/tasks.toml");

@@ -10,17 +10,12 @@ use hourglass_workload::{ThreadSpec, models, wake};
 use super::super::bench::MeasurementHost;
 use super::super::printed::{Line, MeasuredTable, Table, Values};
 use super::super::rows::measured;
-use super::runs::{self, Rounds, paper_meets_all, paper_share, share};
+use super::runs::{self, Rounds, most_rounds, paper_meets_all, paper_share, share};
 
 /// As long as in the paper, and what suffices to see that it is all periods or none.
 const FULL: Span = Span::from_secs(10);
 const QUICK: Span = Span::from_secs(2);
 
-/// Runs of a case that should miss nothing, at most: what a hypervisor takes comes in bursts.
-const ROUNDS: usize = 3;
-const ROUNDS_QUICK: usize = 2;
-
-/// What each of the tasks needs, and how often.
 const NAMES: [&str; 2] = ["audio", "video"];
 const WORK: [&str; 2] = ["PERIODIC 3ms 8ms", "PERIODIC 17ms 33ms"];
 const PERIODS_MS: [i64; 2] = [8, 33];
@@ -63,9 +58,7 @@ pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<Measured
     let mut values = runs::values(0, duration);
     let (mut rows, mut best) = (Vec::new(), Vec::new());
     for (line, case) in table.lines.iter().zip(&CASES) {
-        // One that should miss nothing is run again while it does.
-        let most = if paper_meets_all(line) { bench.at_most(ROUNDS, ROUNDS_QUICK) } else { 1 };
-        match Rounds::run(most, late, || once(case, duration)) {
+        match Rounds::run(most_rounds(line, bench), late, || once(case, duration)) {
             Ok(rounds) => {
                 let rounds = rounds?;
                 let note = rounds.note(&line.name);
@@ -80,10 +73,8 @@ pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<Measured
     Some(table.with_rows(rows, values))
 }
 
-/// Periods of both tasks as they were counted.
 type TaskDeadlines = [Deadlines; 2];
 
-/// Runs a case once; `None` where a signal ended it.
 fn once(case: &Case, duration: Span) -> Result<Option<TaskDeadlines>, String> {
     let Some((finished, _)) = runs::run(case.threads()?, duration, &|| 0)? else {
         return Ok(None);
@@ -95,7 +86,6 @@ fn once(case: &Case, duration: Span) -> Result<Option<TaskDeadlines>, String> {
     Ok(Some(counts))
 }
 
-/// Periods that were missed or lost.
 fn late(counts: &TaskDeadlines) -> u64 {
     counts.iter().map(|count| count.missed + count.lost).sum()
 }
@@ -120,7 +110,6 @@ fn case_rows(line: &Line, counts: &Result<TaskDeadlines, String>) -> Vec<PaperRo
     rows
 }
 
-/// Whether a reservation of exactly what is needed fails, and one of a little more does not.
 fn texts(best: &[(&Line, ReservationKind, TaskDeadlines)], mut values: Values) -> Values {
     let missed = |counts: &TaskDeadlines| counts.iter().map(|count| count.missed).sum::<u64>();
     let hit = |counts: &TaskDeadlines| counts.iter().map(|count| count.hit).sum::<u64>();
@@ -145,7 +134,6 @@ mod tests {
     use super::super::tests::table;
     use super::*;
 
-    /// Reservations are the paper's options.
     #[test]
     fn threads_have_their_reservations() {
         let [exact, more, _, soft] = CASES.each_ref().map(|case| case.threads().unwrap());

@@ -57,7 +57,6 @@ pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<Measured
     Some(table.with_rows(rows, values))
 }
 
-/// Why the network load is not the usual one, if it is not.
 pub(super) fn no_namespace(path: &Path) -> Option<&str> {
     match path {
         Path::Veth => None,
@@ -70,7 +69,6 @@ fn emulation(finished: &Finished, thread: u32) -> Option<String> {
     threads.iter().find(|report| report.id == thread)?.emulated.clone()
 }
 
-/// That the threads had not the priority that the paper gives them.
 fn lesser_policy(finished: &Finished, values: Values) -> Values {
     let result = &finished.document.result;
     let report = result.threads.iter().find(|thread| !thread.policy.starts_with("FIFO"));
@@ -82,7 +80,6 @@ fn lesser_policy(finished: &Finished, values: Values) -> Values {
 /// A time that a statement about latencies holds, ns.
 type Time = fn(&Dispatch) -> f64;
 
-/// Counts and percentiles of a timer.
 fn timer_rows(
     table: &Table,
     timer: &str,
@@ -112,7 +109,6 @@ fn timer_rows(
     rows
 }
 
-/// The share of samples that are later than 1 ms, for the sentence about a timer.
 fn late_shares(timer: &str, found: Option<&Dispatch>, values: Values) -> Values {
     let Some(found) = found else { return values };
     let share = found.later.first().map(|later| later.share);
@@ -130,7 +126,6 @@ mod tests {
     use super::super::tests::table;
     use super::*;
 
-    /// The paper's line, if it had been measured here.
     #[test]
     fn the_papers_line() {
         const MS: u64 = 1_000_000_000;
@@ -152,7 +147,6 @@ mod tests {
         assert!(said.starts_with("By HR 0.44 % of 65000 samples"), "{said}");
     }
 
-    /// A machine that refuses has every row, with the reason.
     #[test]
     fn refusals_are_reported() {
         let rows = timer_rows(table("1"), "RTC", MeasurementKind::Emulated, Err("no privilege"));

@@ -8,7 +8,7 @@ use hourglass_time::Span;
 use hourglass_trace::inferences::{MissedShare, missed};
 
 use super::super::bench::MeasurementHost;
-use super::super::printed::{MeasuredTable, Table, TableContents, Values};
+use super::super::printed::{MeasuredTable, Table, Values};
 use super::super::rows::{NumberResult, row};
 use super::runs::{self, SideCounts};
 use super::table_1::no_namespace;
@@ -17,14 +17,12 @@ use crate::load::{NetworkLoad, Path};
 const FULL: Span = Span::from_secs(20);
 const QUICK: Span = Span::from_secs(2);
 
-/// How often it is looked whether to end while only the load runs.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// The thread: FIFO 80, which leaves a fifth of one CPU to all others, more than throttling takes.
 pub(super) const TASK: &str = "PERIODIC 4ms 5ms";
 const LONGER: &str = "PERIODIC 8ms 10ms";
 
-/// What is measured of the table, one after the other.
 struct Control {
     name: &'static str,
     workload: Option<&'static str>,
@@ -38,7 +36,6 @@ const CONTROLS: [Control; 4] = [
     Control { name: "8/10 ms and stream", workload: Some(LONGER), loaded: true },
 ];
 
-/// What was found of a line.
 #[derive(Default)]
 struct LineResult {
     missed: Option<(MissedShare, u64)>,
@@ -54,15 +51,12 @@ pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<Measured
     for control in &CONTROLS {
         found.push(measure_line(control, cpu, duration, bench.stopped)?);
     }
-    Some(table.assembled(TableContents {
-        rows: CONTROLS.iter().zip(&found).flat_map(|(of, one)| line_rows(table, of, one)).collect(),
-        values: texts(&found, runs::values(cpu, duration)),
-        notes: CONTROLS.iter().zip(&found).filter_map(|(of, one)| interval(of, one)).collect(),
-        ..TableContents::default()
-    }))
+    let lines = || CONTROLS.iter().zip(&found);
+    let rows = lines().flat_map(|(of, one)| line_rows(table, of, one)).collect();
+    let measured = table.with_rows(rows, texts(&found, runs::values(cpu, duration)));
+    Some(measured.with_notes(lines().filter_map(|(of, one)| interval(of, one))))
 }
 
-/// `None` if a signal ended it.
 fn measure_line(
     line: &Control,
     cpu: u32,
@@ -96,7 +90,6 @@ fn measure_line(
     }
 }
 
-/// Counts for a given time; `None` if it was stopped.
 fn count_for(
     duration: Span,
     counter: &dyn Fn() -> u64,
@@ -114,7 +107,6 @@ fn count_for(
     Some(SideCounts { counted: counter().saturating_sub(before), seconds })
 }
 
-/// Millions of bits a second.
 fn megabits(beside: SideCounts) -> Option<f64> {
     (beside.seconds > 0.0).then(|| beside.counted as f64 * 8.0 / 1e6 / beside.seconds)
 }
@@ -151,7 +143,6 @@ fn interval(line: &Control, found: &LineResult) -> Option<String> {
     ))
 }
 
-/// Whether receive processing makes the task miss, and what the task takes from the stream.
 fn texts(found: &[LineResult], values: Values) -> Values {
     let way = found.iter().find_map(|one| no_namespace(one.path.as_ref()?));
     let values = values.with_some("no namespace", way);
@@ -185,7 +176,6 @@ mod tests {
         }
     }
 
-    /// The paper's own numbers, as if they had been measured here.
     #[test]
     fn the_papers_table() {
         let papers = [

@@ -10,7 +10,7 @@ use hourglass_timer::event::Resolution;
 
 use super::super::bench::{MeasurementHost, MeasurementSize};
 use super::super::costs::measured_on;
-use super::super::printed::{Line, MeasuredTable, Table, TableContents, Value, Values};
+use super::super::printed::{Line, MeasuredTable, Table, Value, Values};
 use super::super::rows::row;
 use super::super::wakeups::{
     Device, EngineWaker, LatencySamples, PosixSignal, Session, Sleep, Summary, WakeUpPlan, Waker,
@@ -33,7 +33,6 @@ const QUICK_PART_SHORT: u64 = 50;
 /// Time of one turn, us: some ticks of the kernel, and many turns.
 const TURN_US: u64 = 100_000;
 
-/// Who is woken here beside a line of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AccuracyRow {
     /// The paper's tick-bound kernel; here the library's engine, bound to ticks as long.
@@ -56,7 +55,6 @@ impl AccuracyRow {
         }
     }
 
-    /// Short, for the labels of a figure.
     fn drawn(self) -> &'static str {
         match self {
             AccuracyRow::Ticks => "2.6.16 / ticks",
@@ -74,7 +72,6 @@ impl AccuracyRow {
         }
     }
 
-    /// Why this machine has another kernel than the row is about, if it has.
     fn missing(self, real_time_kernel: bool) -> Option<&'static str> {
         match self {
             AccuracyRow::HighResolution if real_time_kernel => {
@@ -108,16 +105,13 @@ fn no_timer(error: std::io::Error) -> String {
     format!("no POSIX timer: {error}; ulimit -i tells how many signals may be queued")
 }
 
-/// How much is measured, and on what kernel.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AccuracySize {
     pub(super) loops: u64,
     pub(super) turn: u64,
-    /// Whether this is a PREEMPT_RT kernel.
     pub(super) real_time_kernel: bool,
 }
 
-/// Measures the table on this machine.
 pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<MeasuredTable> {
     let interval_us = table.setting("interval_us");
     let part = match bench.effort {
@@ -134,10 +128,8 @@ pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<Measured
     measure_size(table, size, bench.stopped)
 }
 
-/// What was found of a line.
 type FoundLine<'a> = (&'a Line, AccuracyRow, Result<LatencySamples, String>);
 
-/// The same of a size that is given.
 pub(super) fn measure_size(
     table: &Table,
     size: AccuracySize,
@@ -166,12 +158,9 @@ pub(super) fn measure_size(
         .iter()
         .map(|(line, of, late)| (of.drawn().to_owned(), line.printed(2), late))
         .collect();
-    Some(table.assembled(TableContents {
-        rows: found.iter().flat_map(rows).collect(),
-        values: values(table, size, &session, &found),
-        figure: Some(figure(table, size.loops, &series)),
-        ..TableContents::default()
-    }))
+    let rows = found.iter().flat_map(rows).collect();
+    let measured = table.with_rows(rows, values(table, size, &session, &found));
+    Some(measured.with_figure(figure(table, size.loops, &series)))
 }
 
 type Statistic = fn(&Summary) -> f64;

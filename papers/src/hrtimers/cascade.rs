@@ -11,7 +11,7 @@ use hourglass_time::{Instant, Span};
 use super::super::bench::MeasurementHost;
 use super::super::downsample::Downsampler;
 use super::super::drawing::measurements;
-use super::super::printed::{MeasuredTable, Table, TableContents, Value, Values};
+use super::super::printed::{MeasuredTable, Table, Value, Values};
 use super::super::rows::row;
 use super::contender::{BUDGET, Kind, Numbers};
 
@@ -21,7 +21,6 @@ const TICK: Span = Span::MILLISECOND;
 /// Timers expire within this, in ticks: the farthest lie in the third array.
 const HORIZON: u64 = 60_000;
 
-/// Timers at once.
 const QUICK: &[u64] = &[10_000, 100_000];
 const FULL: &[u64] = &[10_000, 100_000, 1_000_000];
 
@@ -32,10 +31,8 @@ const ROUNDS: usize = 5;
 /// In a hundred timers, those that are removed before the first cascade in the second case.
 const CANCELLED: u64 = 95;
 
-/// Where the expiries come from.
 const SEED: u64 = 2006;
 
-/// What came of one structure with one number of timers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct CascadeRun {
     pub(super) fired: u64,
@@ -50,7 +47,6 @@ pub(super) struct CascadeRun {
 }
 
 impl CascadeRun {
-    /// Keeps the lesser of each two times.
     fn least_of(mut self, other: &CascadeRun) -> CascadeRun {
         self.search_ns = self.search_ns.min(other.search_ns);
         for (ns, other) in self.polls_ns.iter_mut().zip(&other.polls_ns) {
@@ -121,7 +117,6 @@ fn nanos(watch: Watch) -> u64 {
     u64::try_from(watch.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// All structures with one number of timers, in turns, `rounds` times.
 fn turns(
     timers: u64,
     cancelled: u64,
@@ -152,21 +147,20 @@ pub(super) fn measure_sizes(
     rounds: usize,
     stopped: fn() -> bool,
 ) -> Option<MeasuredTable> {
-    let mut measured = TableContents::default();
+    let (mut rows, mut of_most, mut figure) = (Vec::new(), Values::default(), None);
     for &timers in sizes {
         let all = turns(timers, 0, rounds, stopped)?;
         for (kind, run) in &all {
-            measured.rows.extend(rows_of(*kind, run, timers));
+            rows.extend(rows_of(*kind, run, timers));
         }
         let few = run(Kind::Cascading, timers, CANCELLED, stopped)?;
         let name = format!("{}, {CANCELLED} % removed: moved at once", short(timers));
         let found = Ok((few.moved_at_once as f64, timers));
-        measured.rows.push(row(name, "timers", None, MeasurementKind::Simulated, found));
-        // The texts and the figure are of the most timers.
-        measured.values = values(timers, &all, &few).with("rounds", rounds);
-        measured.figure = Some(drawn(table, timers, &all));
+        rows.push(row(name, "timers", None, MeasurementKind::Simulated, found));
+        of_most = values(timers, &all, &few).with("rounds", rounds);
+        figure = Some(drawn(table, timers, &all));
     }
-    Some(table.assembled(measured))
+    Some(table.with_rows(rows, of_most).with_figure(figure))
 }
 
 fn rows_of(kind: Kind, run: &CascadeRun, timers: u64) -> Vec<PaperRow> {
@@ -191,7 +185,6 @@ fn rows_of(kind: Kind, run: &CascadeRun, timers: u64) -> Vec<PaperRow> {
     rows
 }
 
-/// A number of timers in few letters.
 fn short(timers: u64) -> String {
     match timers {
         n if n >= 1_000_000 && n % 1_000_000 == 0 => format!("{}M", n / 1_000_000),
@@ -200,7 +193,6 @@ fn short(timers: u64) -> String {
     }
 }
 
-/// Every look at every structure.
 fn drawn(table: &Table, timers: u64, all: &[(Kind, CascadeRun)]) -> PaperFigure {
     let mut thinning = 1;
     let mut series = Vec::new();

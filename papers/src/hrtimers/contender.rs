@@ -6,25 +6,19 @@ use hourglass_timer::queue::{
     ExpiredEntry, Handle, Heap, PriorityStructure, Queue, QueueError, RedBlackTree, TimeoutWheel,
 };
 
-/// What one look at a structure did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PollCounts {
-    /// Timers that fired.
     pub(super) fired: u64,
     /// Timers that were moved to another place without firing.
     pub(super) moved: u64,
-    /// Whether more may be due.
     pub(super) again: bool,
 }
 
 pub(super) trait TimerStructure {
-    /// A new timer, armed at `now` to expire `after` that.
     fn arm(&mut self, now: Instant<Sim>, after: Span) -> Result<Handle, QueueError>;
 
-    /// Takes a timer away before it expires.
     fn remove(&mut self, timer: Handle) -> Result<(), QueueError>;
 
-    /// Polls once; reports expired timers to `fired` and removes them.
     fn poll(&mut self, now: Instant<Sim>, fired: &mut dyn FnMut(ExpiredEntry<Sim>)) -> PollCounts;
 
     /// Finds the next expiry; how many entries and timers were looked at, where that is counted.
@@ -110,13 +104,9 @@ impl<B: PriorityStructure> TimerStructure for Queue<Sim, (), B> {
 hourglass_documents::named_enum! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(super) enum Kind {
-        /// The paper's wheel, kept for comparison.
         Cascading => "cascading wheel",
-        /// The library's wheel of timeouts.
         Timeouts => "timeout wheel",
-        /// The library's queue of timers on its heap.
         Heap => "heap",
-        /// The same on the paper's red-black tree.
         RedBlack => "red-black tree",
     }
 }
@@ -142,7 +132,6 @@ impl Numbers {
         Numbers(super::super::downsample::scattered(seed))
     }
 
-    /// The next, below `end`, which is not 0.
     pub(super) fn next_below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let wide = u128::from(super::super::downsample::scattered(self.0)) * u128::from(end);

@@ -18,7 +18,6 @@ use super::contender::{Kind, Numbers, TimerStructure};
 /// Ticks, ms: those of Linux that the paper names (early 2.6; HZ 250; 2.4), and one far coarser.
 const TICKS_MS: [i64; 4] = [1, 4, 10, 100];
 
-/// The structures that are compared.
 const KINDS: [Kind; 2] = [Kind::Cascading, Kind::Timeouts];
 
 /// Timeouts armed in each millisecond.
@@ -40,7 +39,6 @@ const ROUNDS: usize = 3;
 
 const SEED: u64 = 43;
 
-/// What came of one structure at one granularity.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct GranularityRun {
     pub(super) armed: u64,
@@ -59,7 +57,6 @@ impl GranularityRun {
         self.late_sum_ns as f64 / self.fired.max(1) as f64
     }
 
-    /// Something of all timeouts, for each.
     fn each(&self, of: u64) -> f64 {
         of as f64 / self.armed.max(1) as f64
     }
@@ -75,7 +72,6 @@ pub(super) fn run(
 ) -> Option<GranularityRun> {
     let mut structure = kind.empty(tick).ok()?;
     let mut numbers = Numbers::from_seed(SEED);
-    // The answers that come in each millisecond.
     let mut answers: Vec<Vec<Handle>> = vec![Vec::new(); 1 << ANSWER_DOUBLINGS];
     let mut run = GranularityRun::default();
     let end_ms = length_ms + ((SHORTEST_MS << DELAY_DOUBLINGS) * 16).div_ceil(15) + 200;
@@ -121,7 +117,6 @@ fn at(ms: u64) -> Instant<Sim> {
     Instant::from_zero(Span::from_millis(i64::try_from(ms).unwrap_or(i64::MAX)))
 }
 
-/// Looks until nothing more is due.
 fn poll(structure: &mut dyn TimerStructure, now: Instant<Sim>, run: &mut GranularityRun) {
     let mut late = (0_u64, 0_u128);
     loop {
@@ -144,7 +139,6 @@ pub(super) fn measure(table: &Table, bench: &MeasurementHost) -> Option<Measured
     measure_length(table, bench.at_most(FULL_MS, QUICK_MS), ROUNDS, bench.stopped)
 }
 
-/// A tick, a structure, and what came of it.
 type GranularityResult = (i64, Kind, GranularityRun);
 
 pub(super) fn measure_length(
@@ -195,7 +189,6 @@ fn rows_of((tick_ms, kind, run): &GranularityResult) -> Vec<PaperRow> {
     rows
 }
 
-/// What the texts say: of the cascading wheel with the finest and the coarsest tick, and of the other.
 fn values(length_ms: u64, rounds: usize, runs: &[GranularityResult]) -> Option<Values> {
     let of = |kind: Kind| runs.iter().filter(move |(_, of, _)| *of == kind);
     let (fine, coarse) = (of(Kind::Cascading).next()?, of(Kind::Cascading).next_back()?);

@@ -13,7 +13,6 @@ use super::super::rows::row;
 /// The tick: all of Table 1 fits on the simulated clock with it.
 const TICK: Span = Span::MILLISECOND;
 
-/// The wheel's own word on where a timer lies.
 struct Probe {
     wheel: CascadingWheel<Sim, ()>,
     timer: Handle,
@@ -48,7 +47,6 @@ impl Probe {
         low
     }
 
-    /// Start, end and granularity of an array; `None` if no timer gets there.
     fn range(&mut self, array: u32, start: u64) -> Option<[u64; 3]> {
         let (found, entry) = self.place(start)?;
         if found != array {
@@ -80,7 +78,6 @@ pub(super) fn measure(table: &Table, _: &MeasurementHost) -> Option<MeasuredTabl
     Some(table.with_rows(rows, values))
 }
 
-/// What was found of that many arrays, from the first on.
 fn ranges(arrays: usize) -> Vec<[u64; 3]> {
     let Some(mut probe) = Probe::new() else { return Vec::new() };
     let mut ranges: Vec<[u64; 3]> = Vec::new();

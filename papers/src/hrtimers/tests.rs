@@ -13,7 +13,6 @@ use super::contender::{Kind, Numbers};
 use super::{cascade, granularity, table_1};
 use crate::Table;
 
-/// The paper's table of that number.
 fn printed(id: &str) -> &'static Table {
     crate::Paper::named("hrtimers").unwrap().table(id).unwrap()
 }
@@ -22,7 +21,6 @@ fn never() -> bool {
     false
 }
 
-/// Table 1: the reference wheel has the paper's arrays, found by arming timers.
 #[test]
 fn the_arrays_are_those_of_table_1() {
     let bench = MeasurementHost::for_this_machine(MeasurementSize::Quick, never);
@@ -32,7 +30,6 @@ fn the_arrays_are_those_of_table_1() {
     assert!(table.difference.ends_with("nothing differs."), "{}", table.difference);
 }
 
-/// Section 8.1, tables 1, 2 and 8, and which rows there are.
 #[test]
 fn the_numbers_of_section_8_1() {
     for (id, line, paper) in [
@@ -63,8 +60,6 @@ fn measured(id: &str, real_time_kernel: bool) -> PaperTable {
     table
 }
 
-/// A tiny run of the first table: every row beside its number, the kernel that is not here with the
-/// reason.
 #[test]
 fn a_table_with_all_its_rows() {
     let table = measured("8.1.1", false);
@@ -88,7 +83,6 @@ fn a_table_with_all_its_rows() {
     assert!(table.difference.starts_with("This kernel wakes the thread"), "{table:?}");
 }
 
-/// "Illegible" is null with a note, and the load is running and said.
 #[test]
 fn what_cannot_be_read_is_null() {
     let table = measured("8.1.2", true);
@@ -124,7 +118,6 @@ fn moves(due: u64) -> Vec<u64> {
     }
 }
 
-/// What the cascading wheel moves, timer by timer, against the twin.
 #[test]
 fn the_cascades_are_counted_exactly() {
     let timers = 3_000;
@@ -143,7 +136,6 @@ fn the_cascades_are_counted_exactly() {
     assert!(few.fired < timers / 10 && few.moved_at_once < run.moved_at_once / 10, "{few:?}");
 }
 
-/// The others move nothing, and fire everything.
 #[test]
 fn the_others_never_move_a_timer() {
     for kind in [Kind::Timeouts, Kind::Heap, Kind::RedBlack] {

@@ -28,7 +28,6 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Setting up is given up after this.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The way of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Path {
     /// Over a pair of virtual Ethernet devices, with receive processing on the measured CPU.
@@ -46,7 +45,6 @@ pub struct NetworkLoad {
     path: Path,
 }
 
-/// What both ends share.
 #[derive(Clone)]
 struct ConnectionShared {
     stop: Arc<AtomicBool>,
@@ -87,7 +85,6 @@ impl NetworkLoad {
         Ok(load)
     }
 
-    /// Starts an end; if it fails, it tells why.
     fn start(
         &mut self,
         name: &str,
@@ -119,13 +116,11 @@ impl NetworkLoad {
         Ok(())
     }
 
-    /// The way that the stream takes.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Bytes received so far.
     #[must_use]
     pub fn received_bytes(&self) -> u64 {
         self.received.load(Ordering::Acquire)
@@ -236,7 +231,6 @@ fn send(
     Ok(())
 }
 
-/// Whether there was only nothing to do for a while.
 fn is_pause(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
@@ -251,7 +245,6 @@ mod tests {
         (load.received_bytes() - before) >> 20
     }
 
-    /// Whatever this machine permits: data flow, and when it is over, no device is left.
     #[test]
     fn data_flow_and_nothing_is_left() {
         let devices = || std::fs::read_dir("/sys/class/net").unwrap().count();

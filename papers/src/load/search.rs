@@ -80,7 +80,6 @@ impl SearchLoad {
         Ok(load)
     }
 
-    /// Files that were searched so far.
     #[must_use]
     pub fn searched_files(&self) -> u64 {
         self.searched.load(Ordering::Acquire)
@@ -216,7 +215,6 @@ mod tests {
         assert!(!held.exists() && other.join("0").is_dir());
     }
 
-    /// A tree that is there already belongs to another process.
     #[test]
     fn nothing_of_others_is_touched() {
         let home = tempfile::tempdir().unwrap();

@@ -9,7 +9,6 @@ use std::process::{Command, Stdio};
 
 use hourglass_sys::netns::enter_own_network;
 
-/// Names of the two ends.
 const RECEIVING: &str = "hg-in";
 const SENDING: &str = "hg-out";
 
@@ -20,10 +19,6 @@ const SENDER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
 /// CPUs in a word of a mask in `/sys`.
 const WORD: u32 = 32;
 
-/// Takes the calling thread into a network of its own.
-///
-/// # Errors
-/// One line that says why not.
 pub(super) fn enter() -> Result<(), String> {
     enter_own_network().map_err(|error| format!("a network namespace is refused: {error}"))
 }
@@ -43,10 +38,6 @@ pub(super) fn lay(sender: u32, cpu: u32) -> Result<(), String> {
     fs::write(&path, mask(cpu)).map_err(|error| format!("{path}: {error}"))
 }
 
-/// In the sender's thread: takes its end of the wire.
-///
-/// # Errors
-/// One line that says why not.
 pub(super) fn take_end() -> Result<(), String> {
     rise(SENDING, SENDER)
 }

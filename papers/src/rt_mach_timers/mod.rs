@@ -16,7 +16,6 @@ mod timer_kinds;
 
 use super::printed::Measure;
 
-/// What measures the table of that number.
 pub(super) fn measure(id: &str) -> Option<Measure> {
     Some(match id {
         "1" => table_1::measure,

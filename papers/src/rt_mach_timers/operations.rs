@@ -30,22 +30,19 @@ hourglass_documents::named_enum! {
     }
 }
 
-/// What one subject's operations took, or why it has none.
-pub(super) type OperationTimes = Result<Vec<(Operation, Batches)>, String>;
+/// By [`Operation`].
+pub(super) type OperationTimes = Result<[Batches; Operation::ALL.len()], String>;
 
 pub(super) struct OperationTable {
-    /// In the order of [`TimerKind::ALL`].
     pub(super) subjects: Vec<(TimerKind, OperationTimes)>,
-    /// Asking the kernel for the thread's number.
     pub(super) thread_self: Batches,
-    /// Entering the kernel for the least that it does.
     pub(super) null_trap: Batches,
 }
 
 /// Times `rounds` batches of everything on one CPU. `None` if `stopped` said so before.
 pub(super) fn time_all(rounds: u64, stopped: fn() -> bool) -> Option<OperationTable> {
     let size = BATCH as u64;
-    let none = || Operation::ALL.map(|of| (of, Batches::of(size))).to_vec();
+    let none = || Operation::ALL.map(|_| Batches::of(size));
     // Before this thread has one CPU alone, which their threads would share.
     let mut open: Vec<_> = TimerKind::ALL.map(|subject| (subject, subject.open(BATCH))).into();
     let _pinned = PinnedThread::to_last_cpu();
@@ -81,20 +78,14 @@ fn refused(subject: TimerKind, error: &io::Error) -> String {
     format!("{error}{limit}")
 }
 
-/// One batch of every operation.
 fn round(
     subject: TimerKind,
     timers: &mut dyn TimerOperations,
-    batches: &mut [(Operation, Batches)],
+    batches: &mut [Batches],
 ) -> io::Result<()> {
     let latest_ns = now_ns(ClockId::Monotonic) + AHEAD_NS;
-    let mut time = |of: Operation, run: &mut dyn FnMut() -> io::Result<()>| match batches
-        .iter_mut()
-        .find(|(operation, _)| *operation == of)
-    {
-        Some((_, batches)) => batches.time(run),
-        None => Ok(()),
-    };
+    let mut time =
+        |of: Operation, run: &mut dyn FnMut() -> io::Result<()>| batches[of as usize].time(run);
     time(Operation::Create, &mut || (0..BATCH).try_for_each(|_| timers.create()))?;
     let arm = |timers: &mut dyn TimerOperations, interval_ns: u64| {
         (0..BATCH).try_for_each(|at| timers.arm(at, latest_ns - at as u64, interval_ns))

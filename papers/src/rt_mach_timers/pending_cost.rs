@@ -16,25 +16,20 @@ use super::super::batches::Batches;
 use super::super::bench::MeasurementHost;
 use super::super::costs::PinnedThread;
 use super::super::drawing::{curve, curves, edge};
-use super::super::printed::{MeasuredTable, Table, TableContents, Value, Values};
+use super::super::printed::{MeasuredTable, Table, Value, Values};
 use super::super::rows::measured;
 
 /// Timers of one batch, all armed behind those pending.
 const BATCH: usize = 16;
 
-/// Batches of each.
 const ROUNDS: u64 = 200;
 
 hourglass_documents::named_enum! {
-    /// What the timers wait in.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(super) enum Structure {
         List => "sorted list",
-        /// This kernel's, by POSIX timers.
         Kernel => "POSIX timers",
-        /// The library's queue on its red-black tree.
         RedBlack => "red-black tree",
-        /// The library's queue on its heap.
         Heap => "heap",
     }
 }
@@ -65,12 +60,9 @@ impl Structure {
     }
 }
 
-/// Timers that are pending, and a batch that goes behind them.
 trait PendingQueue {
-    /// Arms the batch behind all that are pending.
     fn arm(&mut self) -> io::Result<()>;
 
-    /// Cancels the batch.
     fn cancel(&mut self) -> io::Result<()>;
 }
 
@@ -118,7 +110,6 @@ struct FilledKernel {
 /// An hour: none expires.
 const AHEAD_NS: u64 = 3_600_000_000_000;
 
-/// A signal that is never sent.
 const SIGNAL: i32 = 4;
 
 impl FilledKernel {
@@ -148,7 +139,6 @@ impl PendingQueue for FilledKernel {
     }
 }
 
-/// The number of pending timers, and the cost of arming behind them or why it could not be measured.
 type PendingCost = (usize, Result<Batches, String>);
 
 fn behind(
@@ -208,10 +198,8 @@ pub(super) fn measure_rounds(
             .with_some(&format!("{name} pending"), last.map(|(pending, _)| pending))
             .with_some(&format!("{name} cost"), last.map(|(_, ns)| Value::Time(ns)));
     }
-    let figure =
-        Some(PaperFigure::Curves(figure(table, &all, arm_ns, each_ns.unwrap_or_default())));
-    let rows = rows.collect();
-    Some(table.assembled(TableContents { rows, values, figure, ..TableContents::default() }))
+    let figure = PaperFigure::Curves(figure(table, &all, arm_ns, each_ns.unwrap_or_default()));
+    Some(table.with_rows(rows.collect(), values).with_figure(figure))
 }
 
 /// ns of one arming, where it was measured.
@@ -221,7 +209,6 @@ fn costs(found: &[PendingCost]) -> Vec<(usize, f64)> {
     found.iter().filter_map(cost).collect()
 }
 
-/// The cost of each pending timer.
 pub(super) fn slope(costs: &[(usize, f64)]) -> Option<f64> {
     let (least, most) = (costs.first()?, costs.last()?);
     let each = (most.0 > least.0).then(|| (most.1 - least.1) / (most.0 - least.0) as f64)?;

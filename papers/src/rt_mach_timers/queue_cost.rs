@@ -13,29 +13,23 @@ use super::super::costs::PinnedThread;
 use super::super::printed::{MeasuredTable, Table, Values};
 use super::super::rows::row;
 
-/// Interrupts of one batch.
 const BATCH: i64 = 256;
 
-/// Batches of each.
 const QUICK: u64 = 300;
 const FULL: u64 = 3_000;
 
-/// Periodic timers in the queue.
 const FEW: i64 = 10;
 const QUICK_MANY: i64 = 10_000;
 const FULL_MANY: i64 = 1_000_000;
 
-/// A queue of periodic timers whose expiries are equally far apart.
 struct Periodic<B: PriorityStructure> {
     queue: Queue<Sim, (), B>,
     now: Instant<Sim>,
     period: Span,
 }
 
-/// From one expiry to the next, of any timer.
 const APART: Span = Span::from_micros(10);
 
-/// An interrupt at which nothing is due.
 const TICK: Span = Span::from_nanos(1);
 
 impl<B: PriorityStructure> Periodic<B> {
@@ -51,7 +45,6 @@ impl<B: PriorityStructure> Periodic<B> {
     }
 }
 
-/// Interrupts of a clock device.
 trait Interrupts {
     /// A batch of interrupts at which nothing is due.
     fn idle(&mut self);
@@ -83,7 +76,6 @@ impl<B: PriorityStructure> Interrupts for Periodic<B> {
     }
 }
 
-/// What timers wait in, and how many.
 struct Subject {
     name: String,
     queue: Result<Box<dyn Interrupts>, QueueError>,

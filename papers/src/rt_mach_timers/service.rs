@@ -13,7 +13,6 @@ use hourglass_timer::service::{
 use super::super::wakeups::{WaitEnd, Waker};
 use super::timer_kinds::TimerOperations;
 
-/// A service and an owner of timers in it.
 struct ServiceSubject {
     /// Last, so that the owner and its timers go first.
     owner: Owner,
@@ -41,7 +40,6 @@ impl ServiceSubject {
     }
 }
 
-/// The priority of the woken thread, for the thread that wakes it.
 const PRIORITY: u8 = 80;
 
 fn to_io_error(error: ServiceError) -> io::Error {
@@ -63,7 +61,6 @@ pub(super) struct ServiceTimers {
 }
 
 impl ServiceTimers {
-    /// A service of its own, with room for `timers`.
     pub(super) fn with_room(timers: usize) -> Result<ServiceTimers, String> {
         Ok(ServiceTimers {
             timers: Vec::with_capacity(timers),
@@ -91,7 +88,6 @@ impl TimerOperations for ServiceTimers {
     }
 }
 
-/// A thread that sleeps on a timer of the service.
 pub(super) struct ServiceSleep {
     timer: Timer,
     _served: ServiceSubject,
@@ -120,7 +116,6 @@ impl Waker for ServiceSleep {
     }
 }
 
-/// A thread that waits for messages of a periodic timer of the service.
 pub(super) struct ServicePort {
     port: Port,
     overruns: u64,

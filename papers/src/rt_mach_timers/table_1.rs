@@ -8,7 +8,6 @@ use super::super::printed::{MeasuredTable, Table, Values};
 use super::super::rows::measured;
 use super::operations::{Operation, OperationTable, time_all};
 
-/// Batches of every operation.
 const QUICK: u64 = 500;
 const FULL: u64 = 10_000;
 
@@ -46,10 +45,8 @@ fn operation_rows(
         if operation == Operation::ArmPeriodic && !subject.is_periodic() {
             continue;
         }
-        let found = answer.as_ref().map_err(Clone::clone).and_then(|all| {
-            let batches = all.iter().find(|(of, _)| *of == operation);
-            batches.ok_or_else(|| "there was no batch".to_owned())?.1.found()
-        });
+        let all = answer.as_ref().map_err(Clone::clone);
+        let found = all.and_then(|all| all[operation as usize].found());
         rows.push(measured(format!("{name}; {}", subject.name()), "us", paper, found));
     }
     rows

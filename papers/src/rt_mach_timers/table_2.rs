@@ -5,7 +5,7 @@ use hourglass_timer::event::Resolution;
 
 use super::super::bench::MeasurementHost;
 use super::super::costs::measured_on;
-use super::super::printed::{MeasuredTable, Table, TableContents, Values};
+use super::super::printed::{MeasuredTable, Table, Values};
 use super::super::rows::measured;
 use super::super::wakeups::{
     Device, EngineWaker, FileTimer, LatencySamples, PosixSignal, Sleep, WakeUpPlan, WakerFactory,
@@ -13,10 +13,8 @@ use super::super::wakeups::{
 };
 use super::service::{ServicePort, ServiceSleep};
 
-/// From one expiry to the next.
 const INTERVAL_NS: u64 = 1_000_000;
 
-/// Expiries of each way, and of one turn.
 const QUICK: u64 = 600;
 const FULL: u64 = 10_000;
 const TURN: u64 = 50;
@@ -24,7 +22,6 @@ const TURN: u64 = 50;
 /// The engine is not bound to ticks here.
 const NO_TICK: Span = Span::from_millis(4);
 
-/// How the ways of getting to run are opened, in the order of the table's lines.
 fn ways() -> Vec<WakerFactory> {
     let engine = |device| -> WakerFactory {
         Box::new(move || Ok(Box::new(EngineWaker::new(device, Resolution::High, NO_TICK)?)))
@@ -78,6 +75,5 @@ pub(super) fn measure_loops(
         .zip(&session.found)
         .map(|(line, late)| (short(&line.name), line.printed(0), late))
         .collect();
-    let figure = Some(figure(table, loops, &series));
-    Some(table.assembled(TableContents { rows, values, figure, ..TableContents::default() }))
+    Some(table.with_rows(rows, values).with_figure(figure(table, loops, &series)))
 }

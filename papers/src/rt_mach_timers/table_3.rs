@@ -12,7 +12,6 @@ use super::super::costs::PinnedThread;
 use super::super::printed::{MeasuredTable, Table, Values};
 use super::super::rows::measured;
 
-/// Batches of every read.
 const QUICK: u64 = 1_000;
 const FULL: u64 = 20_000;
 

@@ -6,7 +6,6 @@ use super::super::tests::{self, row};
 use super::{pending_cost, queue_cost, table_1, table_2, table_3};
 use crate::Table;
 
-/// The paper's table of that number.
 fn printed(id: &str) -> &'static Table {
     crate::Paper::named("rt-mach-timers").unwrap().table(id).unwrap()
 }
@@ -20,7 +19,6 @@ fn never() -> bool {
     false
 }
 
-/// Tables 1, 2 and 3 and the text of sections 5.1 and 5.4.
 #[test]
 fn the_numbers_of_section_5() {
     let numbers =

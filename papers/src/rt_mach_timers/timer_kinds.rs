@@ -13,19 +13,15 @@ use super::service::ServiceTimers;
 hourglass_documents::named_enum! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(super) enum TimerKind {
-        /// `timer_create` and its kin.
         Posix => "POSIX timer",
-        /// `timerfd_create` and its kin.
         TimerFd => "timerfd",
         /// The library's timer service, whose engine is another thread.
         Service => "service",
-        /// The library's queue, in the thread that uses it.
         Queue => "queue",
     }
 }
 
 impl TimerKind {
-    /// Opens the kind with room for `timers`, without any timer.
     pub(super) fn open(self, timers: usize) -> Result<Box<dyn TimerOperations>, String> {
         Ok(match self {
             TimerKind::Posix => Box::new(PosixTimers(Vec::with_capacity(timers))),
@@ -38,7 +34,6 @@ impl TimerKind {
         })
     }
 
-    /// Whether its timers re-arm themselves.
     pub(super) fn is_periodic(self) -> bool {
         self != TimerKind::Queue
     }
@@ -51,14 +46,12 @@ pub(super) trait TimerOperations {
     /// Arms one for a time, and then every `interval_ns`; 0 for once.
     fn arm(&mut self, timer: usize, at_ns: u64, interval_ns: u64) -> io::Result<()>;
 
-    /// Cancels all expiries of one.
     fn cancel(&mut self, timer: usize) -> io::Result<()>;
 
     /// The timer of the highest number goes; whether there was one.
     fn terminate(&mut self) -> bool;
 }
 
-/// The signal of timers that never expire.
 const SIGNAL: i32 = 4;
 
 struct PosixTimers(Vec<PosixTimer>);

@@ -13,14 +13,11 @@ use hourglass_sys::memfd::SharedWords;
 use super::emulator::{CHUNK_NS, PARTIES, Participant, REAL_TIME, WORDS};
 use super::workloads::Computation;
 
-/// Rounds of a calibration, and the chunks of each.
 const ROUNDS: usize = 15;
 const CHUNKS: u64 = 100;
 
-/// Pieces of a chunk after which the time is looked at.
 const PIECES: u64 = 5;
 
-/// Some microseconds of a computation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chunk {
     steps: u64,
@@ -88,7 +85,6 @@ mod tests {
     use super::super::workloads::WordLookup;
     use super::*;
 
-    /// An interruption does not count as work.
     #[test]
     fn interruptions_are_worth_nothing() {
         assert_eq!(
@@ -97,7 +93,6 @@ mod tests {
         );
     }
 
-    /// Whatever the speed, a chunk is worth what it was to be, and takes no less.
     #[test]
     fn a_timed_chunk_takes_what_it_is_worth() {
         let mut work = WordLookup::new();

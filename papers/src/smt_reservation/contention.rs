@@ -14,9 +14,7 @@ hourglass_documents::named_enum! {
     /// What runs beside the real-time process, section 5.2.1. Two of each: one on each hardware thread.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(super) enum CoRunner {
-        /// Products of integer matrices.
         Integer,
-        /// Products of floating-point matrices, as the real-time process makes them.
         Float,
         Compile,
     }
@@ -36,7 +34,6 @@ impl CoRunner {
     pub(super) const AMONG_THEMSELVES: u64 = 60;
 }
 
-/// `percent` hundredths.
 pub(super) fn hundredths(percent: u64) -> Fraction {
     Fraction::new(percent, 100).unwrap_or(Fraction::ONE)
 }

@@ -27,10 +27,8 @@ pub(super) const STRIDE: usize = 16;
 const BEAT: usize = 0;
 const DONE: usize = 1;
 
-/// Words that all of them need.
 pub(super) const WORDS: usize = PARTIES * STRIDE;
 
-/// Length of a chunk, about, ns.
 pub(super) const CHUNK_NS: u64 = 5_000;
 
 /// Time for which a heart beat is fresh, ns: some chunks.
@@ -101,13 +99,11 @@ impl<'a> Participant<'a> {
         done + now.saturating_sub(end)
     }
 
-    /// It does not run any more, for now.
     pub(super) fn rests(&self) {
         self.beat(0);
     }
 }
 
-/// What a party has done so far, ns of a CPU that is not shared.
 pub(super) fn done_ns(words: &[AtomicU64], party: usize) -> u64 {
     words.get(party * STRIDE + DONE).map_or(0, |word| word.load(Ordering::Acquire))
 }
@@ -120,7 +116,6 @@ mod tests {
         (0..WORDS).map(|_| AtomicU64::new(0)).collect()
     }
 
-    /// Without a co-runner no time is lost; a thread that rests is no co-runner.
     #[test]
     fn alone_there_is_no_contention() {
         let words = words();
@@ -137,7 +132,6 @@ mod tests {
         assert_eq!((done_ns(&words, REAL_TIME), done_ns(&words, OTHER)), (1_000_000_000, 0));
     }
 
-    /// Beside a heart that beats, a chunk takes its time divided by the rate: never less.
     #[test]
     fn beside_another_both_are_slow() {
         let words = words();
@@ -150,7 +144,6 @@ mod tests {
         assert!(now_ns(ClockId::Monotonic) - begun >= 6_000_000);
     }
 
-    /// As soon as the other stops, full speed.
     #[test]
     fn waiting_ends_with_the_other() {
         let words = words();

@@ -14,7 +14,6 @@ use super::smt_methods::SmtMethod;
 use super::test_host::SmtTestHost;
 use super::trial;
 
-/// A real-time process and what runs beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scenario {
     /// Products, section 5.2.
@@ -25,7 +24,6 @@ pub(super) enum Scenario {
     Video,
 }
 
-/// The ways in which others are treated, in the order of the turns.
 pub(super) const WAYS: [SmtMethod; 5] = [
     SmtMethod::Ignore,
     SmtMethod::Disable,
@@ -72,43 +70,36 @@ impl Scenario {
     }
 }
 
-/// What came of a subject, by way.
 #[derive(Debug)]
 pub(super) struct SubjectRuns {
-    /// On this machine, or why not.
     pub(super) here: Vec<(SmtMethod, Result<ProcessOutcome, String>)>,
     /// Simulated; ways that the simulator does not have are left out.
     pub(super) simulated: Vec<(SmtMethod, Result<ProcessOutcome, String>)>,
 }
 
 impl SubjectRuns {
-    /// A way's outcome on this machine, or why it could not be measured.
     pub(super) fn here(&self, way: SmtMethod) -> Option<&Result<ProcessOutcome, String>> {
         self.here.iter().find(|(own, _)| *own == way).map(|(_, found)| found)
     }
 
-    /// A way's outcome in the simulator.
     pub(super) fn simulated(&self, way: SmtMethod) -> Option<&ProcessOutcome> {
         let found = self.simulated.iter().find(|(own, _)| *own == way);
         found.and_then(|(_, found)| found.as_ref().ok())
     }
 }
 
-/// What several tables are made of, measured once.
 #[derive(Debug, Default)]
-pub(in super::super) struct CachedRuns {
+struct CachedRuns {
     rig: OnceCell<Result<SmtTestHost, String>>,
     runs: [OnceCell<Option<SubjectRuns>>; 5],
 }
 
-/// The machine, or why nothing can be run on it.
 pub(super) fn rig(bench: &MeasurementHost) -> &Result<SmtTestHost, String> {
-    bench.smt.rig.get_or_init(SmtTestHost::for_this_machine)
+    bench.shared.get::<CachedRuns>().rig.get_or_init(SmtTestHost::for_this_machine)
 }
 
-/// The runs of a subject; `None` if a signal asked to stop.
 pub(super) fn runs(bench: &MeasurementHost, subject: Scenario) -> Option<&SubjectRuns> {
-    let kept = bench.smt.runs.get(subject.place())?;
+    let kept = bench.shared.get::<CachedRuns>().runs.get(subject.place())?;
     kept.get_or_init(|| run(rig(bench), subject, bench.effort, bench.stopped)).as_ref()
 }
 
@@ -147,14 +138,12 @@ fn all_simulated(
     subject.ways().iter().filter_map(simulated).collect()
 }
 
-/// Whether a way can be run here.
 fn possible(rig: &Result<SmtTestHost, String>, way: SmtMethod) -> Result<(), String> {
     rig.as_ref().map_err(Clone::clone)?;
     if way == SmtMethod::Instructions { trial::instructions() } else { Ok(()) }
 }
 
 impl ProcessJobs {
-    /// Some of the jobs.
     fn part(&self, range: Range<usize>) -> ProcessJobs {
         ProcessJobs { jobs: self.jobs.get(range).unwrap_or_default().to_vec(), ..*self }
     }

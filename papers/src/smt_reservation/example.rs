@@ -12,7 +12,7 @@ use hourglass_sim::{
 use hourglass_tasks::Fraction;
 
 use super::super::bench::MeasurementHost;
-use super::super::printed::{MeasuredTable, Table, TableContents, Values};
+use super::super::printed::{MeasuredTable, Table, Values};
 use super::super::rows::row;
 
 const MS: u64 = 1_000_000;
@@ -45,7 +45,6 @@ fn system() -> System {
     system
 }
 
-/// What ran when, and when the real-time process was done.
 #[derive(Debug, Default)]
 struct Log {
     slices: Vec<Slice>,
@@ -72,7 +71,6 @@ impl Log {
         beside.map(|s| s.end).max()
     }
 
-    /// The time that others had, ns.
     fn others(&self) -> u64 {
         self.slices.iter().filter(|s| s.thread != REAL_TIME).map(|s| s.end - s.start).sum()
     }
@@ -117,7 +115,6 @@ fn simulate(policy: SmtPolicy) -> Result<(SmtOutcome, Log), String> {
     Ok((outcome, log))
 }
 
-/// When slack is looked at and how much there is, ns, by the equations and the example's progress.
 fn slack_samples() -> Vec<(u64, i128)> {
     let promise = SlackReservation::new(DEADLINE, RESERVED, ProgressRate::ZERO, 0);
     let progress = |now: u64| now.min(SLOWED) / 2;
@@ -168,23 +165,17 @@ pub(super) fn measure(table: &Table, _: &MeasurementHost) -> Option<MeasuredTabl
         row(&*line.name, &line.unit, paper, MeasurementKind::Simulated, found)
     });
     let outcome = simulated.as_ref().ok().map(|(outcome, _)| outcome);
-    Some(
-        table.assembled(TableContents {
-            rows: rows.collect(),
-            values: Values::default()
-                .with_some("looks", outcome.map(|outcome| outcome.watched.wakeups))
-                .with_some("why", simulated.as_ref().err().map(String::as_str)),
-            figure: log.map(|log| PaperFigure::Trace(log.figure(number, title))),
-            ..TableContents::default()
-        }),
-    )
+    let values = Values::default()
+        .with_some("looks", outcome.map(|outcome| outcome.watched.wakeups))
+        .with_some("why", simulated.as_ref().err().map(String::as_str));
+    let figure = log.map(|log| PaperFigure::Trace(log.figure(number, title)));
+    Some(table.with_rows(rows.collect(), values).with_figure(figure))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Equations 4 to 8.
     #[test]
     fn looks_of_the_example() {
         let of = |ms: u64, slack: i128| (ms * MS, slack * i128::from(MS));

@@ -71,7 +71,6 @@ fn completion_rows(
     rows
 }
 
-/// Periods that are listed apart, if there are any.
 fn apart_rows(name: &str, outcome: &ProcessOutcome, how: MeasurementKind) -> Vec<PaperRow> {
     let apart = [
         ("late by a job that needed more than reserved, or than it reported", outcome.overran()),
@@ -86,7 +85,6 @@ fn apart_rows(name: &str, outcome: &ProcessOutcome, how: MeasurementKind) -> Vec
     .collect()
 }
 
-/// What the monitor did and cost, for the ways that have one.
 pub(super) fn monitor_rows(
     runs: &SubjectRuns,
     ways: &[SmtMethod],
@@ -111,7 +109,6 @@ pub(super) fn monitor_rows(
     rows
 }
 
-/// Throughput of the others relative to disabled SMT: here, and simulated.
 pub(super) fn gains(runs: &SubjectRuns, way: SmtMethod) -> [Option<f64>; 2] {
     let gain = |disable: &ProcessOutcome, own: &ProcessOutcome| {
         let base = disable.best_effort();
@@ -145,12 +142,10 @@ pub(super) fn gain_rows(line: &Line, runs: &SubjectRuns, how: MeasurementKind) -
     rows
 }
 
-/// The number of a figure whose table is called after it.
 fn number(table: &Table) -> &str {
     table.id.trim_start_matches("figure-")
 }
 
-/// Completion times by period, marks for those above the deadline, and the deadline.
 pub(super) fn completions(
     table: &Table,
     subject: Scenario,
@@ -178,7 +173,6 @@ pub(super) fn completions(
     curves((number(table), &table.title), edges, drawn, note)
 }
 
-/// Throughput of the others, in the paper, here and simulated.
 pub(super) fn bars(
     table: &Table,
     how: MeasurementKind,

@@ -9,13 +9,11 @@ use super::smt_methods::SmtMethod;
 use super::test_host::SmtTestHost;
 use super::trial;
 
-/// What came of one policy.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PolicyFigures {
     /// `ignore`, `disable` or `monitor, word`.
     pub policy: &'static str,
     pub periods: u64,
-    /// Of these, missed.
     pub missed: u64,
     /// Late because the job needed more than was reserved, where that is known.
     pub overran: u64,
@@ -25,13 +23,10 @@ pub struct PolicyFigures {
     pub best_effort: f64,
     /// What the monitor's thread used of a CPU's time.
     pub monitor: f64,
-    /// Looks at the slack in a period.
     pub looks: f64,
     /// The latest look after its time, ns.
     pub latest_look_ns: u64,
-    /// The largest margin that the monitor came to, ns.
     pub margin_ns: u64,
-    /// Each late job in a line: where its time went.
     pub late: Vec<String>,
 }
 

@@ -22,10 +22,8 @@ pub(super) struct LoopResult {
     pub(super) best_effort_ns: u64,
 }
 
-/// The loop of the real-time process.
 pub(super) struct Loop<'a> {
     pub(super) jobs: &'a ProcessJobs,
-    /// Whether the monitor goes by what the jobs tell.
     pub(super) reported: bool,
     pub(super) pace: Participant<'a>,
     pub(super) account: ThreadAccounting,
@@ -39,9 +37,7 @@ struct JobBreakdown {
     own_ns: u64,
     /// What the job's progress was worth to the monitor, beyond what it had needed until then; the most.
     ahead_ns: u64,
-    /// Waiting for other threads.
     waited_ns: u64,
-    /// Taken by a host.
     taken_ns: u64,
     longest_ns: u64,
     /// When others were last felt, and what was left to do then.
@@ -160,7 +156,6 @@ impl Loop<'_> {
         went
     }
 
-    /// What a job's progress is worth to the monitor, ns.
     fn promised(&self, done: u64, total: u64) -> u64 {
         let share = u128::from(self.jobs.reserve_ns) * u128::from(done) / u128::from(total.max(1));
         u64::try_from(share).unwrap_or(u64::MAX)

@@ -10,11 +10,8 @@ const US: u64 = 1_000;
 hourglass_documents::named_enum! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(super) enum WorkKind {
-        /// Products of floating-point matrices.
         Product,
-        /// Motion estimation.
         Motion,
-        /// Cosine transformation.
         Cosines,
         /// The rest of an encoder: looks things up in tables.
         Words,
@@ -22,30 +19,25 @@ hourglass_documents::named_enum! {
 }
 
 impl WorkKind {
-    /// Its place among all.
     pub(super) const fn place(self) -> usize {
         self as usize
     }
 }
 
-/// A part of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct JobPhase {
     pub(super) kind: WorkKind,
     /// How long it takes on a CPU that is not shared, ns.
     pub(super) ns: u64,
-    /// Whether progress is reported within it.
     pub(super) reported: bool,
 }
 
-/// A periodic process with a reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ProcessJobs {
     /// The period, which is the deadline, ns.
     pub(super) period_ns: u64,
     /// Reserved of each, ns of a CPU that is not shared.
     pub(super) reserve_ns: u64,
-    /// What one job after the other does.
     pub(super) jobs: Vec<Vec<JobPhase>>,
 }
 
@@ -67,7 +59,6 @@ pub(super) const FRAMES: usize = 900;
 /// The frames of a short run: whole groups, and one behind a change of scene, of which the first 15 groups have none.
 pub(super) const QUICK: Range<usize> = 180..252;
 
-/// What drew the lengths of frames.
 pub(super) const SEED: u64 = 2_006;
 
 /// Section 5.3: frames of a video, 25 of every 33.3 ms reserved. 11 P-frames need about 20 ms each, the
@@ -137,7 +128,6 @@ mod tests {
         assert!(lengths.iter().all(|ns| *ns <= 24 * MS && *ns < video.reserve_ns));
     }
 
-    /// A short run has everything that the figure shows.
     #[test]
     fn a_short_run_has_a_change_of_scene() {
         let lengths: Vec<u64> = video(FRAMES).lengths().collect();
@@ -146,7 +136,6 @@ mod tests {
         assert!(part.iter().any(|ns| *ns > 22 * MS) && part.iter().any(|ns| *ns < 14 * MS));
     }
 
-    /// Reported progress never exceeds what is done, and the two loops take most of a frame.
     #[test]
     fn two_loops_tell() {
         for job in video(24).jobs {

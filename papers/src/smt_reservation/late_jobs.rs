@@ -10,11 +10,9 @@ use super::evaluation::SubjectRuns;
 use super::outcome::{FinishedJob, LateReason, ProcessOutcome};
 use super::smt_methods::SmtMethod;
 
-/// Colours that no way has.
 const COLOURS: [(LateReason, u32); 3] =
     [(LateReason::Missed, 5), (LateReason::Overran, 6), (LateReason::Host, 7)];
 
-/// As the legend has them.
 const fn name(late: LateReason) -> &'static str {
     match late {
         LateReason::Missed => "above the deadline: missed",
@@ -23,7 +21,6 @@ const fn name(late: LateReason) -> &'static str {
     }
 }
 
-/// Where a completion is drawn.
 pub(super) fn place(done: &FinishedJob) -> (f64, f64) {
     ((done.period + 1) as f64, done.response_ns as f64)
 }
@@ -38,7 +35,6 @@ fn promised<'a>(
     some.filter_map(|way| Some((*way, runs.here(*way)?.as_ref().ok()?)))
 }
 
-/// Marks for the late completions of those ways: a curve for each reason that there is.
 pub(super) fn curves(runs: &SubjectRuns, ways: &[SmtMethod]) -> Vec<Curve> {
     let marks = |(late, colour): (LateReason, u32)| {
         let done = promised(runs, ways).flat_map(|(_, outcome)| outcome.late_so(late));
@@ -50,7 +46,6 @@ pub(super) fn curves(runs: &SubjectRuns, ways: &[SmtMethod]) -> Vec<Curve> {
     COLOURS.into_iter().filter_map(marks).collect()
 }
 
-/// The late completions that are not among the missed, counted; empty if no such completion exists.
 pub(super) fn excused_words(runs: &SubjectRuns, ways: &[SmtMethod]) -> String {
     let counted = |(late, why): (LateReason, &str)| {
         let counts = promised(runs, ways).map(|(way, of)| (way, of.late_so(late).count()));

@@ -24,10 +24,8 @@ mod trial;
 mod workloads;
 
 use super::printed::Measure;
-pub(super) use evaluation::CachedRuns;
 pub use headline::{Headline, PolicyFigures, headline};
 
-/// What measures the table of that number.
 pub(super) fn measure(id: &str) -> Option<Measure> {
     Some(match id {
         "figure-4" | "figure-5" => example::measure,

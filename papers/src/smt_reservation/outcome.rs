@@ -2,7 +2,6 @@
 //!
 //! Owns: completion times, misses, throughput of the others. Must not: know how they were found.
 
-/// A job that came to its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct FinishedJob {
     /// The period in which it was released, from 0.
@@ -15,7 +14,6 @@ pub(super) struct FinishedJob {
     pub(super) ahead_ns: u64,
     /// Time in it that a host below this kernel took, as far as that is proven, ns.
     pub(super) taken_ns: u64,
-    /// Whether another thread took the CPU from it meanwhile: one of a higher priority.
     pub(super) preempted: bool,
     /// How long it waited for the CPU while other threads had it, ns.
     pub(super) waited_ns: u64,
@@ -29,7 +27,6 @@ pub(super) struct FinishedJob {
     pub(super) left_ns: u64,
 }
 
-/// Why a job was late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LateReason {
     /// Others kept it from what was reserved.
@@ -39,7 +36,6 @@ pub(super) enum LateReason {
     Host,
 }
 
-/// Some periods of a real-time process.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct ProcessOutcome {
     /// The deadline, which is the period, ns.
@@ -48,19 +44,14 @@ pub(super) struct ProcessOutcome {
     /// been promised nothing.
     pub(super) reserve_ns: Option<u64>,
     pub(super) periods: u64,
-    /// Jobs, by period.
     pub(super) done: Vec<FinishedJob>,
     /// What the others did, ns of a CPU that is not shared.
     pub(super) best_effort_ns: f64,
-    /// How often they were stopped.
     pub(super) stops: u64,
-    /// How often slack was looked at by a timer.
     pub(super) checks: u64,
     /// The latest look after its time, ns.
     pub(super) latest_look_ns: u64,
-    /// Processor time of the monitor, ns.
     pub(super) monitor_ns: u64,
-    /// The largest margin that the monitor came to, ns.
     pub(super) margin_ns: u64,
 }
 
@@ -75,25 +66,21 @@ impl std::fmt::Display for LateReason {
 }
 
 impl ProcessOutcome {
-    /// What a job needed beyond what is reserved, ns.
     fn excess_ns(&self, done: &FinishedJob) -> u64 {
         let need_ns = done.own_ns.saturating_add(done.ahead_ns);
         self.reserve_ns.map_or(0, |reserve| need_ns.saturating_sub(reserve))
     }
 
-    /// Whether a job would have been in time had it been shorter by `ns`.
     fn in_time_without(&self, ns: u64, done: &FinishedJob) -> bool {
         done.response_ns.saturating_sub(ns) <= self.deadline_ns
     }
 
-    /// Why a job was late, if it was.
     fn lateness(&self, done: &FinishedJob) -> Option<LateReason> {
         if done.response_ns <= self.deadline_ns {
             None
         } else if self.in_time_without(done.taken_ns, done) {
             Some(LateReason::Host)
         } else if self.in_time_without(self.excess_ns(done).saturating_add(done.taken_ns), done) {
-            // By itself, or by both.
             Some(LateReason::Overran)
         } else {
             Some(LateReason::Missed)
@@ -134,7 +121,6 @@ impl ProcessOutcome {
         self.done.iter().filter(move |done| self.lateness(done) == Some(so))
     }
 
-    /// Each late job in a line: where its time went.
     pub(super) fn late_words(&self) -> Vec<String> {
         let ms = |ns: u64| ns as f64 / 1e6;
         let words = |done: &FinishedJob| {
@@ -157,7 +143,6 @@ impl ProcessOutcome {
         self.done.iter().filter_map(words).collect()
     }
 
-    /// Missed of all, in per cent.
     pub(super) fn missed_percent(&self) -> f64 {
         self.missed().min(self.periods) as f64 * 100.0 / self.periods.max(1) as f64
     }
@@ -180,7 +165,6 @@ impl ProcessOutcome {
         if time > 0.0 { self.best_effort_ns / time } else { 0.0 }
     }
 
-    /// Goes on with further periods.
     pub(super) fn append(&mut self, more: ProcessOutcome) {
         let before = self.periods;
         self.deadline_ns = more.deadline_ns;

@@ -9,7 +9,6 @@ use super::contention::{CoRunner, hundredths};
 use super::jobs::ProcessJobs;
 use super::outcome::{FinishedJob, ProcessOutcome};
 
-/// Collects completion times.
 struct Completions(Vec<FinishedJob>);
 
 impl Sink for Completions {
@@ -86,7 +85,6 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// What the simulator is asked for a way.
     fn policy(way: SmtMethod) -> SmtPolicy {
         way.simulated().unwrap()
     }

@@ -3,7 +3,6 @@
 use hourglass_sim::smt::{Monitoring, ProgressModel, SmtPolicy};
 
 hourglass_documents::named_enum! {
-    /// A policy, and where progress is read.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub(super) enum SmtMethod {
         /// The scheduler does not know of hardware threads.
@@ -38,7 +37,6 @@ impl SmtMethod {
         }
     }
 
-    /// Colour of its curve, the same in all figures.
     pub(super) const fn colour(self) -> u32 {
         match self {
             SmtMethod::Ignore => 1,

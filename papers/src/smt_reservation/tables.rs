@@ -5,7 +5,7 @@
 use hourglass_documents::paper::PaperFigure;
 
 use super::super::bench::MeasurementHost;
-use super::super::printed::{MeasuredTable, Table, TableContents, Values};
+use super::super::printed::{MeasuredTable, Table, Values};
 use super::contention::CoRunner;
 use super::evaluation::{Scenario, SubjectRuns, rig, runs};
 use super::figures::{bars, completions, gain_rows, gains, how, miss_rows, monitor_rows};
@@ -27,7 +27,6 @@ const FIVE: &[SmtMethod] = &[
 /// From this load average on, throughput is also that of other programs.
 const BUSY: f64 = 0.5;
 
-/// A figure of completion times.
 pub(super) fn by_period(table: &Table, bench: &MeasurementHost) -> Option<MeasuredTable> {
     let (subject, ways) = match table.id.as_str() {
         "figure-7a" => (Scenario::Product(CoRunner::Integer), REPORTED),
@@ -46,15 +45,11 @@ pub(super) fn by_period(table: &Table, bench: &MeasurementHost) -> Option<Measur
         Ok(_) if subject != Scenario::VideoAlone => "On hardware threads of one core.",
         _ => "",
     };
-    Some(table.assembled(TableContents {
-        rows,
-        values: outcomes(runs, ways, values(bench, subject)),
-        figure: Some(PaperFigure::Curves(completions(table, subject, runs, ways, note))),
-        ..TableContents::default()
-    }))
+    let measured = table.with_rows(rows, outcomes(runs, ways, values(bench, subject)));
+    let figure = completions(table, subject, runs, ways, note);
+    Some(measured.with_figure(PaperFigure::Curves(figure)))
 }
 
-/// A figure of throughput: Figure 9, or Figure 12.
 pub(super) fn throughput(table: &Table, bench: &MeasurementHost) -> Option<MeasuredTable> {
     let kinds = match table.id.as_str() {
         "figure-9" => CoRunner::ALL.map(Scenario::Product).to_vec(),
@@ -70,19 +65,14 @@ pub(super) fn throughput(table: &Table, bench: &MeasurementHost) -> Option<Measu
     let how = how(rig(bench), subject);
     let word = subjects.iter().filter_map(|(_, runs)| gains(runs, SmtMethod::Word)[0]);
     let least = word.reduce(f64::min);
-    Some(
-        table.assembled(TableContents {
-            rows: subjects.iter().flat_map(|(line, runs)| gain_rows(line, runs, how)).collect(),
-            values: values(bench, subject)
-                .with_if("more", least.is_some_and(|least| least > 1.0))
-                .with_some("least", least.map(|least| format!("{least:.2}"))),
-            figure: Some(PaperFigure::Bars(bars(table, how, &subjects))),
-            ..TableContents::default()
-        }),
-    )
+    let rows = subjects.iter().flat_map(|(line, runs)| gain_rows(line, runs, how)).collect();
+    let values = values(bench, subject)
+        .with_if("more", least.is_some_and(|least| least > 1.0))
+        .with_some("least", least.map(|least| format!("{least:.2}")));
+    let figure = PaperFigure::Bars(bars(table, how, &subjects));
+    Some(table.with_rows(rows, values).with_figure(figure))
 }
 
-/// What was run, where, and beside what.
 fn values(bench: &MeasurementHost, subject: Scenario) -> Values {
     let rig = rig(bench).as_ref();
     let load = bench.load.filter(|load| *load >= BUSY);
@@ -96,7 +86,6 @@ fn values(bench: &MeasurementHost, subject: Scenario) -> Values {
         .with_some("load", load.map(|load| format!("{load:.1}")))
 }
 
-/// Whether deadlines hold where they should.
 fn outcomes(runs: &SubjectRuns, ways: &[SmtMethod], values: Values) -> Values {
     let found = |way: SmtMethod| {
         ways.contains(&way).then(|| runs.here(way)?.as_ref().ok().map(|of| (way, of))).flatten()
@@ -120,7 +109,6 @@ fn outcomes(runs: &SubjectRuns, ways: &[SmtMethod], values: Values) -> Values {
         .with_some("periods", ignored.map(|of| of.periods))
 }
 
-/// What a way misses, if it misses anything.
 fn broken(way: SmtMethod, outcome: &ProcessOutcome) -> Option<String> {
     let missed = Some(outcome.missed()).filter(|missed| *missed > 0)?;
     let preempted = match outcome.preempted() {

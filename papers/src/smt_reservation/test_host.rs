@@ -30,17 +30,13 @@ pub(super) const WARM_UP: u64 = 40_000;
 const STOPS: u32 = 1_000;
 const STOPS_MS: u64 = 2_500;
 
-/// A machine on which the evaluation can be done.
 #[derive(Debug)]
 pub(super) struct SmtTestHost {
-    /// The CPU of the real-time process.
     pub(super) cpu: u32,
     /// The CPU that shares with it, or stands for one that does.
     pub(super) sibling: u32,
     pub(super) emulated: bool,
-    /// How co-runners are stopped, and what that takes.
     pub(super) stopping: StopLatency,
-    /// Puts back what this process does not live to put back.
     pub(super) guardian: Guardian,
     /// How long a step of each phase takes, ps.
     phases: [u64; WorkKind::ALL.len()],
@@ -86,32 +82,24 @@ impl SmtTestHost {
         })
     }
 
-    /// How numbers of this machine were found.
     pub(super) fn how(&self) -> MeasurementKind {
         if self.emulated { MeasurementKind::Emulated } else { MeasurementKind::Measured }
     }
 
-    /// How long a step of a phase takes, ps.
     pub(super) fn phase_ps(&self, kind: WorkKind) -> u64 {
         self.phases.get(kind.place()).copied().unwrap_or(1)
     }
 
-    /// How long a step of a co-runner takes, ps.
     pub(super) fn co_runner_ps(&self, kind: CoRunner) -> u64 {
         let place = CoRunner::ALL.iter().position(|other| *other == kind).unwrap_or(0);
         self.co_runners.get(place).copied().unwrap_or(1)
     }
 
-    /// A stopper for these processes.
-    ///
-    /// # Errors
-    /// One line.
     pub(super) fn stopper(&self, pids: &[u32]) -> Result<Box<dyn Stopper>, String> {
         let wanted = StopperRequest::processes(pids.iter().copied());
         open(self.stopping.stopper, &wanted, &self.guardian).map_err(|error| error.to_string())
     }
 
-    /// What the numbers were found on, as a clause.
     pub(super) fn words(&self) -> String {
         let StopLatency { stopper, p50_ns, p999_ns, .. } = self.stopping;
         let stopping = format!(
@@ -172,7 +160,6 @@ pub(super) fn phase(kind: WorkKind) -> Box<dyn Computation> {
     }
 }
 
-/// What a co-runner computes.
 pub(super) fn co_runner(kind: CoRunner) -> Box<dyn Computation> {
     match kind {
         CoRunner::Integer => Box::new(Product::<i32>::new()),

@@ -75,15 +75,10 @@ pub(super) fn run(
     })
 }
 
-/// Whether instructions can be counted here.
-///
-/// # Errors
-/// Why not, and what would mend it.
 pub(super) fn instructions() -> Result<(), String> {
     Instructions::open(0, false).map(drop).map_err(|error| error.to_string())
 }
 
-/// What a phase computes, in chunks.
 pub(super) struct PhaseWork {
     pub(super) work: Box<dyn Computation>,
     pub(super) chunk: Chunk,
@@ -282,7 +277,6 @@ fn outcome(
     }
 }
 
-/// Windows of a calibration, and the steps of each.
 const WINDOWS: usize = 8;
 const WINDOW_STEPS: u64 = 10_000;
 

@@ -8,7 +8,6 @@ use std::hint::black_box;
 
 use hourglass_sys::clock::{ClockId, now_ns};
 
-/// Rows and columns of a matrix, section 5.2.
 pub(super) const SIZE: usize = 200;
 
 /// Something that is computed for ever, a step at a time.
@@ -26,9 +25,7 @@ pub(super) struct Product<T> {
     at: usize,
 }
 
-/// What matrices are made of.
 pub(super) trait MatrixElement: Copy + Send {
-    /// The sum and a product.
     fn add(self, one: Self, other: Self) -> Self;
     fn of(small: u16) -> Self;
 }
@@ -175,7 +172,6 @@ impl Computation for MotionEstimation {
     }
 }
 
-/// Edge of a block that is transformed.
 const EIGHT: usize = 8;
 
 /// The discrete cosine transformation of blocks, line by line. A step is one line of a block.
@@ -259,7 +255,6 @@ mod tests {
         assert_eq!(product.at, 0);
     }
 
-    /// The first row of the transformation is the mean of a line, and rows are orthogonal.
     #[test]
     fn cosines_are_a_transformation() {
         let cosines = DctWork::new();
@@ -274,7 +269,6 @@ mod tests {
         }
     }
 
-    /// A block that is the one before, moved by a vector, is found again.
     #[test]
     fn motion_is_found() {
         let mut motion = MotionEstimation::new();
@@ -283,7 +277,6 @@ mod tests {
         assert_eq!(motion.least, 0);
     }
 
-    /// Steps do what they do also after the end of their data, and take some time.
     #[test]
     fn all_go_on_for_ever() {
         let all: [Box<dyn Computation>; 5] = [

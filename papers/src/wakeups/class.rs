@@ -11,14 +11,11 @@ use hourglass_sys::thread;
 /// The priority of the paper's test thread ("Hrtimers and Beyond", section 8.1).
 const PRIORITY: u8 = 80;
 
-/// What the thread runs under.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in super::super) enum ThreadClass {
-    /// `SCHED_FIFO` with priority 80.
+pub(crate) enum ThreadClass {
     Fifo,
     /// What it had before, without timer slack.
     Other {
-        /// Why it is not FIFO, and what would grant that.
         why: String,
     },
 }
@@ -37,15 +34,14 @@ impl ThreadClass {
         }
     }
 
-    /// Why it is not FIFO, if it is not.
-    pub(in super::super) fn refused(&self) -> Option<&str> {
+    pub(crate) fn refused(&self) -> Option<&str> {
         match self {
             ThreadClass::Fifo => None,
             ThreadClass::Other { why } => Some(why),
         }
     }
 
-    pub(in super::super) fn words(&self) -> &'static str {
+    pub(crate) fn words(&self) -> &'static str {
         match self {
             ThreadClass::Fifo => "SCHED_FIFO with priority 80",
             ThreadClass::Other { .. } => {
@@ -55,8 +51,7 @@ impl ThreadClass {
     }
 }
 
-/// Why a thread may not have a real-time priority, and what would grant it.
-pub(in super::super) fn why_not_real_time(error: &io::Error, priority: u8) -> String {
+pub(crate) fn why_not_real_time(error: &io::Error, priority: u8) -> String {
     let host = HostReader::new(Path::new("/")).read();
     let refused = RefusedOperation::RealTime { priority };
     let (reason, remedy) = why_refused(refused, error.raw_os_error().unwrap_or(0), &host);

@@ -9,28 +9,28 @@ use super::super::printed::Table;
 
 /// How late each wake-up was. Recording allocates nothing within the room.
 #[derive(Debug)]
-pub(in super::super) struct LatencySamples {
+pub(crate) struct LatencySamples {
     ns: Vec<u64>,
     /// Wake-ups before their time; they count as on time.
-    pub(in super::super) early: u64,
+    pub(crate) early: u64,
     /// Times that passed while an earlier wake-up was still awaited.
-    pub(in super::super) lost: u64,
+    pub(crate) lost: u64,
 }
 
 /// Least, greatest and what lies between, ns.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in super::super) struct Summary {
-    pub(in super::super) count: u64,
-    pub(in super::super) min_ns: f64,
-    pub(in super::super) max_ns: f64,
-    pub(in super::super) mean_ns: f64,
-    pub(in super::super) median_ns: f64,
-    pub(in super::super) p99_ns: f64,
+pub(crate) struct Summary {
+    pub(crate) count: u64,
+    pub(crate) min_ns: f64,
+    pub(crate) max_ns: f64,
+    pub(crate) mean_ns: f64,
+    pub(crate) median_ns: f64,
+    pub(crate) p99_ns: f64,
 }
 
 impl LatencySamples {
     /// Nothing yet; the memory for `wake_ups` is there, and in use.
-    pub(in super::super) fn with_room(wake_ups: usize) -> LatencySamples {
+    pub(crate) fn with_room(wake_ups: usize) -> LatencySamples {
         // Written to, so that no page is missing later.
         let mut ns = vec![1; wake_ups];
         ns.clear();
@@ -40,14 +40,13 @@ impl LatencySamples {
     /// A thread that was to run at `wanted_ns` ran at `now_ns`, when `passed` further times were
     /// past.
     #[inline]
-    pub(in super::super) fn record(&mut self, now_ns: u64, wanted_ns: u64, passed: u64) {
+    pub(crate) fn record(&mut self, now_ns: u64, wanted_ns: u64, passed: u64) {
         self.early += u64::from(now_ns < wanted_ns);
         self.lost += passed;
         self.ns.push(now_ns.saturating_sub(wanted_ns));
     }
 
-    /// The summary of all samples; `None` without samples.
-    pub(in super::super) fn summary(&self) -> Option<Summary> {
+    pub(crate) fn summary(&self) -> Option<Summary> {
         let mut sorted = self.ns.clone();
         sorted.sort_unstable();
         let (least, greatest) = (sorted.first()?, sorted.last()?);
@@ -63,23 +62,19 @@ impl LatencySamples {
     }
 
     /// Some of them for a figure, and of how many each the extremes and one at random are kept.
-    pub(in super::super) fn points(&self) -> (Vec<Point>, u64) {
+    pub(crate) fn points(&self) -> (Vec<Point>, u64) {
         let mut thinned = Downsampler::default();
         self.ns.iter().for_each(|ns| thinned.push(*ns));
         (thinned.drawn(1.0), thinned.stretch())
     }
 }
 
-/// The summary of a way, or why it has none.
-pub(in super::super) fn summary_of(
-    late: &Result<LatencySamples, String>,
-) -> Result<Summary, String> {
+pub(crate) fn summary_of(late: &Result<LatencySamples, String>) -> Result<Summary, String> {
     let summary = late.as_ref().map(LatencySamples::summary).map_err(Clone::clone)?;
     summary.ok_or_else(|| "there was no wake-up".to_owned())
 }
 
-/// Wake-ups of several ways as a figure: of each its label, the paper's mean in microseconds, and what was found.
-pub(in super::super) fn figure(
+pub(crate) fn figure(
     table: &Table,
     loops: u64,
     ways: &[(String, Option<f64>, &Result<LatencySamples, String>)],

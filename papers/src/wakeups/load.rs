@@ -11,26 +11,24 @@ use hourglass_sys::thread::{affinity, set_affinity};
 
 /// Threads that never sleep, of the time-sharing class; they end when this is dropped.
 #[derive(Debug)]
-pub(in super::super) struct CpuHogs {
+pub(crate) struct CpuHogs {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
     running: Arc<AtomicUsize>,
 }
 
-/// Additions between two looks at whether to end.
 const ROUND: u32 = 10_000;
 
 /// Longest wait for the threads of the load: a busy machine may take its time.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl CpuHogs {
-    /// No load.
-    pub(in super::super) fn none() -> CpuHogs {
+    pub(crate) fn none() -> CpuHogs {
         CpuHogs::on(&[])
     }
 
     /// One on every CPU that this process may use. Returns once they run.
-    pub(in super::super) fn on_every_cpu() -> CpuHogs {
+    pub(crate) fn on_every_cpu() -> CpuHogs {
         CpuHogs::on(&affinity().unwrap_or_default())
     }
 
@@ -52,8 +50,7 @@ impl CpuHogs {
         hogs
     }
 
-    /// How many keep a CPU busy.
-    pub(in super::super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.running.load(Ordering::Acquire)
     }
 }

@@ -26,13 +26,10 @@ pub(super) use lateness::{LatencySamples, Summary, figure, summary_of};
 pub(super) use load::CpuHogs;
 pub(super) use waker::{Device, EngineWaker, FileTimer, PosixSignal, Sleep, WaitEnd, Waker};
 
-/// Makes a way of being woken, in the thread that will be; the error says why that fails, and what would mend it.
 pub(super) type WakerFactory = Box<dyn FnOnce() -> Result<Box<dyn Waker>, String> + Send>;
 
-/// What is asked of every way of being woken.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WakeUpPlan {
-    /// Time between two wake-ups.
     pub(super) interval_ns: u64,
     /// Wake-ups of each.
     pub(super) loops: u64,
@@ -41,17 +38,13 @@ pub(super) struct WakeUpPlan {
     /// Each turn begins at another phase of such a stretch; 0 for none. Who is bound to a tick of
     /// that length meets all of its phases.
     pub(super) phases_ns: u64,
-    /// Whether every CPU has a thread that never sleeps beside it.
     pub(super) loaded: bool,
 }
 
 #[derive(Debug)]
 pub(super) struct Session {
-    /// In the order in which they were given.
     pub(super) found: Vec<Result<LatencySamples, String>>,
-    /// What the woken thread ran under.
     pub(super) class: ThreadClass,
-    /// Threads that kept the CPUs busy.
     pub(super) hogs: usize,
 }
 
@@ -126,7 +119,6 @@ fn phase(number: u64, stretch_ns: u64) -> u64 {
     ((part * u128::from(stretch_ns)) >> 32) as u64
 }
 
-/// Some wake-ups in a row.
 struct WakeUpBlock {
     loops: u64,
     interval_ns: u64,

@@ -31,7 +31,6 @@ fn never() -> bool {
     false
 }
 
-/// Every way gives as many wake-ups as were asked for, none of them early; bound to ticks too.
 #[test]
 fn no_thread_is_woken_early() {
     let ways = vec![
@@ -62,7 +61,6 @@ fn below_the_tick_times_are_lost() {
     assert!(late.lost >= 14, "{} of 14 turns of four", late.lost);
 }
 
-/// One way that is not there spoils no other.
 #[test]
 fn what_is_missing_or_fails_says_why() {
     #[derive(Debug)]
@@ -86,7 +84,6 @@ fn what_is_missing_or_fails_says_why() {
     assert_eq!(session.found[2].as_ref().unwrap().summary().unwrap().count, 3);
 }
 
-/// A stop in the middle leaves nothing: no result, no thread of the load.
 #[test]
 fn a_stop_ends_it_with_the_load() {
     static ASKED: AtomicU32 = AtomicU32::new(0);
@@ -97,7 +94,6 @@ fn a_stop_ends_it_with_the_load() {
     assert_eq!(loads(), HashSet::new());
 }
 
-/// The load is a thread of the time-sharing class on every CPU, as long as it is wanted.
 #[test]
 fn the_load_comes_and_goes() {
     let hogs = CpuHogs::on(&hourglass_sys::thread::affinity().unwrap()[..1]);
@@ -106,7 +102,6 @@ fn the_load_comes_and_goes() {
     assert_eq!(CpuHogs::none().count(), 0);
 }
 
-/// Names of the threads of this process that are a load on every CPU.
 fn loads() -> HashSet<String> {
     let cpus = hourglass_sys::thread::affinity().unwrap();
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
@@ -132,7 +127,6 @@ fn turns_begin_at_all_phases_of_a_tick() {
     }
 }
 
-/// What is recorded comes out: early ones count as on time, lost ones have no latency.
 #[test]
 fn what_lateness_says() {
     let mut late = LatencySamples::with_room(4);

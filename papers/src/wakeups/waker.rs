@@ -15,18 +15,15 @@ use hourglass_timer::event::{
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum WaitEnd {
+pub(crate) enum WaitEnd {
     Woken,
     /// A signal came first: wait again, or give up.
     Interrupted,
 }
 
-/// Something that wakes the calling thread at times one interval apart.
-pub(in super::super) trait Waker {
-    /// The first time, and from one to the next.
+pub(crate) trait Waker {
     fn begin(&mut self, first_ns: u64, interval_ns: u64) -> io::Result<()>;
 
-    /// Sleeps until `at_ns`, the next time.
     fn wait(&mut self, at_ns: u64) -> io::Result<WaitEnd>;
 
     /// How many times after `at_ns` will not be waited for, now that it is `now_ns`: those that are
@@ -35,13 +32,11 @@ pub(in super::super) trait Waker {
         Ok(now_ns.saturating_sub(at_ns) / interval_ns.max(1))
     }
 
-    /// There are no more times.
     fn end(&mut self) -> io::Result<()>;
 }
 
-/// `clock_nanosleep` with an absolute time.
 #[derive(Debug)]
-pub(in super::super) struct Sleep;
+pub(crate) struct Sleep;
 
 impl Waker for Sleep {
     fn begin(&mut self, _: u64, _: u64) -> io::Result<()> {
@@ -72,17 +67,15 @@ const SIGNAL: i32 = 4;
 /// The thread waits at most this long for a signal before it checks whether it is to stop.
 const LOOK_NS: u64 = 1_000_000_000;
 
-/// A periodic POSIX timer that signals the thread, which takes the signal.
 #[derive(Debug)]
-pub(in super::super) struct PosixSignal {
+pub(crate) struct PosixSignal {
     timer: PosixTimer,
     signal: i32,
     was_blocked: bool,
 }
 
 impl PosixSignal {
-    /// For the calling thread.
-    pub(in super::super) fn new() -> io::Result<PosixSignal> {
+    pub(crate) fn new() -> io::Result<PosixSignal> {
         let signal = realtime_signals().0 + SIGNAL;
         let timer = PosixTimer::new(thread::id(), signal)?;
         Ok(PosixSignal { timer, signal, was_blocked: block(signal)? })
@@ -124,23 +117,21 @@ impl Drop for PosixSignal {
     }
 }
 
-/// What makes the library's engine come back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Device {
+pub(crate) enum Device {
     Sleep,
-    /// A POSIX timer signals it.
     PosixTimer,
 }
 
 /// The library's own engine, in the thread that is woken.
-pub(in super::super) struct EngineWaker {
+pub(crate) struct EngineWaker {
     engine: Engine<()>,
     timer: TimerId,
 }
 
 impl EngineWaker {
     /// An engine of the calling thread; bound to ticks of this length, or precise.
-    pub(in super::super) fn new(
+    pub(crate) fn new(
         device: Device,
         resolution: Resolution,
         tick: Span,
@@ -204,16 +195,15 @@ impl Waker for EngineWaker {
     }
 }
 
-/// A periodic timerfd that the thread reads.
 #[derive(Debug)]
-pub(in super::super) struct FileTimer {
+pub(crate) struct FileTimer {
     timer: TimerFd,
     event: EventFd,
     expiries: u64,
 }
 
 impl FileTimer {
-    pub(in super::super) fn new() -> io::Result<FileTimer> {
+    pub(crate) fn new() -> io::Result<FileTimer> {
         Ok(FileTimer { timer: TimerFd::new()?, event: EventFd::new()?, expiries: 0 })
     }
 }
@@ -223,7 +213,6 @@ impl Waker for FileTimer {
         self.timer.set_absolute(first_ns, interval_ns)
     }
 
-    /// Polled, as an event loop does, then read.
     fn wait(&mut self, _: u64) -> io::Result<WaitEnd> {
         let polled = either_readable(self.timer.as_fd(), self.event.as_fd(), Some(LOOK_NS));
         match polled {
@@ -236,7 +225,6 @@ impl Waker for FileTimer {
         }
     }
 
-    /// What the timer itself counts.
     fn passed(&mut self, _: u64, _: u64, _: u64) -> io::Result<u64> {
         Ok(self.expiries.saturating_sub(1))
     }

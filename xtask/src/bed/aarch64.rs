@@ -12,7 +12,7 @@ use super::debian;
 use hourglass_skip::Requirement;
 
 use crate::failure::StepFailure;
-use crate::workspace::{Workspace, has_program};
+use crate::workspace::{Workspace, has_program, has_standard_library};
 
 pub(crate) const NAME: &str = "aarch64";
 pub(super) const PURPOSE: &str =
@@ -21,9 +21,7 @@ pub(super) const PURPOSE: &str =
 const TARGET: &str = "aarch64-unknown-linux-gnu";
 const LINKER: &str = "aarch64-linux-gnu-gcc";
 const EMULATOR: &str = "qemu-aarch64-static";
-/// Where the C library is.
 const ROOT: &str = "/usr/aarch64-linux-gnu";
-/// What brings compiler, C library and emulator.
 const PACKAGES: &[&str] = &["gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross", "qemu-user-static"];
 
 const CRATES: &[&str] = &["hourglass-time", "hourglass-sys", "hourglass-clock"];
@@ -59,10 +57,6 @@ const SKIPPED: &[&str] = &[
     "a_number_comes_with_a_signal",
 ];
 
-/// Builds the tests and runs them.
-///
-/// # Errors
-/// `Unable` if the machine has not what it takes, `Broken` if a test fails.
 pub(super) fn run(workspace: &Workspace) -> Result<(), StepFailure> {
     let begin = Instant::now();
     if !has_program(LINKER) || !has_program(EMULATOR) {
@@ -83,7 +77,6 @@ pub(super) fn run(workspace: &Workspace) -> Result<(), StepFailure> {
     }
 }
 
-/// Whether the inline reads of `hourglass.h` do what its layout says.
 fn header(workspace: &Workspace) -> Result<bool, StepFailure> {
     let folder = workspace.target.join("beds").join(NAME);
     fs::create_dir_all(&folder).map_err(|e| StepFailure::file(&folder, &e))?;
@@ -102,7 +95,6 @@ fn header(workspace: &Workspace) -> Result<bool, StepFailure> {
     Ok(good)
 }
 
-/// Whether the tests of these packages succeed.
 fn tests(workspace: &Workspace, packages: &[&str]) -> Result<bool, StepFailure> {
     let mut cargo = workspace.cargo(&["test", "--target", TARGET, "--no-fail-fast"]);
     cargo.args(packages);
@@ -118,9 +110,8 @@ fn tests(workspace: &Workspace, packages: &[&str]) -> Result<bool, StepFailure> 
     Ok(cargo.status().map_err(|e| StepFailure::start("cargo", &e))?.success())
 }
 
-/// Makes sure that the standard library of the target is there.
 fn add_target() -> Result<(), StepFailure> {
-    if has_standard_library() {
+    if has_standard_library(TARGET) {
         return Ok(());
     }
     let remedy = || {
@@ -130,13 +121,4 @@ fn add_target() -> Result<(), StepFailure> {
     println!("installing {TARGET}");
     let status = Command::new("rustup").args(["target", "add", TARGET]).status();
     if status.is_ok_and(|status| status.success()) { Ok(()) } else { Err(remedy()) }
-}
-
-fn has_standard_library() -> bool {
-    let words = ["--print", "target-libdir", "--target", TARGET];
-    let output = Command::new("rustc").args(words).output();
-    output.is_ok_and(|output| {
-        let folder = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-        std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
-    })
 }

@@ -57,12 +57,10 @@ fn folders_of<'a>(files: impl Iterator<Item = &'a PathBuf>) -> BTreeSet<&'a Path
     folders.filter(|folder| folder.parent().is_some()).collect()
 }
 
-/// A path as an archive has it.
 fn inside(path: &Path) -> String {
     path.to_string_lossy().trim_start_matches('/').to_owned()
 }
 
-/// The guest's first process.
 fn init(steps: &[Step]) -> String {
     let mut script = "\
 #!/bin/busybox sh

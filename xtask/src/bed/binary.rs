@@ -12,10 +12,6 @@ use crate::workspace::Workspace;
 /// A test of the command: cargo builds the command with it, and the same one as for all tests.
 const BESIDE: &str = "command";
 
-/// Builds the command as the tests have it, for a guest or for other tests; where it is.
-///
-/// # Errors
-/// It does not build.
 pub(crate) fn build(workspace: &Workspace) -> Result<PathBuf, StepFailure> {
     program(workspace, BESIDE, "hourglass")
 }
@@ -24,10 +20,6 @@ pub(crate) fn build(workspace: &Workspace) -> Result<PathBuf, StepFailure> {
 /// and its name in the guest.
 pub(super) type Test = &'static str;
 
-/// Builds a test program for a guest.
-///
-/// # Errors
-/// It does not build.
 pub(super) fn build_test(workspace: &Workspace, test: Test) -> Result<PathBuf, StepFailure> {
     program(workspace, test, test)
 }

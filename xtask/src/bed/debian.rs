@@ -20,16 +20,10 @@ pub(super) struct Package {
     pub(super) suite: Option<&'static str>,
 }
 
-/// The small kernel for virtual machines, of this machine's Debian.
 pub(super) const CLOUD_KERNEL: Package = Package { name: "linux-image-cloud-amd64", suite: None };
 
-/// With which packages of every suite are signed.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// The kernel of a package, or of the one that it depends on.
-///
-/// # Errors
-/// It is not in the cache and cannot be fetched.
 pub(super) fn kernel(package: Package, cache: &Path) -> Result<PathBuf, StepFailure> {
     let folder = fetched(package, cache, concrete_kernel)?;
     let modules = folder.join("usr/lib/modules"); // since Linux 7.0
@@ -42,18 +36,10 @@ pub(super) fn kernel(package: Package, cache: &Path) -> Result<PathBuf, StepFail
         .ok_or_else(|| StepFailure::Broken(format!("no kernel in package {}", package.name)))
 }
 
-/// The content of a package.
-///
-/// # Errors
-/// It is not in the cache and cannot be fetched.
 pub(super) fn unpacked(package: Package, cache: &Path) -> Result<PathBuf, StepFailure> {
     fetched(package, cache, |_, name| Ok(name.to_owned()))
 }
 
-/// A statically linked busybox.
-///
-/// # Errors
-/// It is not in the cache and cannot be fetched.
 pub(super) fn busybox(cache: &Path) -> Result<PathBuf, StepFailure> {
     let folder = unpacked(Package { name: "busybox-static", suite: None }, cache)?;
     let places = ["bin/busybox", "usr/bin/busybox"];
@@ -63,10 +49,6 @@ pub(super) fn busybox(cache: &Path) -> Result<PathBuf, StepFailure> {
         .ok_or_else(|| StepFailure::Broken("no busybox in package busybox-static".into()))
 }
 
-/// Installs packages, if this process may.
-///
-/// # Errors
-/// It may not, or apt fails.
 pub(crate) fn install(packages: &[&str]) -> Result<(), StepFailure> {
     let list = packages.join(" ");
     if !has_program("apt-get") || !is_root() {
@@ -149,19 +131,16 @@ fn kernel_dependency(text: &str) -> Option<&str> {
     names.into_iter().find(is_kernel)
 }
 
-/// apt with its lists.
 struct AptClient {
     /// Where the lists of a suite are, if they are not this machine's.
     root: Option<PathBuf>,
 }
 
 impl AptClient {
-    /// With this machine's own.
     fn own() -> AptClient {
         AptClient { root: None }
     }
 
-    /// With those of a suite of Debian.
     fn of(suite: &str, cache: &Path) -> Result<AptClient, StepFailure> {
         if !Path::new(KEYRING).is_file() {
             let what = format!("{KEYRING} is missing (package debian-archive-keyring)");

@@ -1,29 +1,28 @@
 //! What a guest said, and what is expected of it.
 
-/// What is expected of a command.
 #[derive(Debug)]
 pub(super) enum Expectation {
-    /// It ends with this code.
     ExitCode(i32),
     /// A line that it prints contains this; any white space is like any other.
     Says(&'static str),
     /// The same, and the line is shown: what it says besides is not known beforehand.
     Shows(&'static str),
     /// It prints lines that begin with `tag` and a number.
-    Values { tag: &'static str, at_least: usize, none_below: f64 },
+    Values {
+        tag: &'static str,
+        at_least: usize,
+        none_below: f64,
+    },
 }
 
-/// What a command in the guest did.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct CommandOutput {
     output: Vec<String>,
     exit_code: i32,
 }
 
-/// How much of an output is shown when it is wrong.
 const SHOWN_LINES: usize = 30;
 
-/// The line before a command's output.
 pub(super) fn begin_marker(name: &str) -> String {
     format!("BED-BEGIN {name}")
 }
@@ -50,7 +49,6 @@ pub(super) fn record(console: &str, name: &str) -> Option<CommandOutput> {
 }
 
 impl CommandOutput {
-    /// The end of the output.
     pub(super) fn last_lines(&self) -> &[String] {
         let hidden = self.output.len().saturating_sub(SHOWN_LINES);
         &self.output[hidden..]
@@ -81,7 +79,6 @@ impl CommandOutput {
 }
 
 impl Expectation {
-    /// What was found, or what is wrong.
     pub(super) fn verify(&self, record: &CommandOutput) -> Result<String, String> {
         match *self {
             Expectation::ExitCode(wanted) if record.exit_code == wanted => {

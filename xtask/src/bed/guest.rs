@@ -15,7 +15,6 @@ use crate::workspace::has_program;
 
 const QEMU: &str = "qemu-system-x86_64";
 
-/// What brings QEMU and its firmware.
 const PACKAGES: &[&str] = &["qemu-system-x86", "seabios"];
 
 /// What all guests share. Emulated, because machines that test are often guests themselves; one
@@ -37,13 +36,8 @@ const SILENCE: Duration = Duration::from_secs(120);
 /// See [`SILENCE`]. An emulated machine that idles takes some hundredths of a processor.
 const ASLEEP: Duration = Duration::from_secs(4);
 
-/// How often the guest is asked whether it has ended.
 const POLL: Duration = Duration::from_millis(50);
 
-/// Makes sure that a guest can be booted here, installing QEMU if this process may.
-///
-/// # Errors
-/// Why not.
 pub(super) fn possible() -> Result<(), StepFailure> {
     if ARCH != "x86_64" {
         let why = format!("beds run an x86-64 hourglass, and this machine is {ARCH}");
@@ -58,10 +52,6 @@ pub(super) fn possible() -> Result<(), StepFailure> {
     Ok(())
 }
 
-/// Runs the guest to its end; its console goes to `log` and is returned.
-///
-/// # Errors
-/// QEMU does not start or fails, or the guest hangs and is killed.
 pub(super) fn run(
     bed: &TestBed,
     kernel: &Path,

@@ -2,41 +2,31 @@
 
 use super::debian::Package;
 use super::expectation::Expectation::{ExitCode, Says, Shows, Values};
-use super::{Kernel, Step, TestBed};
+use super::{Kernel, Step, TestBed, passes, step};
 
-const NAME_OF_KERNEL: Step =
-    Step { name: "kernel", command: "uname -srv", expect: &[ExitCode(0), Shows("Linux ")] };
+const NAME_OF_KERNEL: Step = step("kernel", "uname -srv", &[ExitCode(0), Shows("Linux ")]);
 
-const CLOCKS: Step = Step {
-    name: "clocks",
-    command: "hourglass clocks",
-    expect: &[ExitCode(0), Shows("by policy strict:")],
-};
+pub(super) const CLOCKS: Step =
+    step("clocks", "hourglass clocks", &[ExitCode(0), Shows("by policy strict:")]);
 
 /// Of two hundred wake-ups; 63 were seen on a host with five runnable threads for each processor.
-const LATENCY: Step = Step {
-    name: "latency",
-    command: "hourglass -d 1s -n 1 -t 0 -p RTHIGH -w LAT 5ms -i SLEEPER",
-    expect: &[ExitCode(0), Values { tag: "latlate:", at_least: 10, none_below: 0.0 }],
-};
+pub(super) const LATENCY: Step = step(
+    "latency",
+    "hourglass -d 1s -n 1 -t 0 -p RTHIGH -w LAT 5ms -i SLEEPER",
+    &[ExitCode(0), Values { tag: "latlate:", at_least: 10, none_below: 0.0 }],
+);
 
-const RUN: Step = Step {
-    name: "run",
-    command: "hourglass -n 2 -d 1s -w PERIODIC 2ms 20ms",
-    expect: &[ExitCode(0), Says("thread 1:")],
-};
+const RUN: Step =
+    step("run", "hourglass -n 2 -d 1s -w PERIODIC 2ms 20ms", &[ExitCode(0), Says("thread 1:")]);
 
-const SWITCHES: Step = Step {
-    name: "switches",
-    command: "mount -t tracefs none /sys/kernel/tracing; switches --nocapture --test-threads 1",
-    expect: &[ExitCode(0), Shows("critical section: Ok("), Says("2 passed; 0 failed")],
-};
+const SWITCHES: Step = step(
+    "switches",
+    "mount -t tracefs none /sys/kernel/tracing; switches --nocapture --test-threads 1",
+    &[ExitCode(0), Shows("critical section: Ok("), Says("2 passed; 0 failed")],
+);
 
-const RESERVE: Step = Step {
-    name: "reserve",
-    command: "hourglass reserve 5ms/50ms --backend user -- true",
-    expect: &[ExitCode(0)],
-};
+pub(super) const RESERVE: Step =
+    passes("reserve", "hourglass reserve 5ms/50ms --backend user -- true");
 
 /// A kernel whose spin locks sleep and whose interrupts are threads.
 pub(super) const PREEMPT_RT: TestBed = TestBed {
@@ -46,62 +36,54 @@ pub(super) const PREEMPT_RT: TestBed = TestBed {
         name: "linux-image-rt-amd64",
         suite: Some("trixie-backports"),
     }),
-    libc: None,
-    machine: &["-smp", "2"],
-    kernel_arguments: "",
     tests: &["switches"],
     steps: &[
-        Step { name: "kernel", command: "uname -srv", expect: &[ExitCode(0), Shows("PREEMPT_RT")] },
+        step("kernel", "uname -srv", &[ExitCode(0), Shows("PREEMPT_RT")]),
         CLOCKS,
         LATENCY,
         RUN,
         RESERVE,
         SWITCHES,
     ],
+    ..TestBed::PLAIN
 };
 
-/// Linux 5.10 of Debian 11.
 pub(super) const LINUX_5_10: TestBed = TestBed {
     name: "linux5.10",
     purpose: "Linux 5.10: clocks, latency, a run, a reservation",
     kernel: Kernel::Debian(Package { name: "linux-image-cloud-amd64", suite: Some("bullseye") }),
-    libc: None,
-    machine: &["-smp", "2"],
-    kernel_arguments: "",
     tests: &["switches"],
     steps: &[NAME_OF_KERNEL, CLOCKS, LATENCY, RUN, RESERVE, SWITCHES],
+    ..TestBed::PLAIN
 };
 
 /// More CPUs than a word of a mask has bits, and two nodes of memory.
 pub(super) const MANY_CPUS: TestBed = TestBed {
     name: "many-cpus",
     purpose: "64 CPUs on two NUMA nodes: choosing the clock, placing threads",
-    kernel: Kernel::Debian(super::debian::CLOUD_KERNEL),
-    libc: None,
     #[rustfmt::skip]
     machine: &[
         "-smp", "64,sockets=2,cores=32,threads=1", "-m", "1024",
         "-object", "memory-backend-ram,id=m0,size=512M", "-numa", "node,nodeid=0,cpus=0-31,memdev=m0",
         "-object", "memory-backend-ram,id=m1,size=512M", "-numa", "node,nodeid=1,cpus=32-63,memdev=m1",
     ],
-    kernel_arguments: "",
-    tests: &[],
     steps: &[
-        Step {
-            name: "machine",
-            command: "cat /sys/devices/system/cpu/online; cat /sys/devices/system/node/node1/cpulist",
-            expect: &[ExitCode(0), Says("0-63"), Says("32-63")],
-        },
+        step(
+            "machine",
+            "cat /sys/devices/system/cpu/online; cat /sys/devices/system/node/node1/cpulist",
+            &[ExitCode(0), Says("0-63"), Says("32-63")],
+        ),
         CLOCKS,
-        Step {
-            name: "last-cpu",
-            command: "hourglass -n 1 -d 500ms --cpu 63 --json",
-            expect: &[ExitCode(0), Says("\"cpus\": \"63\"")],
-        },
-        Step {
-            name: "last-two-cpus",
-            command: "hourglass noise -c 62-63 -D 500ms --json",
-            expect: &[ExitCode(0), Says("\"cpus\": \"62\""), Says("\"cpus\": \"63\"")],
-        },
+        step(
+            "last-cpu",
+            "hourglass -n 1 -d 500ms --cpu 63 --json",
+            &[ExitCode(0), Says("\"cpus\": \"63\"")],
+        ),
+        step(
+            "last-two-cpus",
+            "hourglass noise -c 62-63 -D 500ms --json",
+            &[ExitCode(0), Says("\"cpus\": \"62\""), Says("\"cpus\": \"63\"")],
+        ),
     ],
+    ..TestBed::PLAIN
 };

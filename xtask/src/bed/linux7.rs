@@ -7,7 +7,8 @@
 
 use super::debian::Package;
 use super::expectation::Expectation::{ExitCode, Says, Shows, Values};
-use super::{Kernel, Step, TestBed};
+use super::kernels::{CLOCKS, LATENCY, RESERVE};
+use super::{Kernel, TestBed, passes, step};
 
 /// In the second root, where the C library is Debian 13's.
 macro_rules! in_libc {
@@ -24,37 +25,22 @@ pub(super) const STATIC: TestBed = TestBed {
     name: "linux7-static",
     purpose: "Linux 7 and the command as a static binary: runs, latency, a reservation",
     kernel: KERNEL,
-    libc: None,
-    machine: &["-smp", "2"],
-    kernel_arguments: "",
-    tests: &[],
     steps: &[
-        Step {
-            name: "run",
-            command: "hourglass -n 2 -d 1s --json",
-            expect: &[
+        step(
+            "run",
+            "hourglass -n 2 -d 1s --json",
+            &[
                 ExitCode(0),
                 // The guest's clock is the kernel's, so that the loop makes system calls: known by a test of the area.
                 Says("keeps a critical section when it switches a thread inside a system call"),
             ],
-        },
-        Step {
-            name: "latency",
-            command: "hourglass -d 1s -n 1 -t 0 -p RTHIGH -w LAT 5ms -i SLEEPER",
-            expect: &[ExitCode(0), Values { tag: "latlate:", at_least: 10, none_below: 0.0 }],
-        },
-        Step { name: "noise", command: "hourglass noise -D 1s", expect: &[ExitCode(0)] },
-        Step {
-            name: "reserve",
-            command: "hourglass reserve 5ms/50ms --backend user -- true",
-            expect: &[ExitCode(0)],
-        },
-        Step {
-            name: "clocks",
-            command: "hourglass clocks",
-            expect: &[ExitCode(0), Shows("by policy strict:")],
-        },
+        ),
+        LATENCY,
+        passes("noise", "hourglass noise -D 1s"),
+        RESERVE,
+        CLOCKS,
     ],
+    ..TestBed::PLAIN
 };
 
 pub(super) const BED: TestBed = TestBed {
@@ -62,70 +48,57 @@ pub(super) const BED: TestBed = TestBed {
     purpose: "Linux 7: both versions of rseq's ABI, time-slice extensions, the command",
     kernel: KERNEL,
     libc: Some(Package { name: "libc6", suite: Some("trixie") }),
-    machine: &["-smp", "2"],
-    kernel_arguments: "",
     tests: &["ordinary", "switches", "witnessed_spans"],
     steps: &[
-        Step {
-            name: "root",
-            command: "mount -t tracefs none /sys/kernel/tracing; for f in bin dev proc sys tmp; do \
+        step(
+            "root",
+            "mount -t tracefs none /sys/kernel/tracing; for f in bin dev proc sys tmp; do \
                       mkdir -p /libc/$f && mount --rbind /$f /libc/$f || exit 1; done; \
                       uname -sr",
-            expect: &[ExitCode(0), Shows("Linux ")],
-        },
-        Step {
-            name: "switches-own-area",
-            command: "GLIBC_TUNABLES=glibc.pthread.rseq=0 switches --nocapture --test-threads 1",
-            expect: &[
+            &[ExitCode(0), Shows("Linux ")],
+        ),
+        step(
+            "switches-own-area",
+            "GLIBC_TUNABLES=glibc.pthread.rseq=0 switches --nocapture --test-threads 1",
+            &[
                 ExitCode(0),
                 Shows("area: one of our own; critical section: Ok("),
                 Says("2 passed; 0 failed"),
             ],
-        },
-        Step {
-            name: "switches-libc",
-            command: in_libc!("switches --nocapture --test-threads 1"),
-            expect: &[
+        ),
+        step(
+            "switches-libc",
+            in_libc!("switches --nocapture --test-threads 1"),
+            &[
                 ExitCode(0),
                 Shows("bytes, version 2; critical section: Ok("),
                 Says("2 passed; 0 failed"),
             ],
-        },
-        Step {
-            name: "time-slice",
-            command: in_libc!("ordinary time_slice:: --nocapture"),
-            expect: &[ExitCode(0), Shows("time-slice extension:"), Says("1 passed; 0 failed")],
-        },
-        Step {
-            name: "spans",
-            command: in_libc!("witnessed_spans --test-threads 1"),
-            expect: &[ExitCode(0), Says("0 failed")],
-        },
-        Step {
-            name: "spans-own-area",
-            command: "GLIBC_TUNABLES=glibc.pthread.rseq=0 witnessed_spans --test-threads 1",
-            expect: &[ExitCode(0), Says("0 failed")],
-        },
-        Step {
-            name: "latency",
-            command: in_libc!("hourglass -d 1s -n 1 -t 0 -p RTHIGH -w LAT 5ms -i SLEEPER"),
-            expect: &[ExitCode(0), Values { tag: "latlate:", at_least: 10, none_below: 0.0 }],
-        },
-        Step {
-            name: "run",
-            command: in_libc!("hourglass -n 2 -d 1s -w PERIODIC 2ms 20ms"),
-            expect: &[ExitCode(0)],
-        },
-        Step {
-            name: "clocks",
-            command: in_libc!("hourglass clocks"),
-            expect: &[ExitCode(0), Shows("by policy strict:")],
-        },
-        Step { name: "noise", command: in_libc!("hourglass noise -D 1s"), expect: &[ExitCode(0)] },
-        Step {
-            name: "doctor",
-            command: in_libc!("hourglass doctor"),
-            expect: &[Shows(" checks: ")],
-        },
+        ),
+        step(
+            "time-slice",
+            in_libc!("ordinary time_slice:: --nocapture"),
+            &[ExitCode(0), Shows("time-slice extension:"), Says("1 passed; 0 failed")],
+        ),
+        step(
+            "spans",
+            in_libc!("witnessed_spans --test-threads 1"),
+            &[ExitCode(0), Says("0 failed")],
+        ),
+        step(
+            "spans-own-area",
+            "GLIBC_TUNABLES=glibc.pthread.rseq=0 witnessed_spans --test-threads 1",
+            &[ExitCode(0), Says("0 failed")],
+        ),
+        step(
+            "latency",
+            in_libc!("hourglass -d 1s -n 1 -t 0 -p RTHIGH -w LAT 5ms -i SLEEPER"),
+            &[ExitCode(0), Values { tag: "latlate:", at_least: 10, none_below: 0.0 }],
+        ),
+        passes("run", in_libc!("hourglass -n 2 -d 1s -w PERIODIC 2ms 20ms")),
+        step("clocks", in_libc!("hourglass clocks"), &[ExitCode(0), Shows("by policy strict:")]),
+        passes("noise", in_libc!("hourglass noise -D 1s")),
+        step("doctor", in_libc!("hourglass doctor"), &[Shows(" checks: ")]),
     ],
+    ..TestBed::PLAIN
 };

@@ -4,7 +4,7 @@
 
 use super::debian::Package;
 use super::expectation::Expectation::{ExitCode, Says, Shows};
-use super::{Kernel, Step, TestBed};
+use super::{Kernel, TestBed, step};
 
 const REMEDY: &str = "take linux-source-7.3 of Debian's trixie-backports, `make tinyconfig`, add \
                       xtask/src/bed/slice.config by scripts/kconfig/merge_config.sh, `make olddefconfig bzImage`";
@@ -14,24 +14,19 @@ pub(super) const BED: TestBed = TestBed {
     purpose: "a kernel with time-slice extensions: sleepers enable them",
     kernel: Kernel::Given { variable: "HOURGLASS_BED_SLICE_KERNEL", remedy: REMEDY },
     libc: Some(Package { name: "libc6", suite: Some("trixie") }),
-    machine: &["-smp", "2"],
-    kernel_arguments: "",
     tests: &["ordinary"],
     steps: &[
-        Step {
-            name: "root",
-            command: "for f in bin dev proc sys tmp; do \
+        step(
+            "root",
+            "for f in bin dev proc sys tmp; do \
                       mkdir -p /libc/$f && mount --rbind /$f /libc/$f || exit 1; done; uname -sr",
-            expect: &[ExitCode(0), Shows("Linux ")],
-        },
-        Step {
-            name: "time-slice",
-            command: "chroot /libc /bin/sh -c 'ordinary time_slice:: --nocapture --test-threads 1'",
-            expect: &[
-                ExitCode(0),
-                Shows("time-slice extension: enabled"),
-                Says("1 passed; 0 failed"),
-            ],
-        },
+            &[ExitCode(0), Shows("Linux ")],
+        ),
+        step(
+            "time-slice",
+            "chroot /libc /bin/sh -c 'ordinary time_slice:: --nocapture --test-threads 1'",
+            &[ExitCode(0), Shows("time-slice extension: enabled"), Says("1 passed; 0 failed")],
+        ),
     ],
+    ..TestBed::PLAIN
 };

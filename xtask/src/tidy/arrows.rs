@@ -1,129 +1,16 @@
-//! Which crate may use which: the table of the architecture, held against every `Cargo.toml` and
-//! against the page that shows it.
+//! Which crate may use which: the table of the architecture's page, held against every `Cargo.toml`.
+//! Tests may use anything.
 
 use super::Finding;
 use super::files::File;
 use super::manifest::{dependencies, entries};
 
-/// A crate's folder, and the folders of the crates of ours that it uses and may use. Tests may use anything.
-const MAY_USE: &[(&str, &[&str])] = &[
-    ("time", &[]),
-    ("sys", &[]),
-    ("skip", &[]),
-    ("documents", &["time"]),
-    ("trace", &["documents", "time"]),
-    ("tasks", &["trace", "documents", "time"]),
-    ("clock", &["sys", "time"]),
-    ("timer", &["clock", "sys", "time"]),
-    ("workload", &["trace", "tasks", "timer", "clock", "sys", "documents", "time"]),
-    ("witness", &["trace", "clock", "sys", "documents", "time"]),
-    ("tracing", &["witness", "time"]),
-    ("sim", &["tasks", "documents"]),
-    ("sched", &["sim", "tasks", "documents"]),
-    ("runs", &["trace", "documents", "time"]),
-    ("reserve", &["sched", "sim", "timer", "sys", "documents", "time"]),
-    ("machine", &["workload", "timer", "clock", "sys", "documents", "time"]),
-    (
-        "measure",
-        &[
-            "machine",
-            "workload",
-            "witness",
-            "reserve",
-            "runs",
-            "trace",
-            "tasks",
-            "clock",
-            "sys",
-            "documents",
-            "time",
-        ],
-    ),
-    (
-        "theory",
-        &[
-            "measure",
-            "workload",
-            "sched",
-            "sim",
-            "runs",
-            "trace",
-            "tasks",
-            "sys",
-            "documents",
-            "time",
-        ],
-    ),
-    ("report", &["trace", "documents", "time"]),
-    ("terminal", &["report", "documents"]),
-    (
-        "cli",
-        &[
-            "theory",
-            "measure",
-            "machine",
-            "workload",
-            "reserve",
-            "sim",
-            "runs",
-            "terminal",
-            "report",
-            "trace",
-            "tasks",
-            "documents",
-            "time",
-        ],
-    ),
-    (
-        "capi",
-        &["measure", "workload", "witness", "reserve", "runs", "timer", "clock", "sys", "time"],
-    ),
-];
+/// Crates that use none of ours, which the page does not show.
+const ALONE: [&str; 3] = ["time", "sys", "skip"];
 
-/// What lies beside `crates/`.
-const BESIDE: [(&str, &[&str]); 2] = [
-    (
-        "python",
-        &[
-            "theory",
-            "measure",
-            "machine",
-            "workload",
-            "witness",
-            "reserve",
-            "sim",
-            "runs",
-            "trace",
-            "tasks",
-            "timer",
-            "clock",
-            "documents",
-            "time",
-        ],
-    ),
-    (
-        "papers",
-        &[
-            "theory",
-            "measure",
-            "machine",
-            "workload",
-            "reserve",
-            "sim",
-            "terminal",
-            "report",
-            "trace",
-            "tasks",
-            "timer",
-            "clock",
-            "sys",
-            "documents",
-            "time",
-        ],
-    ),
-];
+/// What lies beside `crates/` and has arrows.
+const BESIDE: [&str; 2] = ["python", "papers"];
 
-/// The page that shows the arrows, and what stands between the two ends of one.
 const PAGE: &str = "ARCHITECTURE.md";
 const ARROW: &str = "-> ";
 
@@ -131,92 +18,66 @@ const ARROW: &str = "-> ";
 const PREFIX: &str = "hourglass-";
 const COMMAND: (&str, &str) = ("cli", "hourglass-rt");
 
-/// Checks one `Cargo.toml`; the root's, the benchmarks' and this package's have no arrows.
-pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
-    let folder = path.trim_end_matches("/Cargo.toml");
-    let row = match folder.strip_prefix("crates/") {
-        Some(name) => MAY_USE.iter().find(|(row, _)| *row == name),
-        None => match BESIDE.iter().find(|(row, _)| *row == folder) {
-            None => return Vec::new(),
-            row => row,
-        },
-    };
-    let Some((name, allowed)) = row else {
-        return vec![Finding::broken(
-            path,
-            1,
-            format!("no arrows are known for `{folder}`"),
-            "add its row to xtask/src/tidy/arrows.rs and to the architecture's table",
-        )];
-    };
-    let mut findings = check_arrows(path, text, name, allowed);
-    findings.extend(check_name(path, text, name));
-    findings
+/// A line of the page: a name, an arrow, and names.
+struct Row<'a> {
+    line: usize,
+    name: &'a str,
+    uses: Vec<&'a str>,
 }
 
-/// Checks that the page shows these arrows, each once, and no other; and that each is one.
-pub(super) fn check_table(files: &[File]) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = files.iter().flat_map(idle).collect();
-    let Some(page) = files.iter().find(|file| file.path == PAGE) else { return findings };
-    let remedy = "let it show what xtask/src/tidy/arrows.rs has";
-    let rows = MAY_USE.iter().chain(&BESIDE).filter(|(_, uses)| !uses.is_empty());
-    let mut missing: Vec<_> = rows.collect();
-    for (line, (name, uses)) in shown(&page.text) {
-        match missing.iter().position(|row| row.0 == name && row.1 == uses.as_slice()) {
-            Some(at) => drop(missing.remove(at)),
-            None => {
-                let what = format!("`{name} {ARROW}{}` is not, or is there twice", uses.join(" "));
-                findings.push(Finding::broken(PAGE, line, what, remedy));
-            }
+/// Checks that each package uses what its row has and nothing else of ours, and that rows are there once.
+pub(super) fn check(files: &[File]) -> Vec<Finding> {
+    let page = files.iter().find(|file| file.path == PAGE).map_or("", |page| &page.text);
+    let rows = rows(page);
+    let mut findings: Vec<Finding> =
+        files.iter().flat_map(|file| check_manifest(file, &rows)).collect();
+    for (at, Row { line, name, .. }) in rows.iter().enumerate() {
+        if rows[..at].iter().any(|earlier| earlier.name == *name) {
+            let what = format!("the arrows of `{name}` are there twice");
+            findings.push(Finding::broken(PAGE, *line, what, "take one row out"));
         }
     }
-    let missing =
-        missing.into_iter().map(|(name, _)| format!("the arrows of `{name}` are missing"));
-    findings.extend(missing.map(|what| Finding::broken(PAGE, 1, what, remedy)));
     findings
 }
 
-/// What a package may use and does not.
-fn idle(manifest: &File) -> Vec<Finding> {
-    let folder = manifest.path.strip_suffix("/Cargo.toml").unwrap_or_default();
-    let name = folder.strip_prefix("crates/").unwrap_or(folder);
-    let row = MAY_USE.iter().chain(&BESIDE).find(|(row, _)| *row == name);
-    let used = ours(&manifest.text);
-    let idle = row.into_iter().flat_map(|(_, uses)| *uses);
-    idle.filter(|one| !used.iter().any(|(name, _)| name == *one))
-        .map(|one| {
-            let what = format!("`{name}` does not use `{one}`");
-            Finding::broken(&manifest.path, 1, what, "take it out of xtask/src/tidy/arrows.rs")
-        })
-        .collect()
-}
-
-/// Lines, counted from 1, that are a name, an arrow, and names.
-fn shown(text: &str) -> Vec<(usize, (&str, Vec<&str>))> {
-    let arrows = (1..).zip(text.lines()).filter_map(|(number, line)| {
-        let (name, uses) = line.split_once(ARROW)?;
-        let is_name = |word: &str| word.chars().all(|c| c.is_ascii_lowercase());
-        let uses: Vec<&str> = uses.split_whitespace().collect();
-        let (name, all) = (name.trim_end(), uses.iter().all(|word| is_name(word)));
-        (!name.is_empty() && is_name(name) && all).then_some((number, (name, uses)))
+fn rows(page: &str) -> Vec<Row<'_>> {
+    let is_name = |word: &str| word.chars().all(|c| c.is_ascii_lowercase());
+    let rows = (1..).zip(page.lines()).filter_map(|(line, text)| {
+        let (name, uses) = text.split_once(ARROW)?;
+        let (name, uses) = (name.trim_end(), uses.split_whitespace().collect::<Vec<_>>());
+        let good = !name.is_empty() && is_name(name) && uses.iter().all(|word| is_name(word));
+        good.then_some(Row { line, name, uses })
     });
-    arrows.collect()
+    rows.collect()
 }
 
-fn check_arrows(path: &str, text: &str, name: &str, allowed: &[&str]) -> Vec<Finding> {
-    let foreign = ours(text).into_iter().filter(|(used, _)| !allowed.contains(&used.as_str()));
-    foreign
-        .map(|(used, line)| {
-            let allowed =
-                if allowed.is_empty() { "nothing of ours".to_owned() } else { allowed.join(", ") };
-            Finding::broken(
-                path,
-                line,
-                format!("`{name}` must not use `{used}`"),
-                &format!("it may use {allowed}"),
-            )
-        })
-        .collect()
+/// The root's manifest, the benchmarks' and this package's have no arrows.
+fn check_manifest(File { path, text }: &File, rows: &[Row<'_>]) -> Vec<Finding> {
+    let Some(folder) = path.strip_suffix("/Cargo.toml") else { return Vec::new() };
+    let name = match folder.strip_prefix("crates/") {
+        Some(name) => name,
+        None if BESIDE.contains(&folder) => folder,
+        None => return Vec::new(),
+    };
+    let row = rows.iter().find(|row| row.name == name);
+    if row.is_none() && !ALONE.contains(&name) {
+        let what = format!("no arrows are known for `{folder}`");
+        return vec![Finding::broken(path, 1, what, "add its row to ARCHITECTURE.md")];
+    }
+    let allowed = row.map_or(&[][..], |row| &row.uses);
+    let used = ours(text);
+    let mut findings = Vec::new();
+    for (one, line) in used.iter().filter(|(one, _)| !allowed.contains(&one.as_str())) {
+        let list = if allowed.is_empty() { "nothing of ours" } else { &allowed.join(", ") };
+        let (what, may) = (format!("`{name}` must not use `{one}`"), format!("it may use {list}"));
+        findings.push(Finding::broken(path, *line, what, &may));
+    }
+    for one in allowed.iter().filter(|one| !used.iter().any(|(used, _)| used == *one)) {
+        let what = format!("`{name}` does not use `{one}`");
+        findings.push(Finding::broken(path, 1, what, "take it out of its row in ARCHITECTURE.md"));
+    }
+    findings.extend(check_name(path, text, name));
+    findings
 }
 
 /// The folders of the crates of ours that a package is built with, and on which lines it says so.
@@ -251,8 +112,18 @@ fn folder_of(package: &str) -> Option<String> {
 mod tests {
     use super::*;
 
+    const ROWS: &str = "clock -> sys time\nmeasure -> clock\npapers -> clock\ncli  -> sys\n";
+
+    fn found(page: &str, path: &str, text: &str) -> Vec<usize> {
+        let file = |path: &str, text: &str| File { path: path.to_owned(), text: text.to_owned() };
+        let findings = check(&[file(PAGE, page), file(path, text)]);
+        findings.iter().map(|f| f.line).collect()
+    }
+
     fn lines(path: &str, text: &str) -> Vec<usize> {
-        check(path, text).iter().map(|f| f.line).collect()
+        let mut lines = found(ROWS, path, text);
+        lines.retain(|line| *line > 1); // what is allowed and not used
+        lines
     }
 
     #[test]
@@ -262,18 +133,20 @@ mod tests {
         let text = "[dependencies]\nhourglass-rt = { path = \"../cli\" }";
         assert_eq!(lines("crates/measure/Cargo.toml", text), [2]);
         assert_eq!(lines("papers/Cargo.toml", text), [2]);
+        assert_eq!(lines("crates/time/Cargo.toml", text), [2]);
     }
 
     #[test]
     fn tests_may_use_anything() {
         let text = "[dev-dependencies]\nhourglass-measure.workspace = true";
-        assert_eq!(lines("crates/time/Cargo.toml", text), []);
+        assert_eq!(found(ROWS, "crates/time/Cargo.toml", text), []);
     }
 
     #[test]
     fn a_crate_without_a_row_is_broken() {
-        assert_eq!(lines("crates/utils/Cargo.toml", "[package]"), [1]);
-        assert_eq!(lines("bench/Cargo.toml", "[dependencies]\nhourglass-measure = \"1\""), []);
+        assert_eq!(found(ROWS, "crates/utils/Cargo.toml", "[package]"), [1]);
+        let text = "[dependencies]\nhourglass-measure = \"1\"";
+        assert_eq!(found(ROWS, "bench/Cargo.toml", text), []);
     }
 
     #[test]
@@ -285,42 +158,15 @@ mod tests {
     }
 
     #[test]
-    fn the_page_shows_the_table() {
-        let row = |(name, uses): &(&str, &[&str])| format!("{name}  {ARROW}{}\n", uses.join(" "));
-        let rows = MAY_USE.iter().chain(&BESIDE).filter(|(_, uses)| !uses.is_empty());
-        let rows: String = rows.map(row).collect();
-        let found = |text: String| {
-            let page = [File { path: PAGE.to_owned(), text }];
-            check_table(&page).iter().map(|finding| finding.line).collect::<Vec<_>>()
-        };
-        assert_eq!(found(rows.clone()), []);
-        assert_eq!(found(format!("{rows}clock -> time sys\na sentence -> of prose\n")).len(), 1);
-        let clock = rows.lines().position(|row| row == "clock  -> sys time").unwrap() + 1;
-        assert_eq!(found(rows.replace("clock  -> sys time", "clock  -> time")), [clock, 1]);
-    }
-
-    #[test]
-    fn an_unused_arrow_is_found() {
-        let idle = |uses: &[&str]| {
+    fn a_row_is_there_once_and_each_arrow_is_used() {
+        let broken = |uses: &[&str], page: &str| {
             let lines: String =
                 uses.iter().map(|one| format!("hourglass-{one}.workspace = true\n")).collect();
-            let text = format!("[dependencies]\n{lines}");
-            check_table(&[File { path: "crates/clock/Cargo.toml".to_owned(), text }]).len()
+            found(page, "crates/clock/Cargo.toml", &format!("[dependencies]\n{lines}")).len()
         };
-        assert_eq!((idle(&["sys", "time"]), idle(&["sys"]), idle(&[])), (0, 1, 2));
-    }
-
-    #[test]
-    fn the_table_has_no_circle() {
-        // Rows can be taken away one after the other, each using only what was taken before.
-        let mut left: Vec<_> = MAY_USE.to_vec();
-        let mut done: Vec<&str> = Vec::new();
-        while !left.is_empty() {
-            let free = left
-                .iter()
-                .position(|(_, uses)| uses.iter().all(|used| done.contains(used)))
-                .expect("every remaining row uses another one");
-            done.push(left.remove(free).0);
-        }
+        assert_eq!(["sys", "time"].map(|one| broken(&[one], ROWS)), [1, 1]);
+        assert_eq!((broken(&["sys", "time"], ROWS), broken(&[], ROWS)), (0, 2));
+        let twice = format!("{ROWS}clock -> time sys\na sentence -> of prose\n");
+        assert_eq!(broken(&["sys", "time"], &twice), 1);
     }
 }

@@ -9,7 +9,6 @@ use crate::failure::StepFailure;
 /// Folders that hold nothing of ours, for a tree without git.
 const FOREIGN_FOLDERS: &[&str] = &[".git", "target", "node_modules", ".venv"];
 
-/// A text file of the repository.
 #[derive(Clone, Debug)]
 pub(super) struct File {
     /// Relative to the root, with `/`.

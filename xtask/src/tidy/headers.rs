@@ -7,7 +7,6 @@ use super::unsafety;
 
 const ROOTS: &[&str] = &["src/lib.rs", "src/main.rs"];
 
-/// Checks the beginning of every crate.
 pub(super) fn check(files: &[File]) -> Vec<Finding> {
     let packages = files.iter().filter_map(|file| file.path.strip_suffix("Cargo.toml"));
     let roots = packages.flat_map(|folder| ROOTS.iter().map(move |root| format!("{folder}{root}")));

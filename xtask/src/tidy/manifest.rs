@@ -1,6 +1,5 @@
 //! `Cargo.toml` taken apart line by line, as far as the rules need it.
 
-/// One `key = value` of a TOML file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TomlEntry {
     /// The table it stands in, as written: `dependencies`, `workspace.dependencies`.
@@ -9,7 +8,6 @@ pub(super) struct TomlEntry {
     pub(super) key: String,
     /// The value's first line.
     pub(super) value: String,
-    /// Counted from 1.
     pub(super) line: usize,
     /// Whether a comment stands on the line, or is the line above.
     pub(super) reason: bool,
@@ -45,12 +43,10 @@ pub(super) fn entries(text: &str) -> Vec<TomlEntry> {
     entries
 }
 
-/// A dependency, wherever TOML lets it be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Dependency {
     /// The package's name, not what it was renamed to.
     pub(super) package: String,
-    /// Counted from 1.
     pub(super) line: usize,
 }
 
@@ -91,10 +87,8 @@ pub(super) fn asked_for(text: &str) -> Vec<(String, usize)> {
     found
 }
 
-/// What a package is built with, beside the target's own tables.
 const BUILT_WITH: [&str; 2] = ["dependencies", "build-dependencies"];
 
-/// The same with what only its tests use.
 const ALL_KINDS: [&str; 3] = ["dependencies", "build-dependencies", "dev-dependencies"];
 
 /// For a table of dependencies, the name in its header (`x` of `[dependencies.x]`) or nothing.
@@ -124,7 +118,6 @@ fn inline_package(value: &str) -> Option<String> {
     quoted.split('"').nth(1).map(str::to_owned)
 }
 
-/// A line without its comment, and the comment.
 fn split_comment(line: &str) -> (&str, Option<&str>) {
     let mut quote = None;
     for (at, c) in line.char_indices() {

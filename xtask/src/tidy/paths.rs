@@ -6,10 +6,8 @@ use super::files::File;
 /// Folders at the root of a developer's machine.
 const PRIVATE_FOLDERS: &[&str] = &["work", "root"];
 
-/// The folder below which people live.
 const HOMES: &str = "home";
 
-/// Looks for paths of one machine in any text file.
 pub(super) fn check(file: &File) -> Vec<Finding> {
     let lines = file.text.lines().enumerate();
     let found = lines.filter_map(|(index, line)| Some((index + 1, machine_path(line)?)));
@@ -25,7 +23,6 @@ pub(super) fn check(file: &File) -> Vec<Finding> {
         .collect()
 }
 
-/// The first path of one machine in a line.
 fn machine_path(line: &str) -> Option<String> {
     let starts = line.match_indices('/').map(|(at, _)| at);
     starts.filter(|at| begins_path(&line[..*at])).find_map(|at| {

@@ -28,13 +28,11 @@ const LIBRARY: &[&str] = &[
     "sysconf",
 ];
 
-/// Moves between registers and memory.
 const MOVES: &[&str] = &["adrp", "ldr", "mov", "mrs"];
 
 /// How the names of intrinsics begin that are one instruction.
 const INTRINSICS: &[&str] = &["_rd", "__rd", "__cpuid", "_mm_", "_tpause"];
 
-/// Looks in the crates for paths, system calls and instructions that the page does not name.
 pub(super) fn check(files: &[File]) -> Vec<Finding> {
     let Some(page) = files.iter().find(|file| file.path == PAGE) else {
         return vec![Finding::broken(PAGE, 1, "the page is not there", "write it")];
@@ -43,7 +41,6 @@ pub(super) fn check(files: &[File]) -> Vec<Finding> {
     files.iter().filter(|file| is_product(&file.path)).flat_map(|file| named.judge(file)).collect()
 }
 
-/// Whether a source becomes part of what is installed.
 fn is_product(path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
     let test = |part: &&str| matches!(*part, "tests" | "tests.rs" | "test_host.rs");
@@ -59,7 +56,6 @@ fn is_product(path: &str) -> bool {
 struct PlatformNames {
     /// Each as its parts; `*` stands for any text within one, `**` for all that is below.
     paths: Vec<Vec<String>>,
-    /// System calls, instructions, numbers.
     words: Vec<String>,
 }
 
@@ -179,7 +175,6 @@ fn paths_in(literals: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// The path at the beginning of a text.
 fn simplified(text: &str) -> String {
     let mut path = String::new();
     let mut chars = text.chars().peekable();
@@ -256,7 +251,6 @@ fn instructions_in(source: &Source) -> impl Iterator<Item = (usize, String)> + '
     assembly.chain(intrinsics)
 }
 
-/// Where the bracket at the beginning of a text is closed.
 fn closing(code: &str) -> Option<usize> {
     let mut depth = 0usize;
     for (at, byte) in code.bytes().enumerate() {

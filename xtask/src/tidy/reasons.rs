@@ -3,7 +3,6 @@
 use super::Finding;
 use super::manifest::entries;
 
-/// Checks the workspace's list of dependencies.
 pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
     let listed = entries(text).into_iter().filter(|entry| entry.table == "workspace.dependencies");
     listed

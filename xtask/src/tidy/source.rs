@@ -15,16 +15,6 @@ pub(super) struct Source {
     pub(super) literals: String,
 }
 
-/// A function with a body.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Function {
-    pub(super) name: String,
-    /// The line of its `fn`, counted from 1.
-    pub(super) line: usize,
-    /// Lines from `fn` to the closing brace, both included.
-    pub(super) length: usize,
-}
-
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Code,
@@ -53,32 +43,12 @@ impl Source {
         }
     }
 
-    /// The line of a byte, counted from 1.
     pub(super) fn line_of(&self, offset: usize) -> usize {
         let before = &self.code.as_bytes()[..offset.min(self.code.len())];
         before.iter().filter(|byte| **byte == b'\n').count() + 1
     }
-
-    /// Functions with a body, in the order of their `fn`; nested ones too.
-    pub(super) fn functions(&self) -> Vec<Function> {
-        let found = words(&self.code, "fn").filter_map(|at| self.function(at));
-        found.collect()
-    }
-
-    fn function(&self, at: usize) -> Option<Function> {
-        let rest = self.code[at + "fn".len()..].trim_start();
-        let name: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
-        if name.is_empty() {
-            return None; // a pointer type `fn(u32)`, or a macro's `fn $name`
-        }
-        let end = body_end(self.code.as_bytes(), at)?;
-        let line = self.line_of(at);
-        let length = self.line_of(end) - line + 1;
-        Some(Function { name, line, length })
-    }
 }
 
-/// Where `word` stands in `text` as a word of its own.
 pub(super) fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     let bytes = text.as_bytes();
     text.match_indices(word).filter_map(move |(at, _)| {
@@ -120,7 +90,6 @@ fn until_line_end(rest: &[u8]) -> usize {
     rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len())
 }
 
-/// Block comments nest.
 fn block_comment(rest: &[u8]) -> usize {
     let mut depth = 0usize;
     let mut at = 0;
@@ -163,7 +132,6 @@ fn raw_string(rest: &[u8]) -> Option<usize> {
     Some(open + 1 + length)
 }
 
-/// A literal between two `quote`s, with backslash escapes.
 fn quoted(rest: &[u8], quote: u8) -> usize {
     let mut at = 1;
     while at < rest.len() {
@@ -211,29 +179,6 @@ fn view(bytes: &[u8], kinds: &[Kind], wanted: Kind) -> String {
         _ => b' ',
     });
     String::from_utf8_lossy(&kept.collect::<Vec<u8>>()).into_owned()
-}
-
-/// The closing brace of the body of the `fn` at `at`; `None` for a declaration without body.
-fn body_end(code: &[u8], at: usize) -> Option<usize> {
-    let mut brackets = 0usize;
-    let mut braces = 0usize;
-    for (offset, byte) in code.iter().enumerate().skip(at) {
-        match byte {
-            b'(' | b'[' => brackets += 1,
-            b')' | b']' => brackets = brackets.saturating_sub(1),
-            // The `;` of `[u8; 4]` in a signature stands in brackets.
-            b';' if brackets == 0 && braces == 0 => return None,
-            b'{' => braces += 1,
-            b'}' => {
-                braces = braces.saturating_sub(1);
-                if braces == 0 {
-                    return Some(offset);
-                }
-            }
-            _ => {}
-        }
-    }
-    None
 }
 
 #[cfg(test)]
@@ -298,25 +243,9 @@ mod tests {
     }
 
     #[test]
-    fn functions_have_their_length() {
-        let text = "\
-trait T { fn declared(&self, x: [u8; 4]); }
-fn one() {}
-pub fn three<'a>(x: [u8; 2], c: char) -> fn(u32) -> u32 {
-    let s = \"}\"; let c = '}'; /* } */ fn inner() { }
-}
-macro_rules! m { ($n:ident) => { fn $n() {} } }
-";
-        let found = Source::new(text).functions();
-        let short: Vec<(&str, usize, usize)> =
-            found.iter().map(|f| (f.name.as_str(), f.line, f.length)).collect();
-        assert_eq!(short, [("one", 2, 1), ("three", 3, 3), ("inner", 4, 1)]);
-    }
-
-    #[test]
     fn no_text_makes_it_panic() {
         for text in ["'", "'\\", "\"\\", "r#", "r#\"", "/*", "/", "fn", "fn f", "b'", "é'é"] {
-            Source::new(text).functions();
+            Source::new(text);
         }
     }
 }

@@ -7,10 +7,8 @@ use super::Finding;
 use super::files::File;
 use super::manifest::{asked_for, entries};
 
-/// The root's manifest, which lists what packages may ask for.
 const ROOT: &str = "Cargo.toml";
 
-/// Checks every package against its sources, and the workspace's list against the packages.
 pub(super) fn check(files: &[File]) -> Vec<Finding> {
     let manifests = files.iter().filter(|file| file.path.ends_with("/Cargo.toml"));
     let mut findings: Vec<Finding> =

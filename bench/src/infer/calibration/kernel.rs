@@ -8,12 +8,9 @@ use hourglass_documents::document::RunDocument;
 use hourglass_trace::cause::AttributedGap;
 use hourglass_trace::{KernelEvent, KernelEventKind as Kind, Vector};
 
-/// What took the time of a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum GroundTruth {
-    /// Another thread, after the thread waited.
     Waited,
-    /// Another thread, in its place.
     Preempted,
     Stopped,
     Tick,
@@ -43,7 +40,6 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// Of a run with one thread.
     pub(super) fn new(document: &RunDocument, events: Vec<KernelEvent>) -> Result<Record> {
         let kernel = document.manifest.kernel.as_ref().context("the kernel was not traced")?;
         anyhow::ensure!(kernel.lost() == 0, "{} kernel events were lost", kernel.lost());

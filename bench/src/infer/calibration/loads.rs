@@ -5,19 +5,17 @@ use std::io::{Seek, Write};
 use std::net::UdpSocket;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::thread::set_affinity;
 
+use crate::load::{BackgroundThreads, work_and_rest};
+
 /// What real-time competitors are called, for who looks at the kernel's record.
 pub(super) const RIVAL: &str = "rival";
 
-/// The unprivileged user, and its group.
 const NOBODY: u32 = 65_534;
 
 hourglass_documents::named_enum! {
@@ -36,67 +34,38 @@ hourglass_documents::named_enum! {
 }
 
 impl Load {
-    /// Begins it on a CPU, until what it gives is dropped.
     pub(super) fn begin(self, cpu: u32) -> Result<RunningLoad> {
-        let mut working = RunningLoad::default();
+        let (mut threads, mut child) = (BackgroundThreads::default(), None);
         let ms = Duration::from_millis;
         match self {
             Load::Idle => {}
-            Load::Busy => working.thread("busy", cpu, move || spin(ms(2), ms(7)))?,
+            Load::Busy => threads.start("busy", cpu, move || work_and_rest(ms(2), ms(7)))?,
             Load::DiskAndNetwork => {
                 let mut file = tempfile::tempfile_in(".").context("no file can be made here")?;
-                working.thread("disk", cpu, move || write(&mut file))?;
+                threads.start("disk", cpu, move || write(&mut file))?;
                 let socket = UdpSocket::bind("127.0.0.1:0").context("no socket")?;
                 socket.connect(socket.local_addr()?)?;
-                working.thread("network", cpu, move || send(&socket))?;
+                threads.start("network", cpu, move || send(&socket))?;
             }
-            Load::Fifo => working.thread(RIVAL, cpu, move || {
+            Load::Fifo => threads.start(RIVAL, cpu, move || {
                 if sched::set(Attributes::Fifo(60)).is_ok() {
-                    spin(ms(45), ms(100));
+                    work_and_rest(ms(45), ms(100));
                 }
             })?,
-            Load::OtherUser => working.child = Some(other_user(cpu)?),
+            Load::OtherUser => child = Some(other_user(cpu)?),
         }
-        Ok(working)
+        Ok(RunningLoad { _threads: threads, child })
     }
 }
 
-/// Ends the load when it is dropped.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct RunningLoad {
-    stop: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<()>>,
+    _threads: BackgroundThreads,
     child: Option<Child>,
-}
-
-impl RunningLoad {
-    fn thread(
-        &mut self,
-        name: &str,
-        cpu: u32,
-        mut turn: impl FnMut() + Send + 'static,
-    ) -> Result<()> {
-        let stop = Arc::clone(&self.stop);
-        let live = move || {
-            if set_affinity([cpu]).is_ok() {
-                while !stop.load(Ordering::Relaxed) {
-                    turn();
-                }
-            }
-        };
-        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(live)?;
-        self.threads.push(thread);
-        Ok(())
-    }
 }
 
 impl Drop for RunningLoad {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        for thread in self.threads.drain(..) {
-            // Whether it panicked does not matter any more.
-            let _ = thread.join();
-        }
         if let Some(child) = &mut self.child {
             // It may have ended by itself.
             let _ = child.kill();
@@ -105,15 +74,6 @@ impl Drop for RunningLoad {
     }
 }
 
-fn spin(work: Duration, rest: Duration) {
-    let until = Instant::now() + work;
-    while Instant::now() < until {
-        std::hint::spin_loop();
-    }
-    std::thread::sleep(rest);
-}
-
-/// A mebibyte that reaches the disk.
 fn write(file: &mut File) {
     let written = file.rewind().and_then(|()| file.write_all(&[7; 1 << 20]));
     if written.and_then(|()| file.sync_data()).is_err() {
@@ -121,7 +81,6 @@ fn write(file: &mut File) {
     }
 }
 
-/// Some datagrams to itself.
 fn send(socket: &UdpSocket) {
     let mut room = [0; 1_024];
     for _ in 0..20 {

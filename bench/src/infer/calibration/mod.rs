@@ -23,18 +23,15 @@ use crate::document::Row;
 use kernel::{Record, is_right};
 use loads::{Load, RIVAL};
 
-/// Runs of each load.
 const RUNS: u32 = 5;
 /// How long each is; real-time competitors run no longer.
 const SECONDS: i64 = 4;
 const SECONDS_FIFO: i64 = 2;
-/// Of longer gaps causes have to be right.
 const LONG_NS: u64 = 5_000;
 const GOAL: f64 = 0.95;
 /// A cause with fewer gaps tells nothing of its confidence.
 const FEWEST: u64 = 20;
 
-/// Gaps of one cause under one load.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     gaps: u64,
@@ -58,7 +55,6 @@ impl Count {
     }
 }
 
-/// What was counted under one load: by cause, and all gaps that are long.
 #[derive(Clone, Debug, Default)]
 struct LoadCounts {
     causes: BTreeMap<Cause, Count>,

@@ -9,11 +9,9 @@ use hourglass_timer::sleep::{Mechanism, SleepOutcome, Sleeper};
 use super::SleepMethod;
 
 /// A way to sleep. Implementations are inlined, so that each returns straight into the loop that reads the clock.
-pub(in super::super) trait Sleeps {
-    /// Sleeps for `length_ns`; returns the sleeper's own report, if it has one.
+pub(crate) trait Sleeps {
     fn sleep(&mut self, length_ns: u64) -> Option<SleepOutcome>;
 
-    /// What its thread used of its machine so far.
     fn usage(&mut self) -> Usage;
 }
 
@@ -37,7 +35,7 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeps for Sleeper<
 
 /// The same behind a call (Table 5.7).
 #[derive(Debug)]
-pub(in super::super) struct OutOfLineSleep<S>(pub(in super::super) S);
+pub(crate) struct OutOfLineSleep<S>(pub(crate) S);
 
 impl<S: Sleeps> Sleeps for OutOfLineSleep<S> {
     #[inline(never)]
@@ -50,20 +48,17 @@ impl<S: Sleeps> Sleeps for OutOfLineSleep<S> {
     }
 }
 
-/// What a thread used, or what it used meanwhile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in super::super) struct Usage {
+pub(crate) struct Usage {
     /// By the thread's CPU clock, ns.
-    pub(in super::super) cpu_ns: u64,
-    pub(in super::super) wall_ns: u64,
-    /// How often the CPU was taken from it.
-    pub(in super::super) preemptions: u64,
+    pub(crate) cpu_ns: u64,
+    pub(crate) wall_ns: u64,
+    pub(crate) preemptions: u64,
     /// In user and in system mode, ns, where that is reported.
-    pub(in super::super) split: Option<(u64, u64)>,
+    pub(crate) split: Option<(u64, u64)>,
 }
 
 impl Usage {
-    /// What was used since `before`.
     pub(super) fn since(self, before: Usage) -> Usage {
         let split = self.split.zip(before.split);
         Usage {
@@ -75,7 +70,6 @@ impl Usage {
         }
     }
 
-    /// Both together.
     pub(super) fn and(self, more: Usage) -> Usage {
         let split = match (self.split, more.split) {
             (Some(a), Some(b)) => Some((a.0.saturating_add(b.0), a.1.saturating_add(b.1))),
@@ -93,38 +87,35 @@ impl Usage {
 /// One sleep by the measuring points of the thesis' Figure 5.7: T1 before the call, T2 once the
 /// deadline is computed, T3 the reading that ends the sleep, T4 after the call. Times in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) struct Sample {
+pub(crate) struct Sample {
     /// T4 - T1 less the length: the miss as a user has it.
-    pub(in super::super) miss: i64,
-    /// The parts of it, where the way tells them.
-    pub(in super::super) parts: Option<MissParts>,
+    pub(crate) miss: i64,
+    pub(crate) parts: Option<MissParts>,
 }
 
 /// Parts of a miss, ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) struct MissParts {
+pub(crate) struct MissParts {
     /// T2 - T1.
-    pub(in super::super) entry: i64,
+    pub(crate) entry: i64,
     /// T3 - T2 less the length.
-    pub(in super::super) inside: i64,
+    pub(crate) inside: i64,
     /// T4 - T3.
-    pub(in super::super) exit: i64,
+    pub(crate) exit: i64,
 }
 
 #[derive(Clone, Debug, Default)]
-pub(in super::super) struct Block {
-    pub(in super::super) samples: Vec<Sample>,
-    pub(in super::super) usage: Usage,
+pub(crate) struct Block {
+    pub(crate) samples: Vec<Sample>,
+    pub(crate) usage: Usage,
 }
 
-pub(in super::super) trait BlockSleeper {
-    /// Sleeps `times` times for `length_ns`; or why that cannot be, and what would mend it.
+pub(crate) trait BlockSleeper {
     fn block(&mut self, way: SleepMethod, length_ns: u64, times: usize) -> Result<Block, String>;
 }
 
-/// Sleeps so often, and looks at the clock before and after each.
 #[inline(always)]
-pub(in super::super) fn block<B: Timebase>(
+pub(crate) fn block<B: Timebase>(
     clock: &Clock<B>,
     sleeper: &mut impl Sleeps,
     length_ns: u64,

@@ -5,13 +5,12 @@ use hourglass_clock::process;
 use hourglass_sys::thread;
 
 /// The busy time of the probe, ns.
-pub(in super::super) const BUSY_NS: u64 = 14_500_000;
+pub(crate) const BUSY_NS: u64 = 14_500_000;
 
-/// Rates that kernels were built with.
-pub(in super::super) const RATES: [u32; 4] = [100, 250, 300, 1_000];
+pub(crate) const RATES: [u32; 4] = [100, 250, 300, 1_000];
 
 /// Keeps this thread busy and tells what `getrusage` counts, ns.
-pub(in super::super) fn counted_here(busy_ns: u64) -> u64 {
+pub(crate) fn counted_here(busy_ns: u64) -> u64 {
     let clock = process::clock();
     let before = thread::rusage_time_ns();
     let begun = clock.now_ordered();
@@ -24,19 +23,18 @@ pub(in super::super) fn counted_here(busy_ns: u64) -> u64 {
 /// A kernel that counts CPU time in whole ticks, and a thread that is busy again and again, each
 /// time from another moment between two ticks on.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct TickKernel {
+pub(crate) struct TickKernel {
     hz: u64,
     now_ns: u64,
 }
 
 impl TickKernel {
-    /// A kernel with that rate.
-    pub(in super::super) fn new(hz: u32) -> TickKernel {
+    pub(crate) fn new(hz: u32) -> TickKernel {
         TickKernel { hz: u64::from(hz.max(1)), now_ns: 0 }
     }
 
     /// What it counts, ns: each tick that finds the thread busy charges a whole tick.
-    pub(in super::super) fn counted(&mut self, busy_ns: u64) -> u64 {
+    pub(crate) fn counted(&mut self, busy_ns: u64) -> u64 {
         /// Between two tries, and in no simple ratio to any tick.
         const PAUSE_NS: u64 = 7_654_321;
         const SECOND_NS: u64 = 1_000_000_000;
@@ -48,7 +46,7 @@ impl TickKernel {
 }
 
 /// The most frequent of some values to a tenth of a millisecond, ns, and how often it is there.
-pub(in super::super) fn most_frequent(values: &[u64]) -> Option<(u64, usize)> {
+pub(crate) fn most_frequent(values: &[u64]) -> Option<(u64, usize)> {
     const SAME_NS: u64 = 100_000;
     let rounded = |ns: u64| (ns + SAME_NS / 2) / SAME_NS * SAME_NS;
     let votes = |ns: u64| values.iter().filter(|value| rounded(**value) == ns).count();

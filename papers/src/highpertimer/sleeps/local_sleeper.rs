@@ -24,7 +24,7 @@ const LONGEST_RT_SPIN_NS: u64 = 300_000_000;
 /// each keeps what it learns. The threads have the policy and the timer slack of the one that makes
 /// them. They end when this is dropped.
 #[derive(Debug)]
-pub(in super::super) struct LocalSleeper {
+pub(crate) struct LocalSleeper {
     workers: Vec<Worker>,
     class: SchedClass,
 }
@@ -32,7 +32,6 @@ pub(in super::super) struct LocalSleeper {
 #[derive(Debug)]
 struct Worker {
     way: SleepMethod,
-    /// `None` once it is to end.
     jobs: Option<Sender<Job>>,
     blocks: Receiver<Block>,
     thread: Option<JoinHandle<()>>,
@@ -42,20 +41,17 @@ struct Worker {
 type Job = (u64, usize);
 
 impl LocalSleeper {
-    /// Threads for these ways; `thesis` is how the thesis' sleeps.
-    pub(in super::super) fn new(ways: &[SleepMethod], thesis: SleepPolicy) -> LocalSleeper {
+    pub(crate) fn new(ways: &[SleepMethod], thesis: SleepPolicy) -> LocalSleeper {
         let workers = ways.iter().filter_map(|way| Worker::start(*way, thesis)).collect();
         LocalSleeper { workers, class: class() }
     }
 }
 
-/// Scheduling policy of the calling thread.
 fn class() -> SchedClass {
     SchedClass(sched::policy_number().unwrap_or(0))
 }
 
-/// Under which conditions is measured, in words.
-pub(in super::super) fn conditions(bench: &MeasurementHost) -> String {
+pub(crate) fn conditions(bench: &MeasurementHost) -> String {
     let policy = match class().0 {
         0 => "SCHED_OTHER",
         1 => "SCHED_FIFO",
@@ -136,7 +132,6 @@ impl Drop for Worker {
     }
 }
 
-/// Does jobs until there will be no more.
 fn work(sleeper: &mut impl Sleeps, todo: &Receiver<Job>, done: &Sender<Block>) {
     let clock = process::clock();
     for (length_ns, times) in todo {
@@ -175,7 +170,6 @@ impl Sleeps for System {
 mod tests {
     use super::*;
 
-    /// Never early, every way; and the threads give back blocks of what they were asked for.
     #[test]
     fn every_way_sleeps_here() {
         let ways = [SleepMethod::MEASURED.as_slice(), &[SleepMethod::ThesisCalled]].concat();

@@ -23,29 +23,23 @@ use local_sleeper::LocalSleeper;
 use sweep::{Sweep, SweepPlan, sweep};
 
 hourglass_documents::named_enum! {
-    /// A way to sleep.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub(in super::super) enum SleepMethod {
+    pub(crate) enum SleepMethod {
         /// The system's, relative, with the timer slack that the thread has.
         System => "system sleep",
         /// Ours without spinning: an absolute kernel wait without slack.
         KernelOnly => "kernel only",
-        /// Spinning all the time.
         Busy => "busy-waiting",
         Thesis => "thesis' sleep",
         /// The same behind a function call that is not expanded inline.
         ThesisCalled => "thesis' sleep, called",
-        /// Ours.
         Learned => "learned",
-        /// Ours with little CPU time.
         Frugal => "frugal",
-        /// Ours whatever it takes.
         Precise => "precise",
     }
 }
 
 impl SleepMethod {
-    /// Those that are compared, in the order of the thesis.
     pub(super) const COMPARED: [SleepMethod; 5] = [
         SleepMethod::System,
         SleepMethod::KernelOnly,
@@ -54,7 +48,6 @@ impl SleepMethod {
         SleepMethod::Learned,
     ];
 
-    /// The same and what only the figures of misses over CPU time have ([`DRAWN`]).
     pub(super) const MEASURED: [SleepMethod; 7] = [
         SleepMethod::System,
         SleepMethod::KernelOnly,
@@ -65,7 +58,6 @@ impl SleepMethod {
         SleepMethod::Precise,
     ];
 
-    /// Whether it is slept for the figures of misses over CPU time alone.
     pub(super) const fn is_drawn_only(self) -> bool {
         matches!(self, SleepMethod::Frugal | SleepMethod::Precise)
     }
@@ -74,24 +66,21 @@ impl SleepMethod {
 /// Lengths of which misses are drawn over CPU time, ns.
 pub(super) const DRAWN: [u64; 2] = [976_000, 7_812_000];
 
-/// What several tables are made of, measured once.
 #[derive(Debug, Default)]
-pub(in super::super) struct CachedSweeps {
+struct CachedSweeps {
     probe: OnceCell<HzProbe>,
     sweep: OnceCell<Option<Sweep>>,
 }
 
-/// What the thesis' probe says of this machine's HZ.
 pub(super) fn probe(bench: &MeasurementHost) -> HzProbe {
-    *bench.sleeps.probe.get_or_init(|| {
+    *bench.shared.get::<CachedSweeps>().probe.get_or_init(|| {
         let _pinned = PinnedThread::to_last_cpu();
         HzProbe::run(process::clock())
     })
 }
 
-/// All lengths by all ways on this machine; `None` if a signal asked to stop.
 pub(super) fn all(bench: &MeasurementHost) -> Option<&Sweep> {
-    let measured = bench.sleeps.sweep.get_or_init(|| {
+    let measured = bench.shared.get::<CachedSweeps>().sweep.get_or_init(|| {
         let mut here = LocalSleeper::new(&SleepMethod::MEASURED, probe(bench).policy());
         sweep(&mut here, &SweepPlan::of(bench.effort), bench.stopped)
     });

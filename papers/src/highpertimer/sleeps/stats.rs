@@ -2,31 +2,30 @@
 
 /// Some values, ns, ascending.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in super::super) struct Values(Vec<i64>);
+pub(crate) struct Values(Vec<i64>);
 
 impl Values {
-    /// Of values in any order.
-    pub(in super::super) fn of(values: impl Iterator<Item = i64>) -> Values {
+    pub(crate) fn of(values: impl Iterator<Item = i64>) -> Values {
         let mut values: Vec<i64> = values.collect();
         values.sort_unstable();
         Values(values)
     }
 
-    pub(in super::super) fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.0.len() as u64
     }
 
     /// The least value that `percent` of all do not exceed; `None` without values.
-    pub(in super::super) fn percentile(&self, percent: usize) -> Option<f64> {
+    pub(crate) fn percentile(&self, percent: usize) -> Option<f64> {
         let rank = (self.0.len() * percent).div_ceil(100).max(1);
         self.0.get(rank - 1).map(|value| *value as f64)
     }
 
-    pub(in super::super) fn median(&self) -> Option<f64> {
+    pub(crate) fn median(&self) -> Option<f64> {
         self.percentile(50)
     }
 
-    pub(in super::super) fn mean(&self) -> Option<f64> {
+    pub(crate) fn mean(&self) -> Option<f64> {
         let sum: i128 = self.0.iter().map(|value| i128::from(*value)).sum();
         (!self.0.is_empty()).then(|| sum as f64 / self.0.len() as f64)
     }
@@ -38,24 +37,21 @@ impl Values {
 }
 
 /// The mean over several groups that count alike, however many values each has.
-pub(in super::super) fn mean_of(
-    groups: &[&Values],
-    of: impl Fn(&Values) -> Option<f64>,
-) -> Option<f64> {
+pub(crate) fn mean_of(groups: &[&Values], of: impl Fn(&Values) -> Option<f64>) -> Option<f64> {
     let values: Option<Vec<f64>> = groups.iter().map(|group| of(group)).collect();
     let values = values.filter(|values| !values.is_empty())?;
     Some(values.iter().sum::<f64>() / values.len() as f64)
 }
 
 /// The median of the medians of several groups.
-pub(in super::super) fn median_of(groups: &[&Values]) -> Option<f64> {
+pub(crate) fn median_of(groups: &[&Values]) -> Option<f64> {
     let medians: Option<Vec<f64>> = groups.iter().map(|group| group.median()).collect();
     // Medians are values, and so whole.
     Values::of(medians?.into_iter().map(|median| median as i64)).median()
 }
 
 /// The standard deviation over several groups that count alike.
-pub(in super::super) fn deviation_of(groups: &[&Values]) -> Option<f64> {
+pub(crate) fn deviation_of(groups: &[&Values]) -> Option<f64> {
     let mean = mean_of(groups, Values::mean)?;
     let square = mean_of(groups, Values::mean_square)?;
     Some((square - mean * mean).max(0.0).sqrt())
@@ -76,7 +72,6 @@ mod tests {
         assert_eq!(mean_of(&[&values, &none], Values::mean), None);
     }
 
-    /// A length slept once has the weight of one slept a hundred times.
     #[test]
     fn groups_count_alike() {
         let (one, many) = (Values::of([10].into_iter()), Values::of([20; 100].into_iter()));

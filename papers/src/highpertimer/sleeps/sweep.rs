@@ -7,18 +7,16 @@ use super::{DRAWN, SleepMethod};
 
 /// A length of sleep of Tables 5.1, 5.2, 5.4 and 5.6, as printed there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) struct Length {
-    /// For people.
-    pub(in super::super) name: &'static str,
-    pub(in super::super) ns: u64,
+pub(crate) struct Length {
+    pub(crate) name: &'static str,
+    pub(crate) ns: u64,
 }
 
 const fn length(name: &'static str, ns: u64) -> Length {
     Length { name, ns }
 }
 
-/// Those of the thesis, in its order.
-pub(in super::super) const LENGTHS: [Length; 20] = [
+pub(crate) const LENGTHS: [Length; 20] = [
     length("1 s", 1_000_000_000),
     length("0.5 s", 500_000_000),
     length("0.25 s", 250_000_000),
@@ -41,11 +39,10 @@ pub(in super::super) const LENGTHS: [Length; 20] = [
     length("1 us", 1_000),
 ];
 
-/// How often each length is slept by each way, and in how many rounds.
 #[derive(Clone, Debug)]
-pub(in super::super) struct SweepPlan {
-    pub(in super::super) rounds: usize,
-    pub(in super::super) counts: [usize; 20],
+pub(crate) struct SweepPlan {
+    pub(crate) rounds: usize,
+    pub(crate) counts: [usize; 20],
 }
 
 /// Sleeps before those that count, for sleepers that learn: length, ns, and how often.
@@ -53,7 +50,7 @@ const FIRST: [(u64, usize); 3] = [(100_000, 60), (1_000_000, 40), (5_000_000, 12
 
 impl SweepPlan {
     /// A quarter of a minute for all ways, or some minutes.
-    pub(in super::super) fn of(effort: MeasurementSize) -> SweepPlan {
+    pub(crate) fn of(effort: MeasurementSize) -> SweepPlan {
         match effort {
             MeasurementSize::Quick => SweepPlan {
                 rounds: 6,
@@ -88,69 +85,59 @@ impl SweepPlan {
     }
 }
 
-/// Sleeps of one length by one way.
 #[derive(Clone, Debug, Default)]
-pub(in super::super) struct Tally {
+pub(crate) struct Tally {
     blocks: Vec<Block>,
-    /// Why no sleep was measured.
-    pub(in super::super) missing: Option<String>,
+    pub(crate) missing: Option<String>,
 }
 
 impl Tally {
-    pub(in super::super) fn misses(&self) -> Values {
+    pub(crate) fn misses(&self) -> Values {
         let samples = self.blocks.iter().flat_map(|block| &block.samples);
         Values::of(samples.map(|sample| sample.miss))
     }
 
-    /// Misses of the first or of the second half of the sleeps.
-    pub(in super::super) fn half(&self, second: bool) -> Values {
+    pub(crate) fn half(&self, second: bool) -> Values {
         let samples = || self.blocks.iter().flat_map(|block| &block.samples);
         let first = samples().count().div_ceil(2);
         let misses = samples().map(|sample| sample.miss);
         if second { Values::of(misses.skip(first)) } else { Values::of(misses.take(first)) }
     }
 
-    /// A part of the misses.
-    pub(in super::super) fn part(&self, of: fn(&MissParts) -> i64) -> Values {
+    pub(crate) fn part(&self, of: fn(&MissParts) -> i64) -> Values {
         let samples = self.blocks.iter().flat_map(|block| &block.samples);
         Values::of(samples.filter_map(|sample| sample.parts.as_ref()).map(of))
     }
 
-    pub(in super::super) fn usage(&self) -> Usage {
+    pub(crate) fn usage(&self) -> Usage {
         self.blocks.iter().fold(Usage::default(), |sum, block| sum.and(block.usage))
     }
 
-    /// Sleeps.
-    pub(in super::super) fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.blocks.iter().map(|block| block.samples.len() as u64).sum()
     }
 
-    /// CPU time, per cent of the time; `None` if it was not measured.
-    pub(in super::super) fn cpu_percent(&self) -> Option<f64> {
+    pub(crate) fn cpu_percent(&self) -> Option<f64> {
         let usage = self.usage();
         (usage.wall_ns > 0).then(|| usage.cpu_ns as f64 * 100.0 / usage.wall_ns as f64)
     }
 }
 
-/// What was found about all lengths and ways.
 #[derive(Clone, Debug)]
-pub(in super::super) struct Sweep {
+pub(crate) struct Sweep {
     ways: Vec<SleepMethod>,
-    /// For each way those of each length.
     tallies: Vec<Vec<Tally>>,
-    pub(in super::super) rounds: usize,
+    pub(crate) rounds: usize,
 }
 
 impl Sweep {
-    /// Sleeps of the length of that number.
-    pub(in super::super) fn of(&self, way: SleepMethod, at: usize) -> &Tally {
+    pub(crate) fn of(&self, way: SleepMethod, at: usize) -> &Tally {
         const NOTHING: &Tally = &Tally { blocks: Vec::new(), missing: None };
         let index = self.ways.iter().position(|own| *own == way);
         index.and_then(|index| self.tallies[index].get(at)).unwrap_or(NOTHING)
     }
 
-    /// How often the CPU was taken from a way.
-    pub(in super::super) fn preemptions(&self) -> u64 {
+    pub(crate) fn preemptions(&self) -> u64 {
         self.tallies.iter().flatten().map(|tally| tally.usage().preemptions).sum()
     }
 }
@@ -161,7 +148,7 @@ fn learns(way: SleepMethod) -> bool {
 
 /// Every length by every way, in turn; each round the ways are in another order. `None` if `stopped`
 /// said so before it was complete.
-pub(in super::super) fn sweep(
+pub(crate) fn sweep(
     machine: &mut impl BlockSleeper,
     plan: &SweepPlan,
     stopped: impl Fn() -> bool,

@@ -20,7 +20,7 @@ type SimClock = Arc<Clock<Arc<SimSource>>>;
 type SimSleeper = Sleeper<SimClock, SimMachine>;
 
 /// A simulated machine: wake-ups exactly 30 us late, slack 50 us, a read of the clock 15 ns.
-pub(in super::super) struct Simulated {
+pub(crate) struct Simulated {
     clock: SimClock,
     system: SimSystem,
     sleepers: Vec<(SleepMethod, SimSleeper)>,
@@ -49,7 +49,7 @@ impl Sleeps for SimSystem {
 }
 
 impl Simulated {
-    pub(in super::super) fn new(hz: u32) -> Simulated {
+    pub(crate) fn new(hz: u32) -> Simulated {
         let time = Arc::new(SimSource::new(SimConfig {
             read_cost: Span::from_nanos(15),
             ..SimConfig::default()
@@ -101,7 +101,7 @@ impl BlockSleeper for Simulated {
     }
 }
 
-pub(in super::super) fn simulated(hz: u32) -> Sweep {
+pub(crate) fn simulated(hz: u32) -> Sweep {
     sweep(&mut Simulated::new(hz), &SweepPlan::of(MeasurementSize::Quick), || false).unwrap()
 }
 
@@ -109,7 +109,6 @@ fn at(ns: u64) -> usize {
     LENGTHS.iter().position(|length| length.ns == ns).unwrap()
 }
 
-/// Each way misses by the latency of the simulated machine, and takes the CPU time that follows from its policy.
 #[test]
 fn misses_and_cpu_time_follow_from_the_machine() {
     let sweep = simulated(1_000);
@@ -150,8 +149,6 @@ fn the_measuring_points_add_up() {
     }
 }
 
-/// Every way sleeps as often as planned, the thesis' at least twice, spread over the rounds; a stop
-/// leaves nothing.
 #[test]
 fn the_plan_is_kept() {
     for effort in [MeasurementSize::Quick, MeasurementSize::Full] {
