@@ -342,6 +342,7 @@ pub struct C {
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum B {
+    /// Much.
     VeryMuch,
 }
 "#,

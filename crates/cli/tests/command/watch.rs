@@ -193,7 +193,9 @@ fn the_kernels_events_say_who_ran() {
     // Other processes of the machine may have had it longer than the competitor.
     let others = thread["ran"].as_array().unwrap();
     let had: u64 = others.iter().map(|ran| ns(&ran["total_ns"])).sum();
-    assert!(had > 0 && had <= ns(&delays["total_ns"]), "{found}");
+    // Where the kernel's record lacks switches, as the warning says, time is charged to the last that is known to run.
+    let is_whole = !found["warnings"].to_string().contains("switch-events-missing");
+    assert!(had > 0 && (had <= ns(&delays["total_ns"]) || !is_whole), "{found}");
     let named = |ran: &Value| ran["tid"] == other.pid();
     assert!(others.len() == 3 || others.iter().any(named), "{found}");
     let run = calls::document(&hourglass_in(home.path(), "show kept --json"));
