@@ -23,7 +23,7 @@ use hourglass_clock::choice;
 use hourglass_documents::Policy;
 use hourglass_documents::concurrent_threads::ConcurrentThreads;
 use hourglass_documents::document::{RUN_SCHEMA, RunDocument, RunResult, Warning};
-use hourglass_documents::host::{Host, HostChange};
+use hourglass_documents::host::{CpuInterrupts, Host, HostChange, RealTimeThread};
 use hourglass_documents::stack::StackReport;
 use hourglass_machine::advice::{self, ThreadDemand};
 use hourglass_machine::facts::HostReader;
@@ -245,22 +245,19 @@ pub(crate) fn run_and_add(
     let held = dma_latency::hold(dma_latency_us, &spec, &mut warnings)?;
     let folder = folder.map(RunFolder::create).transpose()?;
     let mut recording = tracing.is_none().then(|| switch_records::SwitchSession::new(&spec));
-    let traced = tracing.is_some();
-    let (tracer, recorder) = (tracing.as_mut(), recording.as_mut());
     let without = |refused: &[Shortfall], warnings: &mut Vec<Warning>| {
         advice::judge_again(&host, &advice::without(&wanted, refused), warnings);
     };
-    let (run_warnings, switches_of) = (&mut warnings, recorder);
     let mut interrupts = interrupt_counts::InterruptSession::for_run(&spec, host.tick);
-    let mut meanwhile = (!traced).then(concurrent_threads::RunTimeSampler::default);
+    let mut meanwhile = tracing.is_none().then(concurrent_threads::RunTimeSampler::default);
     let mut masks = Masks::of(&spec);
     let mut run_observer = RunObserver {
         watch,
-        warnings: run_warnings,
+        warnings: &mut warnings,
         without: &without,
         interrupts: &mut interrupts,
-        tracing: tracer,
-        switches: switches_of,
+        tracing: tracing.as_mut(),
+        switches: recording.as_mut(),
         live_threads: None,
         meanwhile: &mut meanwhile,
         masks: &mut masks,
@@ -279,13 +276,8 @@ pub(crate) fn run_and_add(
     }
     drop(held);
     let interrupts = interrupts.finish(measured.timeline.epoch.monotonic_ns);
-    let (others, over_ns) = others.map(|before| reader.real_time_others_since(&before)).unzip();
-    host.change = Some(HostChange {
-        interrupts,
-        real_time_others: others.unwrap_or_default(),
-        real_time_others_over_ns: over_ns,
-        ..reader.change_since(&host.start)
-    });
+    let others = others.map(|before| reader.real_time_others_since(&before)).unzip();
+    host.change = Some(change(&reader, &host, interrupts, others));
     let kernel = tracing.map(kernel_trace::TraceSession::finish);
     warnings.extend(findings::warnings(&measured, &spec, &host));
     warnings.extend(kernel.iter().flat_map(|kernel| kernel.warnings.iter().cloned()));
@@ -304,6 +296,20 @@ pub(crate) fn run_and_add(
     manifest.evidence.extend(evidence::of_kernel(kernel.is_some(), records.as_ref()));
     let document = RunDocument { schema: RUN_SCHEMA.to_owned(), manifest, result };
     Ok(conclude(document, folder, measured, (kernel, records, meanwhile), add))
+}
+
+fn change(
+    reader: &HostReader,
+    host: &Host,
+    interrupts: Vec<CpuInterrupts>,
+    (others, over_ns): (Option<Vec<RealTimeThread>>, Option<u64>),
+) -> HostChange {
+    HostChange {
+        interrupts,
+        real_time_others: others.unwrap_or_default(),
+        real_time_others_over_ns: over_ns,
+        ..reader.change_since(&host.start)
+    }
 }
 
 /// The machine as it is before the run, if it has the CPUs and the memory; what the run will hold counts as what it has.

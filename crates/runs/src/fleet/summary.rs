@@ -9,7 +9,7 @@ use hourglass_documents::document::Warning;
 use hourglass_documents::histogram_steps::step_of;
 use hourglass_documents::merged::{
     FLEET_SCHEMA, FleetDocument, FleetGaps, FleetLatency, FleetNode, FleetPlace, FleetShare,
-    MergedRun, MergedSeries, Metric,
+    MergedRun, MergedSeries, MergedThread, Metric,
 };
 
 use super::FleetError;
@@ -182,10 +182,6 @@ fn share_ppb(part_ns: u64, of_ns: u64) -> u64 {
 
 /// What a reader must know before comparing the nodes.
 fn warnings(runs: &[MergedRun], nodes: &[FleetNode]) -> Vec<Warning> {
-    let threads = || runs.iter().flat_map(|run| run.threads.iter().map(move |one| (run, one)));
-    let nodes_of = |runs: &mut dyn Iterator<Item = &MergedRun>| -> BTreeSet<String> {
-        runs.map(|run| run.node.clone()).collect()
-    };
     let mut warnings = Vec::new();
     let mut warn = |id: &str, of: BTreeSet<String>, text: &str, remedy: &str| {
         if !of.is_empty() {
@@ -193,10 +189,27 @@ fn warnings(runs: &[MergedRun], nodes: &[FleetNode]) -> Vec<Warning> {
             warnings.push(Warning { id: id.to_owned(), text, remedy: remedy.to_owned() });
         }
     };
+    warn_of_differences(runs, &mut warn);
+    warn_of_missing(runs, nodes, &mut warn);
+    warnings
+}
+
+type Warn<'a> = dyn FnMut(&str, BTreeSet<String>, &str, &str) + 'a;
+
+fn nodes_of<'a>(runs: impl Iterator<Item = &'a MergedRun>) -> BTreeSet<String> {
+    runs.map(|run| run.node.clone()).collect()
+}
+
+fn threads(runs: &[MergedRun]) -> impl Iterator<Item = (&MergedRun, &MergedThread)> {
+    runs.iter().flat_map(|run| run.threads.iter().map(move |one| (run, one)))
+}
+
+/// That nodes were not measured alike.
+fn warn_of_differences(runs: &[MergedRun], warn: &mut Warn<'_>) {
     let unlike = |text: fn(&MergedRun) -> &str| {
         let most = shares(runs.iter().map(text)).first().map(|share| share.name.clone());
         let other = |run: &&MergedRun| most.as_deref() != Some(text(run));
-        nodes_of(&mut runs.iter().filter(other))
+        nodes_of(runs.iter().filter(other))
     };
     warn(
         "mixed-versions",
@@ -210,26 +223,30 @@ fn warnings(runs: &[MergedRun], nodes: &[FleetNode]) -> Vec<Warning> {
         "another kernel than most nodes have; differences may be the kernel's",
         "compare nodes of one kernel with each other",
     );
-    let degraded = &mut threads().filter(|(_, thread)| thread.degraded).map(|(run, _)| run);
+    let degraded = threads(runs).filter(|(_, thread)| thread.degraded).map(|(run, _)| run);
     warn(
         "policy-not-granted",
         nodes_of(degraded),
         "threads ran under another policy than was asked for, and were preempted more easily",
         "grant the privilege there, as hourglass doctor says",
     );
-    let least = threads().map(|(_, thread)| thread.threshold_ns).min().unwrap_or(0);
-    let most = threads().map(|(_, thread)| thread.threshold_ns).max().unwrap_or(0);
-    let coarser = &mut threads().filter(|(_, one)| one.threshold_ns > least).map(|(run, _)| run);
+    let least = threads(runs).map(|(_, thread)| thread.threshold_ns).min().unwrap_or(0);
+    let most = threads(runs).map(|(_, thread)| thread.threshold_ns).max().unwrap_or(0);
+    let coarser = threads(runs).filter(|(_, one)| one.threshold_ns > least).map(|(run, _)| run);
     warn(
         "thresholds-differ",
         nodes_of(coarser),
         &format!("gaps are counted from up to {most} ns on, elsewhere from {least} ns on"),
         "give the same --gap everywhere, or compare longer gaps only",
     );
+}
+
+/// That something of a run is not there.
+fn warn_of_missing(runs: &[MergedRun], nodes: &[FleetNode], warn: &mut Warn<'_>) {
     let few = |node: &&FleetNode| {
         let unstored = node.gaps.as_ref().map_or(0, |gaps| gaps.count.saturating_sub(gaps.stored));
         // A gap at an end of the run is between no two records, however much room there is.
-        unstored > threads().filter(|(run, _)| run.node == node.node).count() as u64
+        unstored > threads(runs).filter(|(run, _)| run.node == node.node).count() as u64
     };
     warn(
         "gaps-not-stored",
@@ -246,7 +263,7 @@ fn warnings(runs: &[MergedRun], nodes: &[FleetNode]) -> Vec<Warning> {
     );
     warn(
         "interrupted",
-        nodes_of(&mut runs.iter().filter(|run| run.interrupted)),
+        nodes_of(runs.iter().filter(|run| run.interrupted)),
         "a signal ended a run early",
         "measure again where all runs have to be equally long",
     );
@@ -259,11 +276,10 @@ fn warnings(runs: &[MergedRun], nodes: &[FleetNode]) -> Vec<Warning> {
     let unnamed = |run: &&MergedRun| run.warnings.iter().any(|id| id == UNNAMED);
     warn(
         UNNAMED,
-        nodes_of(&mut runs.iter().filter(unnamed)),
+        nodes_of(runs.iter().filter(unnamed)),
         "the folder does not name its node, and its own name stands for it",
         "measure again with this version",
     );
-    warnings
 }
 
 /// The first of some names, and how many there are besides.

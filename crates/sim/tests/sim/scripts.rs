@@ -127,6 +127,17 @@ fn interpreted(system: &System, horizon: u64) -> Execution {
     machine.seen
 }
 
+/// Whether a job of a thread that waits in this way begins with the step.
+fn begins(beginning: JobTrigger, act: SimStep) -> bool {
+    matches!(
+        (beginning, act),
+        (JobTrigger::Timer, SimStep::Timer { .. })
+            | (JobTrigger::Sleep, SimStep::Sleep(_))
+            | (JobTrigger::Event, SimStep::Wait { .. } | SimStep::Suspend(_))
+            | (JobTrigger::Event, SimStep::Barrier(_) | SimStep::Take(_))
+    )
+}
+
 impl Interpreter {
     fn new(system: &System, horizon: u64) -> Interpreter {
         let one = |thread: &Thread| {
@@ -279,13 +290,7 @@ impl Interpreter {
     /// Whether others are to be looked at before the thread goes on.
     fn perform(&mut self, thread: usize, act: SimStep) -> bool {
         let now = self.now;
-        let begins = matches!(
-            (self.threads[thread].beginning, act),
-            (JobTrigger::Timer, SimStep::Timer { .. })
-                | (JobTrigger::Sleep, SimStep::Sleep(_))
-                | (JobTrigger::Event, SimStep::Wait { .. } | SimStep::Suspend(_))
-                | (JobTrigger::Event, SimStep::Barrier(_) | SimStep::Take(_))
-        );
+        let begins = begins(self.threads[thread].beginning, act);
         if begins {
             self.finish(thread);
         }

@@ -24,7 +24,7 @@ pub(crate) fn blocked() -> String {
     status.lines().find(|line| line.starts_with("SigBlk:")).unwrap().to_owned()
 }
 
-/// From here on no signal can be set aside, for good; `false`, and told, where that cannot be had.
+/// From here on no signal can be queued, for good; `false`, with a counted skip, where that cannot be set up.
 pub(crate) fn take_signals_away() -> bool {
     let me = std::process::id().to_string();
     let limited = Command::new("prlimit").args(["--pid", &me, "--sigpending=0:"]).status();

@@ -78,7 +78,7 @@ pub(crate) fn wait_until_asleep(id: u32) {
     }
 }
 
-/// Puts the calling thread into `SCHED_DEADLINE`; `None`, and told, where that is refused.
+/// Puts the calling thread into `SCHED_DEADLINE`; `None`, with a counted skip, where that is refused.
 pub(crate) fn enter_deadline_class() -> Option<Scheduling> {
     let own = Scheduling::Deadline {
         runtime_ns: 2_000_000,

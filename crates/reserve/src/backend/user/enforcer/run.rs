@@ -47,7 +47,7 @@ pub(super) struct Run {
     denied_ns: u64,
     periods: u64,
     raised_ns: u64,
-    /// Without the supply and what is counted elsewhere, which come when it is told.
+    /// Without the supply and what is counted elsewhere, which the final report adds.
     report: EnforcerReport,
 }
 

@@ -91,7 +91,7 @@ fn an_entry_ends_with_its_process() {
     assert_eq!(names(&registry).len(), 1);
     assert_eq!(registry.all(), []);
     assert_eq!(names(&registry), Vec::<OsString>::new());
-    // One who cleans up is told of it; an entry in force, and one's own, stay.
+    // A cleaning process gets it in its list; an entry in force, and its own entry, stay.
     leave();
     let own = registry.enter(&share("0", 2));
     let stale = registry.remove_stale();
