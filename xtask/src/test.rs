@@ -26,7 +26,7 @@ pub(crate) enum Beds {
     Leave,
 }
 
-/// What else is promised to compile: `time`, `clock` and what of `timer` there is for systems besides Linux;
+/// What else is promised to compile: `time`, `queue`, `clock` and what of `timer` there is for systems besides Linux;
 /// and with the C library of static programs all that calls one.
 const OTHER_SYSTEMS: [(&str, &[&str]); 3] = [
     ("aarch64-apple-darwin", &ELSEWHERE),
@@ -34,8 +34,16 @@ const OTHER_SYSTEMS: [(&str, &[&str]); 3] = [
     ("aarch64-unknown-linux-musl", &["-p", "hourglass-sys"]),
 ];
 
-const ELSEWHERE: [&str; 6] =
-    ["-p", "hourglass-time", "-p", "hourglass-clock", "-p", "hourglass-timer"];
+const ELSEWHERE: [&str; 8] = [
+    "-p",
+    "hourglass-time",
+    "-p",
+    "hourglass-queue",
+    "-p",
+    "hourglass-clock",
+    "-p",
+    "hourglass-timer",
+];
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum StepOutcome {

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use hourglass_timer::queue::{Heap, RedBlackTree};
+use hourglass_queue::{Heap, RedBlackTree};
 
 use crate::document::Row;
 use crate::paired::median;

@@ -5,9 +5,9 @@
 
 use std::hint::black_box;
 
+use hourglass_queue::reference::CascadingWheel;
+use hourglass_queue::{Handle, Heap, PriorityStructure, Queue, RedBlackTree, TimeoutWheel};
 use hourglass_time::{Instant, Monotonic, Span};
-use hourglass_timer::queue::reference::CascadingWheel;
-use hourglass_timer::queue::{Handle, Heap, PriorityStructure, Queue, RedBlackTree, TimeoutWheel};
 
 use super::workload::TimerBackend;
 

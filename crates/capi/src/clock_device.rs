@@ -8,10 +8,10 @@ use std::ffi::{CString, c_char};
 use std::ptr;
 use std::sync::{Mutex, MutexGuard, OnceLock, TryLockError};
 
+use hourglass_queue::Handle;
 use hourglass_time::{Instant, Span};
 use hourglass_timer::clock_device::{Cancel, ClockDevice, ClockDevices, ClockReader};
 use hourglass_timer::event::{DeviceWaitEnd, Kick};
-use hourglass_timer::queue::Handle;
 
 use crate::error::{
     CapiError, HG_BUSY, HG_EMPTY, HG_INTERRUPTED, HG_OK, HG_PANIC, HG_TIMEOUT, HG_WRONG_THREAD,

@@ -11,6 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use hourglass_clock::timekeeping::{MixedTicks, OpenPageError, SetSourceError};
 use hourglass_measure::own_loop::LoopFailure;
+use hourglass_queue::QueueError;
 use hourglass_runs::store::CreateError;
 use hourglass_sys::caller_state;
 use hourglass_timer::clock_device::{ArmError, OpenError};
@@ -18,7 +19,6 @@ use hourglass_timer::errno_class::ErrnoClass;
 use hourglass_timer::event::{DeviceError, ResolutionError};
 use hourglass_timer::fault::FaultError;
 use hourglass_timer::periodic::{JoinError, SpawnError};
-use hourglass_timer::queue::QueueError;
 use hourglass_timer::service::ServiceError;
 use hourglass_workload::LoopError;
 

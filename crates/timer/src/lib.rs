@@ -1,12 +1,11 @@
 //! When things happen: sleeping until a time, and timers.
 //!
-//! Owns: timers and timeouts in order of expiry ([`queue`]), clock event devices ([`event`]), timers on
-//! several clocks over one device ([`engine`]), timers that any thread arms ([`service`]), precise
-//! sleep ([`mod@sleep`]), timing faults ([`fault`]), periodic threads ([`periodic`]), clock devices by
+//! Owns: clock event devices ([`event`]), timers on several clocks over one device ([`engine`]), timers
+//! that any thread arms ([`service`]), precise sleep ([`mod@sleep`]), timing faults ([`fault`]), periodic threads ([`periodic`]), clock devices by
 //! name ([`clock_device`]), what a refusal of the kernel means ([`errno_class`]).
 //! Must not: read hardware but through `clock`; print.
 //!
-//! Other systems than Linux have [`queue`] and [`mod@sleep`] without its futures.
+//! Other systems than Linux have [`mod@sleep`] without its futures.
 //!
 //! ```
 //! use hourglass_time::Span;
@@ -45,16 +44,11 @@ pub mod event;
 pub mod fault;
 #[cfg(target_os = "linux")]
 pub mod periodic;
-pub mod queue;
 #[cfg(target_os = "linux")]
 pub mod service;
 pub mod sleep;
 #[cfg(target_os = "linux")]
 mod start_thread;
-
-#[cfg(test)]
-#[path = "../tests/common/dice.rs"]
-mod dice;
 
 #[cfg(target_os = "linux")]
 pub use periodic::PeriodicThread;

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use hourglass_queue::reference::SortedList;
+use hourglass_queue::{Handle, Heap, PriorityStructure, Queue, RedBlackTree, TimeoutWheel};
 use hourglass_sched::effort::StepLimit;
 use hourglass_sched::fixed_priority::{self, Sections, TimeModel};
 use hourglass_sched::{Analysis, Task, TaskSet, checker, edf};
@@ -10,8 +12,6 @@ use hourglass_sim::{
     Preemption, SimSettings, Sink, SinkDetail, Slice, System, Thread,
 };
 use hourglass_time::{Instant, Sim, Span};
-use hourglass_timer::queue::reference::SortedList;
-use hourglass_timer::queue::{Handle, Heap, PriorityStructure, Queue, RedBlackTree, TimeoutWheel};
 
 use super::no_examples;
 use crate::{Answer, Target};

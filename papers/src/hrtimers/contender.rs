@@ -1,10 +1,10 @@
 //! The structures that section 4 is about, each behind the same few calls, on the simulated clock.
 
-use hourglass_time::{Instant, Sim, Span};
-use hourglass_timer::queue::reference::CascadingWheel;
-use hourglass_timer::queue::{
+use hourglass_queue::reference::CascadingWheel;
+use hourglass_queue::{
     ExpiredEntry, Handle, Heap, PriorityStructure, Queue, QueueError, RedBlackTree, TimeoutWheel,
 };
+use hourglass_time::{Instant, Sim, Span};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PollCounts {

@@ -6,8 +6,8 @@
 use std::time::Instant as Watch;
 
 use hourglass_documents::paper::{MeasurementKind, PaperRow};
+use hourglass_queue::Handle;
 use hourglass_time::{Instant, Sim, Span};
-use hourglass_timer::queue::Handle;
 use hourglass_trace::statistics::quantile_of;
 
 use super::super::bench::MeasurementHost;

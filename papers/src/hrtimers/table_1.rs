@@ -2,9 +2,9 @@
 //! comparison by arming timers in it.
 
 use hourglass_documents::paper::MeasurementKind;
+use hourglass_queue::Handle;
+use hourglass_queue::reference::CascadingWheel;
 use hourglass_time::{Instant, Sim, Span};
-use hourglass_timer::queue::Handle;
-use hourglass_timer::queue::reference::CascadingWheel;
 
 use super::super::bench::MeasurementHost;
 use super::super::printed::{MeasuredTable, Table, Values};

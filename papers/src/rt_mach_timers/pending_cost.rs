@@ -5,12 +5,12 @@ use std::io;
 use hourglass_documents::paper::{
     AxisScale, Curve, CurveOrigin, Curves, EdgeUnit, PaperFigure, PaperRow,
 };
+use hourglass_queue::reference::SortedList;
+use hourglass_queue::{Handle, Heap, PriorityStructure, Queue, QueueError, RedBlackTree};
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::posix_timer::{PosixTimer, realtime_signals};
 use hourglass_sys::thread;
 use hourglass_time::{Instant, Sim, Span};
-use hourglass_timer::queue::reference::SortedList;
-use hourglass_timer::queue::{Handle, Heap, PriorityStructure, Queue, QueueError, RedBlackTree};
 
 use super::super::batches::Batches;
 use super::super::bench::MeasurementHost;

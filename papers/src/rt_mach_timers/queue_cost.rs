@@ -3,9 +3,9 @@
 use std::hint::black_box;
 
 use hourglass_documents::paper::MeasurementKind;
+use hourglass_queue::reference::SortedList;
+use hourglass_queue::{Heap, PriorityStructure, Queue, QueueError, RedBlackTree};
 use hourglass_time::{Instant, Sim, Span};
-use hourglass_timer::queue::reference::SortedList;
-use hourglass_timer::queue::{Heap, PriorityStructure, Queue, QueueError, RedBlackTree};
 
 use super::super::batches::Batches;
 use super::super::bench::MeasurementHost;

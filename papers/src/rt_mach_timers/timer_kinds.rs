@@ -2,11 +2,11 @@
 
 use std::io;
 
+use hourglass_queue::{Handle, Queue};
 use hourglass_sys::eventfd::Timer as TimerFd;
 use hourglass_sys::posix_timer::{PosixTimer, realtime_signals};
 use hourglass_sys::thread;
 use hourglass_time::{Instant, Monotonic, Span};
-use hourglass_timer::queue::{Handle, Queue};
 
 use super::service::ServiceTimers;
 

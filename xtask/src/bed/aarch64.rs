@@ -15,8 +15,7 @@ use crate::failure::StepFailure;
 use crate::workspace::{Workspace, has_program, has_standard_library};
 
 pub(crate) const NAME: &str = "aarch64";
-pub(super) const PURPOSE: &str =
-    "tests of time, sys, clock and timer, and the C header's reads, on an emulated ARM processor";
+pub(super) const PURPOSE: &str = "tests of time, sys, queue, clock and timer, and the C header's reads, on an emulated ARM processor";
 
 const TARGET: &str = "aarch64-unknown-linux-gnu";
 const LINKER: &str = "aarch64-linux-gnu-gcc";
@@ -24,7 +23,7 @@ const EMULATOR: &str = "qemu-aarch64-static";
 const ROOT: &str = "/usr/aarch64-linux-gnu";
 const PACKAGES: &[&str] = &["gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross", "qemu-user-static"];
 
-const CRATES: &[&str] = &["hourglass-time", "hourglass-sys", "hourglass-clock"];
+const CRATES: &[&str] = &["hourglass-time", "hourglass-sys", "hourglass-queue", "hourglass-clock"];
 
 /// The timer crate's tests but those in loom, which is the same on every processor.
 const TIMER_TESTS: &[&str] = &["ordinary", "alone"];

@@ -6,7 +6,7 @@ use super::files::File;
 use super::manifest::{dependencies, entries};
 
 /// Crates that use none of ours, which the page does not show.
-const ALONE: [&str; 3] = ["time", "sys", "skip"];
+const ALONE: [&str; 4] = ["time", "sys", "skip", "dice"];
 
 /// What lies beside `crates/` and has arrows.
 const BESIDE: [&str; 2] = ["python", "papers"];

@@ -46,7 +46,7 @@ fn is_product(path: &str) -> bool {
     let test = |part: &&str| matches!(*part, "tests" | "tests.rs" | "test_host.rs");
     path.ends_with(".rs")
         && match parts[..] {
-            ["crates", name, "src", ..] => name != "skip", // tests only
+            ["crates", name, "src", ..] => !matches!(name, "skip" | "dice"), // tests only
             ["papers", "src", ..] => true,
             _ => false,
         }

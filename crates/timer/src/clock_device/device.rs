@@ -11,7 +11,7 @@ use hourglass_time::{Instant, Monotonic, Span};
 use crate::event::{
     DeviceError, DeviceWaitEnd, EventDevice, Kick, Mode, Period, Periods, ResolutionError,
 };
-use crate::queue::{Handle, QueueError};
+use hourglass_queue::{Handle, QueueError};
 
 use super::error::{ArmError, OpenError};
 use super::reader::{ClockReader, MappedClock};

@@ -3,7 +3,7 @@
 use hourglass_time::Span;
 
 use crate::event::{DeviceError, ResolutionError};
-use crate::queue::QueueError;
+use hourglass_queue::QueueError;
 
 /// A clock device that was not opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -3,7 +3,7 @@
 //! *Real-Time Mach Timers* (Savage and Tokuda, 1993), section 2: "a clock device contains an
 //! interrupt handler, a representation of the current time and a timer queue". Here the interrupt is
 //! a tick of a clock event device ([`crate::event::EventDevice`]), the representation a word that any
-//! thread reads with one load ([`ClockReader`]), the queue a [`crate::queue::Queue`].
+//! thread reads with one load ([`ClockReader`]), the queue a [`hourglass_queue::Queue`].
 //!
 //! Owns: devices by name ([`ClockDevices`]), the two ways to read them, their resolution, their
 //! timers, which expire at their ticks ([`ClockDevice`]).

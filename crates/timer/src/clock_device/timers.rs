@@ -2,7 +2,7 @@
 
 use hourglass_time::{Instant, Monotonic, Span};
 
-use crate::queue::{Handle, Queue, QueueError};
+use hourglass_queue::{Handle, Queue, QueueError};
 
 use super::error::ArmError;
 

@@ -2,7 +2,7 @@
 
 use super::ClockBase;
 use crate::event::{DeviceError, InvalidDevice};
-use crate::queue::QueueError;
+use hourglass_queue::QueueError;
 
 /// Why [`EngineTimers`](super::EngineTimers) did not do as asked. Nothing has changed when one comes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -3,7 +3,7 @@
 //! *Hrtimers and Beyond* (2006), sections 4.2, 8 and 9, in user space: a queue a clock, the device
 //! programmed for the first of all, precise or bound to a tick, no tick without a use.
 //!
-//! Owns: [`EngineTimers`] (a [`Queue`](crate::queue::Queue) a [`ClockBase`]), the
+//! Owns: [`EngineTimers`] (a [`Queue`](hourglass_queue::Queue) a [`ClockBase`]), the
 //! readings of all bases ([`Times`], simulated by [`SimTimes`]), and the [`Engine`] that waits with
 //! a device of [`event`](crate::event).
 //! Must not: hand timers from one thread to another (that is a service's), lock or allocate while

@@ -8,7 +8,7 @@ use std::fmt;
 use hourglass_time::{ClockTag, Instant, Span};
 
 use super::{ClockBase, ClockReadings, TimerError};
-use crate::queue::{Handle, Queue, QueueError};
+use hourglass_queue::{Handle, Queue, QueueError};
 
 /// Names a timer of the [`EngineTimers`] that created it. Stale once that is
 /// removed, and refused from then on: generations never repeat.

@@ -2,7 +2,6 @@
 
 #[cfg(target_os = "linux")]
 pub(crate) mod devices;
-pub(crate) mod dice;
 #[cfg(target_os = "linux")]
 pub(crate) mod machine;
 #[cfg(target_os = "linux")]

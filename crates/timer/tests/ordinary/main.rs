@@ -23,7 +23,6 @@ mod faults;
 mod futures;
 #[cfg(target_os = "linux")]
 mod native_events;
-mod orders;
 #[cfg(target_os = "linux")]
 mod periodic;
 #[cfg(target_os = "linux")]
@@ -44,7 +43,6 @@ mod simulated_faults;
 mod sleep;
 #[cfg(target_os = "linux")]
 mod time_slice;
-mod wheels;
 
 use hourglass_sys::allocation::CountingAllocator;
 

@@ -11,8 +11,8 @@ use hourglass_timer::service::{
     Timer, TimerSettings, TimerSpec,
 };
 
-use crate::common::dice::{Dice, seed};
 use crate::common::machine;
+use hourglass_dice::{Dice, seed};
 
 const S: i64 = 1_000_000_000;
 
@@ -107,7 +107,7 @@ fn act(twin: &mut Twin, now: i64, dice: &mut Dice) {
 /// re-arm and clock steps.
 #[test]
 fn hours_of_everything_agree_with_a_list() {
-    let mut dice = Dice(seed());
+    let mut dice = Dice::new(seed());
     let (mut service, times) = simulated();
     let class = service.class("deferred", ClassSettings::default()).unwrap();
     let owner = service.owner("random");
@@ -169,7 +169,7 @@ fn compare(twins: &mut [Twin], service: &SimService, log: &Log, was_set: bool) -
 
 #[test]
 fn stepping_is_exact_and_in_order() {
-    let mut dice = Dice(seed());
+    let mut dice = Dice::new(seed());
     let (mut service, times) = simulated();
     let owner = service.owner("exact");
     let order: Arc<Mutex<Vec<i64>>> = Arc::default();

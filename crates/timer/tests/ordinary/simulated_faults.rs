@@ -13,7 +13,7 @@ use hourglass_timer::fault::{
     ThreadTerminated,
 };
 
-use crate::common::dice::{Dice, seed};
+use hourglass_dice::{Dice, seed};
 
 const HOURS_NS: u64 = 3 * 3_600_000_000_000;
 
@@ -99,7 +99,7 @@ fn hours(strength: FaultAction, dice: &mut Dice) {
 
 #[test]
 fn every_late_job_is_reported_once_and_at_its_time() {
-    let mut dice = Dice(seed());
+    let mut dice = Dice::new(seed());
     for strength in [FaultAction::Notify, FaultAction::Demote, FaultAction::Suspend] {
         hours(strength, &mut dice);
     }
@@ -107,7 +107,7 @@ fn every_late_job_is_reported_once_and_at_its_time() {
 
 #[test]
 fn whatever_is_answered_nothing_is_early_and_nothing_lost() {
-    let mut dice = Dice(seed());
+    let mut dice = Dice::new(seed());
     for _ in 0..60 {
         let strength = [FaultAction::Notify, FaultAction::Demote, FaultAction::Suspend]
             [dice.below(3) as usize];
@@ -119,7 +119,7 @@ fn whatever_is_answered_nothing_is_early_and_nothing_lost() {
             resume_ns: magnitude(),
         };
         let reported = Faults::default();
-        let (report, mut verdicts) = (Rc::clone(&reported), Dice(dice.roll()));
+        let (report, mut verdicts) = (Rc::clone(&reported), Dice::new(dice.roll()));
         let mut thread = SimThread::new(strength, delays, move |fault: &Fault| {
             report.borrow_mut().push(*fault);
             let deadline = Deadline::In(ns(verdicts.below(2_000_000)));

@@ -16,9 +16,9 @@ use hourglass_timer::sleep::{
     Delay, HzProbe, KernelSleep, SleepEnd, SleepOutcome, SleepPolicy, SleeperSettings,
 };
 
-use crate::common::dice::{Dice, seed};
 use crate::common::now as monotonic;
 use crate::common::watching::wait_until_asleep;
+use hourglass_dice::{Dice, seed};
 
 const POLICIES: [SleepPolicy; 4] = [
     SleepPolicy::Learned,
@@ -34,7 +34,7 @@ const SOON: Duration = Duration::from_secs(20);
 /// was asked for not at all.
 #[test]
 fn never_early_by_the_kernels_clock() {
-    let mut dice = Dice(seed());
+    let mut dice = Dice::new(seed());
     for policy in POLICIES {
         for ends_when in [SleepEnd::Reached, SleepEnd::SurelyReached] {
             let mut sleeper = Sleeper::with(SleeperSettings {
@@ -142,7 +142,7 @@ fn wait_until_it_ran(id: u32, length_ns: u64) {
 #[test]
 fn no_interrupt_is_lost() {
     const TIMES: u64 = 3_000;
-    let mut dice = Dice(seed());
+    let mut dice = Dice::new(seed());
     let mut sleeper = Sleeper::with(SleeperSettings::with_policy(SleepPolicy::KernelOnly));
     let interrupter = sleeper.interrupter();
     let (sender, receiver) = mpsc::channel();

@@ -3,9 +3,9 @@
 use hourglass_time::{Instant, Monotonic};
 
 use super::*;
-use crate::dice::Dice;
-use crate::queue::{Handle, QueueError};
 use crate::sleep::tests::seed;
+use hourglass_dice::Dice;
+use hourglass_queue::{Handle, QueueError};
 
 fn at(ns: u64) -> Instant<Monotonic> {
     Instant::from_nanos(ns as i64)
@@ -189,7 +189,7 @@ impl List {
 /// An hour of random arming, cancelling and changing the resolution: every expiration at the first
 /// tick that is not before it, none lost but those that are reported as overruns.
 fn an_hour(name: &str, seed: u64) {
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     let mut device = open(name);
     let mut list = List::of(&mut device, 40);
     while device.now_ns() < 3_600 * SECOND {

@@ -1,8 +1,8 @@
 //! Hours of virtual time, checked by a slow twin that walks from release to release.
 
 use super::*;
-use crate::dice::Dice;
 use crate::periodic::{CompletedJob, Distribution, LoopStep, OverrunPolicy, Snapshot};
+use hourglass_dice::Dice;
 
 /// What a task should do, by walking: one addition a period.
 #[derive(Debug)]
@@ -126,7 +126,7 @@ fn sorted_agrees(counts: &Distribution, mut times: Vec<u64>) {
 }
 
 fn half_an_hour(policy: OverrunPolicy, load: Load, seed: u64) {
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     let period_ns = (5 + dice.below(10)) * MS + dice.below(MS);
     let (budget_ns, deadline_ns) = (period_ns / 2, period_ns * (3 + dice.below(10)) / 5);
     let span = |ns: u64| Span::from_nanos(ns as i64);

@@ -3,9 +3,9 @@
 use hourglass_clock::timekeeping::{EventKind, SourceId};
 
 use super::*;
-use crate::dice::Dice;
 use crate::sleep::sim::{LatencyDistribution, Preemptions};
 use crate::sleep::{Delay, Interrupt, Interrupter, SleepEnd, SleepPolicy};
+use hourglass_dice::Dice;
 
 const POLICIES: [SleepPolicy; 4] = [
     SleepPolicy::Learned,
@@ -26,7 +26,7 @@ fn length_ns(dice: &mut Dice) -> u64 {
 fn never_early() {
     let seed = seed();
     for (number, policy) in (0..).zip(POLICIES) {
-        let mut dice = Dice(seed + number);
+        let mut dice = Dice::new(seed + number);
         for load in [Load::idle(), Load::busy()] {
             let settings = SleeperSettings::with_policy(policy);
             let mut sleeper = sleeper(seed + number, load, settings);
@@ -66,7 +66,7 @@ fn surely_reached_means_true_time() {
         SleeperSettings { ends_when: SleepEnd::SurelyReached, ..SleeperSettings::DEFAULT };
     let seed = seed();
     let mut sleeper = sleeper(seed, Load::idle(), settings);
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     for _ in 0..20_000 {
         let slept = sleeper.sleep_ns(length_ns(&mut dice));
         let now = sleeper.mechanism().now();

@@ -1,9 +1,9 @@
 //! What is learnt, what it costs, and how it is unlearnt.
 
 use super::*;
-use crate::dice::Dice;
 use crate::sleep::sim::LatencyDistribution;
 use crate::sleep::{Budget, SchedClass};
+use hourglass_dice::Dice;
 
 /// A machine whose kernel wakes late by about `ns`.
 fn late_by(ns: u64) -> Load {
@@ -97,7 +97,7 @@ fn the_budget_is_kept() {
         let budget = Budget { per_sleep_ns: 5_000 + 20_000 * number, of_wait_ppm: 0, share_ppm: 0 };
         let settings = SleeperSettings { budget, ..SleeperSettings::DEFAULT };
         let mut sleeper = sleeper(seed + number, load.clone(), settings);
-        let mut dice = Dice(seed + number);
+        let mut dice = Dice::new(seed + number);
         let lengths = move || 1_000_000 << dice.below(6);
         let sleeps = 3_000;
         let run = Run::of(&mut sleeper, sleeps, lengths);

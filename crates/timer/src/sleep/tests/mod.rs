@@ -18,7 +18,7 @@ use hourglass_time::Span;
 
 use super::sim::{Load, SimMachine};
 use super::{Mechanism, SleepOutcome, Sleeper, SleeperSettings};
-pub(crate) use crate::dice::seed;
+pub(crate) use hourglass_dice::seed;
 
 pub(crate) type SimClock = Arc<Clock<Arc<SimSource>>>;
 pub(crate) type SimSleeper = Sleeper<SimClock, SimMachine>;

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use hourglass_queue::{Handle, QueueError};
 use hourglass_time::Span;
 use hourglass_timer::engine::{
     Cause, ClockBase, ClockReadings, ClockSetPolicy, DEFAULT_TICK, Engine, EngineError,
@@ -16,7 +17,6 @@ use hourglass_timer::event::{
     ClockEvent, DeviceError, DeviceFeatures, DeviceWaitEnd, EventDevice, InvalidDevice, Kick, Mode,
     Period, Resolution, SimEvent, SimEventConfig,
 };
-use hourglass_timer::queue::{Handle, QueueError};
 
 use crate::common::machine;
 

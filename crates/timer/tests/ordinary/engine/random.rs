@@ -5,13 +5,13 @@
 //! re-arm and clock steps, seed printed". A failure is played again with its seed in
 //! `HOURGLASS_SEED`.
 
+use hourglass_queue::reference::SortedList;
+use hourglass_queue::{Key, PriorityStructure};
 use hourglass_timer::engine::{ClockReadings, ExpiredTimer};
 use hourglass_timer::event::PeriodGrid;
-use hourglass_timer::queue::reference::SortedList;
-use hourglass_timer::queue::{Key, PriorityStructure};
 
 use super::*;
-use crate::common::dice::{Dice, seed};
+use hourglass_dice::{Dice, seed};
 
 const CROWD: usize = 150;
 
@@ -204,7 +204,7 @@ struct World {
 
 impl World {
     fn new(seed: u64, config: SimEventConfig) -> World {
-        let mut dice = Dice(seed);
+        let mut dice = Dice::new(seed);
         let config = SimEventConfig { seed: dice.roll(), ..config };
         let (one_shot, unit) = (config.one_shot.is_some(), config.unit);
         let periods = config.periods;

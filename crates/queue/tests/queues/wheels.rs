@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use hourglass_queue::reference::CascadingWheel;
+use hourglass_queue::{Handle, TimeoutWheel};
 use hourglass_time::{Instant, Sim, Span};
-use hourglass_timer::queue::reference::CascadingWheel;
-use hourglass_timer::queue::{Handle, TimeoutWheel};
 
-use crate::common::dice::Dice;
+use hourglass_dice::Dice;
 
 fn at(ns: i64) -> Instant<Sim> {
     Instant::from_nanos(ns)
@@ -28,7 +28,7 @@ struct Checked {
 
 impl Checked {
     fn new(seed: u64, granularity: Span) -> Checked {
-        let mut dice = Dice(seed);
+        let mut dice = Dice::new(seed);
         let now = at(dice.roll() as i64 >> dice.below(64));
         let wheel = TimeoutWheel::new(granularity, now).unwrap();
         Checked { wheel, known: BTreeMap::new(), payloads: 0, now, dice, fired: 0 }
@@ -162,7 +162,7 @@ fn timeouts_fire_within_their_lateness() {
 fn an_hour_of_timeouts() {
     let seed = 4;
     println!("seed {seed}");
-    let (mut dice, timeout) = (Dice(seed), Span::from_secs(5));
+    let (mut dice, timeout) = (Dice::new(seed), Span::from_secs(5));
     let mut now = at(0);
     let mut wheel = TimeoutWheel::new(Span::MILLISECOND, now).unwrap();
     let mut late = Span::ZERO;
@@ -191,7 +191,7 @@ fn an_hour_of_timeouts() {
 fn the_cascading_wheel_fires_on_the_tick() {
     for seed in 1..=6 {
         println!("seed {seed}");
-        let mut dice = Dice(seed);
+        let mut dice = Dice::new(seed);
         let tick = 1_000_000;
         let mut wheel = CascadingWheel::new(Span::from_nanos(tick), at(0)).unwrap();
         let handles: Vec<Handle> = (0..100).map(|i| wheel.create(i).unwrap()).collect();

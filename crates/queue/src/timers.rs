@@ -38,7 +38,7 @@ use super::{Handle, Heap, Key, PriorityStructure, QueueError};
 ///
 /// ```
 /// use hourglass_time::{Instant, Monotonic, Span};
-/// use hourglass_timer::queue::{Queue, QueueError};
+/// use hourglass_queue::{Queue, QueueError};
 ///
 /// let at = Instant::<Monotonic>::from_nanos;
 /// let mut queue: Queue<Monotonic, &str> = Queue::with_capacity(2)?;

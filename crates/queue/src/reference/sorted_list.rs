@@ -5,7 +5,7 @@
 
 use std::collections::TryReserveError;
 
-use crate::queue::{Key, MinEntry, PriorityStructure};
+use crate::{Key, MinEntry, PriorityStructure};
 
 /// A list sorted by key; placing and removing walk along it, as the kernel's timer list of before
 /// 1997 did ("Hrtimers and Beyond", 2006, section 4.1).

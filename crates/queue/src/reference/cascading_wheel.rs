@@ -11,9 +11,9 @@
 
 use hourglass_time::{ClockTag, Instant, Span};
 
-use crate::queue::arena::NONE;
-use crate::queue::lists::{Lists, TimerArena};
-use crate::queue::{ExpiredEntry, Handle, QueueError};
+use crate::arena::NONE;
+use crate::lists::{Lists, TimerArena};
+use crate::{ExpiredEntry, Handle, QueueError};
 
 /// log2 of the entries of the first array, n1 = 256.
 const FIRST_BITS: u32 = 8;

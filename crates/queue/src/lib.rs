@@ -11,6 +11,9 @@
 //! [`RedBlackTree`], the paper's. [`reference`](mod@reference) has a sorted list, the slow twin that
 //! the others are tested against, and the paper's cascading wheel, which shows what they avoid.
 
+#![forbid(unsafe_code)]
+#![warn(missing_docs, unreachable_pub)]
+
 mod arena;
 mod error;
 mod heap;

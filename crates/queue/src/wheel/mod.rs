@@ -47,7 +47,7 @@ use levels::{BUCKETS, BucketPosition, LEVELS, Levels};
 ///
 /// ```
 /// use hourglass_time::{Instant, Monotonic, Span};
-/// use hourglass_timer::queue::{QueueError, TimeoutWheel};
+/// use hourglass_queue::{QueueError, TimeoutWheel};
 ///
 /// let at = |ms| Instant::<Monotonic>::from_zero(Span::from_millis(ms));
 /// let mut wheel = TimeoutWheel::new(Span::MILLISECOND, at(0))?;
