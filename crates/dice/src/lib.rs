@@ -16,11 +16,6 @@ impl Dice {
         Dice(seed)
     }
 
-    /// From [`seed`].
-    pub fn printed() -> Dice {
-        Dice(seed())
-    }
-
     /// Any number.
     pub fn roll(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -38,6 +33,11 @@ impl Dice {
     /// From `low` to `high`, both among them.
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.below(high - low + 1)
+    }
+
+    /// From `low` to `high`, without `high`.
+    pub fn within(&mut self, low: i64, high: i64) -> i64 {
+        low + self.below((high - low).unsigned_abs()) as i64
     }
 
     /// True once in `n` times.

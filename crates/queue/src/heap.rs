@@ -314,14 +314,13 @@ mod tests {
     /// last possible one included.
     #[test]
     fn it_stays_a_heap() {
-        let (slots, mut dice) = (3_000u32, 12_345u64);
+        let (slots, mut dice) = (3_000, hourglass_dice::Dice::new(12_345));
         let mut heap = Heap::default();
-        heap.reserve(slots as usize).unwrap();
+        heap.reserve(3_000).unwrap();
         for sequence in 0..30_000 {
-            dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let (slot, roll) = ((dice >> 33) as u32 % slots, dice >> 60);
+            let (slot, roll) = (dice.below(slots) as u32, dice.below(16));
             if roll < 12 {
-                let expiry = if roll == 0 { LAST } else { (dice >> 40) as i64 % 500 };
+                let expiry = if roll == 0 { LAST } else { dice.within(0, 500) };
                 heap.place(slot, Key { expiry, sequence });
             } else {
                 let was_in = heap.expiry(slot).is_some();

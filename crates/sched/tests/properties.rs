@@ -4,6 +4,7 @@
 //! `HOURGLASS_SEED` where the seeds begin. Each set has its own seed; what fails names it, and
 //! `HOURGLASS_CASES=1 HOURGLASS_SEED=...` repeats it.
 
+use hourglass_dice::Dice;
 use hourglass_sched::bursts;
 use hourglass_sched::edf::{self, qpa};
 use hourglass_sched::effort::StepLimit;
@@ -16,40 +17,20 @@ use hourglass_sched::{
     Analysis, Task, TaskSet, Verdict, assign, bounds, checker, fifo, global, spin,
 };
 
-/// Numbers from a seed (Steele, Lea and Flood, OOPSLA 2014: SplitMix).
-struct Dice(u64);
-
-impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn within(&mut self, from: u64, to: u64) -> u64 {
-        from + self.next() % (to - from + 1)
-    }
-
-    fn one_in(&mut self, count: u64) -> bool {
-        self.next().is_multiple_of(count)
-    }
-
-    /// Some tasks whose utilisation is mostly below one, periods of 2 to 200 units, one in four with
-    /// jitter.
-    fn tasks(&mut self) -> Vec<Task> {
-        let count = self.within(1, 6);
-        let tasks = (0..count).map(|_| {
-            let period = self.within(2, if count > 3 { 200 } else { 40 });
-            let cost = (period * self.within(1, 22 / count) / 20).max(1);
-            let deadline = if self.one_in(2) { period } else { self.within(cost, 2 * period) };
-            let jitter = if self.one_in(4) { self.within(0, period) } else { 0 };
-            let (np, last) = (self.within(0, cost), self.within(0, cost));
-            let made = Task::new(cost, period, deadline).unwrap().with_jitter(jitter);
-            made.with_segments(np, last.min(np)).unwrap()
-        });
-        tasks.collect()
-    }
+/// Some tasks whose utilisation is mostly below one, periods of 2 to 200 units, one in four with
+/// jitter.
+fn random_tasks(dice: &mut Dice) -> Vec<Task> {
+    let count = dice.between(1, 6);
+    let tasks = (0..count).map(|_| {
+        let period = dice.between(2, if count > 3 { 200 } else { 40 });
+        let cost = (period * dice.between(1, 22 / count) / 20).max(1);
+        let deadline = if dice.one_in(2) { period } else { dice.between(cost, 2 * period) };
+        let jitter = if dice.one_in(4) { dice.between(0, period) } else { 0 };
+        let (np, last) = (dice.between(0, cost), dice.between(0, cost));
+        let made = Task::new(cost, period, deadline).unwrap().with_jitter(jitter);
+        made.with_segments(np, last.min(np)).unwrap()
+    });
+    tasks.collect()
 }
 
 fn number(variable: &str, without: u64) -> u64 {
@@ -61,7 +42,7 @@ fn for_all(property: impl Fn(&mut Dice)) {
     let (first, cases) = (number("HOURGLASS_SEED", 1), number("HOURGLASS_CASES", 500));
     for seed in first..first.saturating_add(cases) {
         let tried = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            property(&mut Dice(seed.wrapping_mul(0xd134_2543_de82_ef95)));
+            property(&mut Dice::new(seed));
         }));
         if let Err(why) = tried {
             eprintln!("again with HOURGLASS_CASES=1 HOURGLASS_SEED={seed}");
@@ -132,8 +113,8 @@ fn all_demands(set: &TaskSet, extra: u64) -> Vec<(&'static str, bool)> {
 #[test]
 fn permuting_changes_nothing() {
     for_all(|dice| {
-        let set = TaskSet::in_order(dice.tasks());
-        let (turn, extra) = (dice.within(0, 5) as usize % set.len(), dice.next() % 1_000);
+        let set = TaskSet::in_order(random_tasks(dice));
+        let (turn, extra) = (dice.between(0, 5) as usize % set.len(), dice.roll() % 1_000);
         let mut turned = set.tasks().to_vec();
         turned.rotate_left(turn);
         let turned = TaskSet::new(turned);
@@ -151,8 +132,8 @@ fn permuting_changes_nothing() {
 #[test]
 fn duplicating_never_helps() {
     for_all(|dice| {
-        let set = TaskSet::in_order(dice.tasks());
-        let (which, extra) = (dice.within(0, 5) as usize % set.len(), dice.next() % 1_000);
+        let set = TaskSet::in_order(random_tasks(dice));
+        let (which, extra) = (dice.between(0, 5) as usize % set.len(), dice.roll() % 1_000);
         let mut twins = set.tasks().to_vec();
         twins.push(twins[which].clone());
         let twins = TaskSet::new(twins);
@@ -176,8 +157,8 @@ fn duplicating_never_helps() {
 #[test]
 fn scaling_scales() {
     for_all(|dice| {
-        let set = TaskSet::in_order(dice.tasks());
-        let k = dice.within(2, 1 << 40);
+        let set = TaskSet::in_order(random_tasks(dice));
+        let k = dice.between(2, 1 << 40);
         let scaled = |t: &Task| {
             let made = Task::new(t.cost() * k, t.period() * k, t.deadline() * k).unwrap();
             made.with_jitter(t.jitter() * k).with_priority(t.priority())
@@ -205,9 +186,9 @@ fn scaling_scales() {
 #[test]
 fn growing_never_helps() {
     for_all(|dice| {
-        let set = TaskSet::in_order(dice.tasks());
-        let (which, what) = (dice.within(0, 5) as usize % set.len(), dice.within(0, 2));
-        let (by, extra) = (dice.within(1, 5), dice.next() % 1_000);
+        let set = TaskSet::in_order(random_tasks(dice));
+        let (which, what) = (dice.between(0, 5) as usize % set.len(), dice.between(0, 2));
+        let (by, extra) = (dice.between(1, 5), dice.roll() % 1_000);
         let mut grown = set.tasks().to_vec();
         let t = grown[which].clone();
         grown[which] = match what {
@@ -240,7 +221,7 @@ fn growing_never_helps() {
 #[test]
 fn exact_tests_accept_what_sufficient_ones_do() {
     for_all(|dice| {
-        let tasks = dice.tasks();
+        let tasks = random_tasks(dice);
         let implicit = tasks.iter().map(|t| Task::new(t.cost(), t.period(), t.period()).unwrap());
         let set = assign::rate_monotonic(&implicit.collect::<Vec<_>>());
         let accepted = [
@@ -271,7 +252,7 @@ fn exact_tests_accept_what_sufficient_ones_do() {
 #[test]
 fn a_verdict_without_bounds_is_the_same() {
     for_all(|dice| {
-        let set = TaskSet::in_order(dice.tasks());
+        let set = TaskSet::in_order(random_tasks(dice));
         for sections in Sections::ALL {
             let all = analyse(&set, sections).verdict();
             let quick = fixed_priority::verdict_within(
@@ -290,9 +271,9 @@ fn a_verdict_without_bounds_is_the_same() {
 #[test]
 fn knowing_more_never_hurts() {
     for_all(|dice| {
-        let set = TaskSet::in_order(dice.tasks());
+        let set = TaskSet::in_order(random_tasks(dice));
         let phases: Vec<Option<u64>> =
-            (0..set.len()).map(|_| Some(dice.within(0, 40)).filter(|at| at % 5 > 0)).collect();
+            (0..set.len()).map(|_| Some(dice.between(0, 40)).filter(|at| at % 5 > 0)).collect();
         let any = analyse(&set, Sections::Preemptive).from_arrival();
         if set.tasks().iter().all(|t| t.period() <= 40) {
             let known = offsets::fixed_priority(&with_phases(&set, &phases)).analysis;
@@ -312,7 +293,7 @@ fn knowing_more_never_hurts() {
 #[test]
 fn answers_are_proven() {
     for_all(|dice| {
-        let set = TaskSet::in_order(dice.tasks());
+        let set = TaskSet::in_order(random_tasks(dice));
         for (sections, time) in Sections::ALL
             .iter()
             .flat_map(|s| [TimeModel::Discrete, TimeModel::Continuous].map(|time| (*s, time)))

@@ -64,14 +64,11 @@ mod tests {
 
     #[test]
     fn percentiles_agree_with_sorting() {
-        let mut seed = 20_020_618_u64;
+        let mut dice = hourglass_dice::Dice::new(20_020_618);
         let mut lengths = Vec::new();
         let mut statistics = GapStatistics::default();
         for _ in 0..10_000 {
-            seed = seed
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            let ns = (seed >> 33) >> (seed >> 59);
+            let ns = dice.below(1 << 31) >> dice.below(32);
             lengths.push(ns);
             statistics.push(ns);
         }

@@ -210,12 +210,8 @@ mod tests {
     #[test]
     fn against_a_sorted_list() {
         for seed in 1..200u64 {
-            let mut state = seed;
-            let mut next = || {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                state >> 33
-            };
-            let lengths: Vec<u64> = (0..100).map(|_| LONG_NS << (next() % 12)).collect();
+            let mut dice = hourglass_dice::Dice::new(seed);
+            let lengths: Vec<u64> = (0..100).map(|_| LONG_NS << dice.below(12)).collect();
             let (table, mut found) = record_all(&lengths, 30);
             let mut wanted = lengths.clone();
             wanted.sort_unstable_by_key(|ns| std::cmp::Reverse(*ns));

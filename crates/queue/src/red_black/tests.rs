@@ -40,15 +40,14 @@ fn assert_tree(tree: &RedBlackTree) {
 /// Cormen et al., 13.1: the five properties, after each of many steps.
 #[test]
 fn it_stays_a_red_black_tree() {
-    let (slots, mut dice) = (300u32, 777u64);
+    let (slots, mut dice) = (300, hourglass_dice::Dice::new(777));
     let mut tree = RedBlackTree::default();
-    tree.reserve(slots as usize).unwrap();
+    tree.reserve(300).unwrap();
     for sequence in 0..20_000 {
-        dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        let (slot, roll) = ((dice >> 33) as u32 % slots, dice >> 60);
+        let (slot, roll) = (dice.below(slots) as u32, dice.below(16));
         // Mostly in, then mostly out, in turn.
         if (roll < 12) == (sequence / 1_000 % 2 == 0) {
-            tree.place(slot, Key { expiry: (dice >> 40) as i64 % 100, sequence });
+            tree.place(slot, Key { expiry: dice.within(0, 100), sequence });
         } else {
             let was_in = tree.expiry(slot).is_some();
             assert_eq!(tree.remove(slot), was_in);

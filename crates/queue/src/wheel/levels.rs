@@ -123,11 +123,8 @@ mod tests {
 
     /// A word of many patterns, for granules of all sizes.
     fn words() -> impl Iterator<Item = u64> {
-        let mut dice = 99u64;
-        (0..200_000).map(move |i| {
-            dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695);
-            (dice ^ (dice >> 29)) >> (1 + i % 63)
-        })
+        let mut dice = hourglass_dice::Dice::new(99);
+        (0..200_000).map(move |i| dice.roll() >> (1 + i % 63))
     }
 
     /// The promise of the module's header: on time or later, by less than 2/31 of the delay, and in

@@ -109,7 +109,7 @@ function checkPointer(check) {
     check("hover tells kind and recorder, or lateness", !controls.tip.hidden && wanted.test(text), text);
     if (thread && thread.kind[gap] <= 14) check("hover tells the confidence", /confidence \d+ %/.test(text), text);
     canvas.dispatchEvent(new MouseEvent("dblclick", at(row, share)));
-    check("double click shows the gap", width() < whole || whole <= NARROWEST, width());
+    check("double click shows the gap", showsGap(line.rows[row], gap, whole), width());
   }
   const cpu = line.rows.findIndex((candidate) => candidate.parties && candidate.pieces.n > 1);
   if (cpu >= 0) {
@@ -123,6 +123,12 @@ function checkPointer(check) {
   }
   canvas.dispatchEvent(new PointerEvent("pointerleave"));
   line.show(line.run.from, line.run.to);
+}
+
+/** Whether the view is around the gap before piece `i`, which may be as long as the run. */
+function showsGap(row, i, whole) {
+  const length = row.pieces.start[i] - row.pieces.end[i - 1];
+  return width() < whole || whole <= 3 * Math.max(NARROWEST, length);
 }
 
 function checkKeyboard(check) {
@@ -148,7 +154,7 @@ function checkKeyboard(check) {
   check("and says it", /length|late/.test(controls.said.textContent), controls.said.textContent);
   press("l");
   press("Enter");
-  check("Enter shows it", width() < whole || whole <= 3 * NARROWEST, width());
+  check("Enter shows it", showsGap(line.rows[line.row], line.gap, whole), width());
   press("Home");
   const button = document.querySelector("button.show");
   if (button) {

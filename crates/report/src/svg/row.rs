@@ -344,13 +344,8 @@ mod tests {
     /// Random traces against what they must be, read off the intervals one by one.
     #[test]
     fn pieces_say_what_the_intervals_say() {
-        let mut seed = 2002_u64;
-        let mut below = |limit: u64| {
-            seed = seed
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            ((seed >> 33) % limit) as i64
-        };
+        let mut dice = hourglass_dice::Dice::new(2002);
+        let mut below = |limit: u64| dice.below(limit) as i64;
         for round in 0..300 {
             let view = TimeRange {
                 from_ns: below(2_000),

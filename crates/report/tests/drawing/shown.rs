@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use hourglass_dice::Dice;
 use hourglass_documents::Cause;
 use hourglass_documents::document::{
     CauseReport, GateReport, LatencyReport, RUN_SCHEMA, RunDocument, RunResult, ThreadReport,
@@ -125,39 +126,28 @@ pub(crate) fn made(threads: Vec<ThreadReport>, intervals: Vec<Interval>) -> Test
     }
 }
 
-/// A generator whose sequence depends on its seed only (PCG's multiplier).
-pub(crate) struct Draw(pub(crate) u64);
-
-impl Draw {
-    pub(crate) fn below(&mut self, limit: u64) -> u64 {
-        let next = self.0.wrapping_mul(6_364_136_223_846_793_005);
-        self.0 = next.wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % limit.max(1)
-    }
-}
-
 /// `records` of `threads` threads on as many CPUs, in order of start: quanta, ticks between them,
 /// now and then a long gap, a wait or another CPU.
 pub(crate) fn trace(records: usize, threads: u32, seed: u64) -> Vec<Interval> {
-    let mut draw = Draw(seed);
+    let mut dice = Dice::new(seed);
     let mut now = vec![0_i64; threads as usize];
     let mut trace = Vec::with_capacity(records);
     for n in 0..records {
         let thread = (n % threads.max(1) as usize) as u32;
         let at = &mut now[thread as usize];
-        let (onset, gap) = match draw.below(100) {
+        let (onset, gap) = match dice.below(100) {
             _ if *at == 0 => (IntervalStart::Start, 0),
             0 => (IntervalStart::Wait, 1_000_000),
             1 => (IntervalStart::Migration, 30_000),
             2 => (IntervalStart::Yield, 6_000),
-            3 => (IntervalStart::Gap, 200_000 + draw.below(9_000_000)),
-            _ => (IntervalStart::Gap, 1_500 + draw.below(4_000)),
+            3 => (IntervalStart::Gap, 200_000 + dice.below(9_000_000)),
+            _ => (IntervalStart::Gap, 1_500 + dice.below(4_000)),
         };
         let start_ns = *at + i64::try_from(gap).unwrap();
-        let end_ns = start_ns + 20_000 + i64::try_from(draw.below(900_000)).unwrap();
+        let end_ns = start_ns + 20_000 + i64::try_from(dice.below(900_000)).unwrap();
         *at = end_ns;
-        let counted = CounterDeltas { involuntary: 1, voluntary: 0, faults: draw.below(2) as u8 };
-        let evidence = match draw.below(3) {
+        let counted = CounterDeltas { involuntary: 1, voluntary: 0, faults: dice.below(2) as u8 };
+        let evidence = match dice.below(3) {
             0 => Evidence::NONE,
             1 => Evidence { cleared: Some(false), counted: None },
             _ => Evidence { cleared: Some(true), counted: Some(counted) },
@@ -172,7 +162,7 @@ pub(crate) fn trace(records: usize, threads: u32, seed: u64) -> Vec<Interval> {
 
 /// A cause for each gap of a trace, in the order that a page wants.
 pub(crate) fn causes(trace: &[Interval], seed: u64) -> Vec<AttributedGap> {
-    let mut draw = Draw(seed);
+    let mut dice = Dice::new(seed);
     let mut seen = BTreeMap::new();
     let mut causes = Vec::new();
     for record in trace {
@@ -180,7 +170,7 @@ pub(crate) fn causes(trace: &[Interval], seed: u64) -> Vec<AttributedGap> {
         if !record.onset.is_gap() {
             continue;
         }
-        let (cause, sign, to_thread) = match draw.below(5) {
+        let (cause, sign, to_thread) = match dice.below(5) {
             0 => {
                 let to = Some(Successor::Kernel(12));
                 (Cause::ContextSwitchInvoluntary, Indication::CountedInvoluntary, to)
@@ -189,7 +179,7 @@ pub(crate) fn causes(trace: &[Interval], seed: u64) -> Vec<AttributedGap> {
             2 => (Cause::Irq, Indication::KernelWork, None),
             _ => (Cause::TimerTick, Indication::OnTickGrid, None),
         };
-        let composition = GapBreakdown { irq_ns: 1 + draw.below(4_000), ..GapBreakdown::default() };
+        let composition = GapBreakdown { irq_ns: 1 + dice.below(4_000), ..GapBreakdown::default() };
         causes.push(AttributedGap {
             thread: record.thread,
             cpu_before: record.cpu,
@@ -197,7 +187,7 @@ pub(crate) fn causes(trace: &[Interval], seed: u64) -> Vec<AttributedGap> {
             start_ns: before,
             end_ns: record.start_ns,
             cause,
-            basis: CauseBasis::Inferred { confidence: 0.5 + draw.below(500) as f64 / 1000.0 },
+            basis: CauseBasis::Inferred { confidence: 0.5 + dice.below(500) as f64 / 1000.0 },
             evidence: IndicationSet::NONE.with(sign),
             to_thread,
             occupants: GapOccupants::from_shares(
@@ -293,13 +283,13 @@ fn events(trace: &[Interval]) -> Vec<KernelEvent> {
 
 /// `threads` that measured latency and left no trace.
 pub(crate) fn latency_run(threads: u32, seed: u64) -> TestRun {
-    let mut draw = Draw(seed);
+    let mut dice = Dice::new(seed);
     let mut reports = Vec::new();
     let mut latencies = Vec::new();
     for id in 0..threads {
         let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
         let mut all: Vec<u64> = (0..20_000)
-            .map(|_| 4 + draw.below(5) + (draw.below(100_000) / 99_000) * draw.below(40))
+            .map(|_| 4 + dice.below(5) + (dice.below(100_000) / 99_000) * dice.below(40))
             .collect();
         all.push(310 + 25 * u64::from(id));
         all.iter().for_each(|us| *counts.entry(*us).or_default() += 1);

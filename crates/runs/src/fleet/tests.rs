@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::store::merged::{HISTOGRAM_FILE, MERGED_FILE};
 use crate::store::{MANIFEST_FILE, RunFolder, StoredWakeUp, TRACE_FILE};
 use hdrhistogram::Histogram;
+use hourglass_dice::Dice;
 use hourglass_documents::document::{GapReport, LatencyReport, RunResult, ThreadReport};
 use hourglass_documents::histogram_steps::step_of;
 use hourglass_documents::manifest::{ClockFacts, Epoch, Manifest, ThreadFacts};
@@ -25,15 +26,8 @@ struct TestFolder {
 
 /// Lengths from 100 ns to 3 ms, more short ones than long ones; the seed is the only source.
 fn lengths(seed: u64, count: usize) -> Vec<u64> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut next = || {
-        // Marsaglia 2003, xorshift64.
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state
-    };
-    (0..count).map(|_| 100 + (3_000_000 >> (next() % 13)) * (next() % 1_000) / 1_000).collect()
+    let mut dice = Dice::new(seed);
+    (0..count).map(|_| 100 + (3_000_000 >> dice.below(13)) * dice.below(1_000) / 1_000).collect()
 }
 
 fn noise(node: &'static str, begun_s: u64) -> TestFolder {

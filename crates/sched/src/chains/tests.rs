@@ -1,5 +1,6 @@
 //! Examples of the papers, and random systems: no simulated response is over its bound.
 
+use hourglass_dice::Dice;
 use proptest::prelude::*;
 
 use super::holistic::analyse;
@@ -154,34 +155,22 @@ fn a_fork_that_joins() {
     assert!(matches!(analyse(&tight, TimeModel::Discrete).verdict(), Verdict::Infeasible(_)));
 }
 
-/// Random numbers from a seed (an xorshift by Marsaglia, 2003).
-struct Draw(u64);
-
-impl Draw {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end
-    }
-}
-
 /// The longest response of each chain, one unit of time after the other, with random arrivals no
 /// closer than the period and execution times from the shortest to the longest.
 fn simulate(system: &ChainSystem, units: u64, seed: u64) -> Vec<u64> {
-    let mut draw = Draw(seed | 1);
+    let mut dice = Dice::new(seed);
     let flows = system.flows();
-    let mut next: Vec<u64> = flows.iter().map(|f| draw.below(f.period)).collect();
+    let mut next: Vec<u64> = flows.iter().map(|f| dice.below(f.period)).collect();
     let mut jobs: Vec<Job> = Vec::new();
     let mut longest = vec![0; flows.len()];
     let mut holds: Vec<Option<(usize, u64)>> = vec![None; system.services().len()];
     for now in 0..units {
         for (at, flow) in flows.iter().enumerate() {
             if next[at] == now {
-                let ready = now + draw.below(flow.jitter + 1);
-                let left = time_of(&flow.steps[0], &mut draw);
+                let ready = now + dice.below(flow.jitter + 1);
+                let left = time_of(&flow.steps[0], &mut dice);
                 jobs.push(Job { flow: at, step: 0, arrival: now, ready, left });
-                let late = if draw.below(3) == 0 { draw.below(flow.period) } else { 0 };
+                let late = if dice.below(3) == 0 { dice.below(flow.period) } else { 0 };
                 next[at] = now + flow.period + late;
             }
         }
@@ -202,7 +191,7 @@ fn simulate(system: &ChainSystem, units: u64, seed: u64) -> Vec<u64> {
                 job.step += 1;
                 job.ready = now + 1;
                 match flows[job.flow].steps.get(job.step) {
-                    Some(step) => job.left = time_of(step, &mut draw),
+                    Some(step) => job.left = time_of(step, &mut dice),
                     None => {
                         let response = now + 1 - job.arrival;
                         longest[job.flow] = longest[job.flow].max(response);
@@ -216,9 +205,9 @@ fn simulate(system: &ChainSystem, units: u64, seed: u64) -> Vec<u64> {
     longest
 }
 
-fn time_of(step: &Step, draw: &mut Draw) -> u64 {
-    let most = if draw.below(3) == 0 { step.cost - step.bcet.max(1) } else { 0 };
-    step.cost - draw.below(most + 1)
+fn time_of(step: &Step, dice: &mut Dice) -> u64 {
+    let most = if dice.below(3) == 0 { step.cost - step.bcet.max(1) } else { 0 };
+    step.cost - dice.below(most + 1)
 }
 
 fn small_systems() -> impl Strategy<Value = ChainSystem> {

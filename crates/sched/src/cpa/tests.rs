@@ -1,5 +1,6 @@
 //! pyCPA's examples, and random graphs: no simulated response is over its bound.
 
+use hourglass_dice::Dice;
 use proptest::prelude::*;
 
 use super::events::{EventModel, Propagation};
@@ -143,18 +144,6 @@ fn large_numbers_are_no_trouble() {
     }
 }
 
-/// Random numbers from a seed (an xorshift by Marsaglia, 2003).
-struct Draw(u64);
-
-impl Draw {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end
-    }
-}
-
 #[derive(Clone, Copy, Debug)]
 struct Job {
     task: usize,
@@ -165,13 +154,13 @@ struct Job {
 
 /// Events of a source up to `end`: one a period, off by up to the jitter, none closer than the
 /// distance.
-fn events(of: EventModel, end: u64, draw: &mut Draw) -> Vec<u64> {
-    let start = draw.below(of.period);
-    let early = draw.below(2) == 0;
+fn events(of: EventModel, end: u64, dice: &mut Dice) -> Vec<u64> {
+    let start = dice.below(of.period);
+    let early = dice.below(2) == 0;
     let mut found: Vec<u64> = Vec::new();
     for number in 0..end / of.period {
         let late =
-            if early { of.jitter * u64::from(number == 0) } else { draw.below(of.jitter + 1) };
+            if early { of.jitter * u64::from(number == 0) } else { dice.below(of.jitter + 1) };
         let at = start + number * of.period + late;
         let after = found.last().map_or(0, |last| last + of.distance);
         found.push(at.max(after));
@@ -181,7 +170,7 @@ fn events(of: EventModel, end: u64, draw: &mut Draw) -> Vec<u64> {
 
 /// The processors, unit after unit, and the longest response of each task.
 fn simulate(system: &CpaSystem, units: u64, seed: u64) -> Vec<u64> {
-    let mut draw = Draw(seed | 1);
+    let mut dice = Dice::new(seed);
     let tasks = system.tasks();
     let mut longest = vec![0; tasks.len()];
     let mut waiting: Vec<Job> = Vec::new();
@@ -189,7 +178,7 @@ fn simulate(system: &CpaSystem, units: u64, seed: u64) -> Vec<u64> {
     let mut due: Vec<(u64, usize)> = Vec::new();
     for (at, task) in tasks.iter().enumerate() {
         if let Activation::Source(arrivals) = task.activation {
-            due.extend(events(arrivals, units, &mut draw).into_iter().map(|event| (event, at)));
+            due.extend(events(arrivals, units, &mut dice).into_iter().map(|event| (event, at)));
         }
     }
     due.sort_unstable();
@@ -200,7 +189,7 @@ fn simulate(system: &CpaSystem, units: u64, seed: u64) -> Vec<u64> {
     for now in 0..units {
         while due.peek().is_some_and(|(at, _)| *at <= now) {
             let Some((_, task)) = due.next() else { break };
-            activate(tasks, task, now, &mut count, &mut waiting, &mut draw);
+            activate(tasks, task, now, &mut count, &mut waiting, &mut dice);
         }
         let mut done = Vec::new();
         for (processor, scheduler) in system.schedulers().iter().enumerate() {
@@ -240,7 +229,7 @@ fn simulate(system: &CpaSystem, units: u64, seed: u64) -> Vec<u64> {
             longest[job.task] = longest[job.task].max(now + 1 - job.activated);
             for (at, task) in tasks.iter().enumerate() {
                 if task.activation == Activation::After(job.task) {
-                    activate(tasks, at, now + 1, &mut count, &mut waiting, &mut draw);
+                    activate(tasks, at, now + 1, &mut count, &mut waiting, &mut dice);
                 }
             }
         }
@@ -254,12 +243,12 @@ fn activate(
     now: u64,
     count: &mut u64,
     waiting: &mut Vec<Job>,
-    draw: &mut Draw,
+    dice: &mut Dice,
 ) {
     let Node { bcet: least, cost, .. } = tasks[task];
-    let spread = if draw.below(2) == 0 { cost - least.max(1) } else { 0 };
+    let spread = if dice.below(2) == 0 { cost - least.max(1) } else { 0 };
     *count += 1;
-    waiting.push(Job { task, number: *count, activated: now, left: cost - draw.below(spread + 1) });
+    waiting.push(Job { task, number: *count, activated: now, left: cost - dice.below(spread + 1) });
 }
 
 fn slot_at(tasks: &[Node], here: &[usize], now: u64) -> Option<usize> {
@@ -294,7 +283,7 @@ fn next_turn(
 }
 
 /// Cost, shortest cost, processor, parameter, period, jitter, distance, predecessor.
-type DrawnNode = (u64, u64, usize, u64, u64, u64, u64, usize);
+type DicenNode = (u64, u64, usize, u64, u64, u64, u64, usize);
 
 fn small_systems() -> impl Strategy<Value = CpaSystem> {
     let task = (1..6u64, 0..3u64, 0..2usize, 1..5u64, 12..60u64, 0..40u64, 0..4u64, 0..6usize);
@@ -306,7 +295,7 @@ fn small_systems() -> impl Strategy<Value = CpaSystem> {
     ];
     (proptest::collection::vec(task, 1..6), proptest::collection::vec(schedulers, 2)).prop_map(
         |(tasks, schedulers)| {
-            let make = |(at, of): (usize, &DrawnNode)| {
+            let make = |(at, of): (usize, &DicenNode)| {
                 let (cost, least, processor, parameter, period, jitter, distance, after) = *of;
                 let activation = if after < at {
                     Activation::After(after)

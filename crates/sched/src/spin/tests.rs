@@ -1,5 +1,6 @@
 //! SchedCAT's example, and random sets: no simulated response is over its bound.
 
+use hourglass_dice::Dice;
 use proptest::prelude::*;
 
 use super::{SpinBound, analyse};
@@ -81,23 +82,22 @@ impl Job {
 }
 
 /// A job's units, with its sections anywhere.
-fn parts(of: &Task, seed: &mut u64) -> Vec<Part> {
+fn parts(of: &Task, dice: &mut Dice) -> Vec<Part> {
     let held: u64 = of.critical_sections().iter().map(|r| r.length).sum();
     let plain = usize::try_from(of.cost - held).unwrap();
     let mut parts = vec![vec![Part::Run]; plain];
     for request in of.critical_sections() {
         let mut section = vec![Part::Ask(request.resource)];
         section.extend((0..request.length).map(|_| Part::Hold(request.resource)));
-        *seed =
-            seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let at = usize::try_from(*seed >> 33).unwrap() % (parts.len() + 1);
+        let at = dice.below(parts.len() as u64 + 1) as usize;
         parts.insert(at, section);
     }
     parts.into_iter().flatten().rev().collect()
 }
 
 /// The longest response of each task, unit after unit. Each task has at most one job at a time.
-fn simulate(tasks: &[Task], offsets: &[u64], units: u64, mut seed: u64) -> Vec<u64> {
+fn simulate(tasks: &[Task], offsets: &[u64], units: u64, seed: u64) -> Vec<u64> {
+    let mut dice = Dice::new(seed);
     let mut longest = vec![0; tasks.len()];
     let mut jobs: Vec<Job> = Vec::new();
     // Tasks that wait for a lock or hold it, the holder first.
@@ -106,7 +106,7 @@ fn simulate(tasks: &[Task], offsets: &[u64], units: u64, mut seed: u64) -> Vec<u
     for now in 0..units {
         for (task, of) in tasks.iter().enumerate() {
             if next[task] <= now && jobs.iter().all(|job| job.task != task) {
-                jobs.push(Job { task, arrival: next[task], parts: parts(of, &mut seed) });
+                jobs.push(Job { task, arrival: next[task], parts: parts(of, &mut dice) });
                 next[task] += of.period;
             }
         }

@@ -1,6 +1,7 @@
 //! No simulated response exceeds its bound where tasks share locks, ask for them several times, or
 //! suspend themselves.
 
+use hourglass_dice::Dice;
 use hourglass_sched::blocking::{self, LockProtocol, Usage};
 use hourglass_sched::edf;
 use hourglass_sched::fixed_priority::{self, Sections, TimeModel};
@@ -8,7 +9,7 @@ use hourglass_sched::task::CriticalSection;
 use hourglass_sched::{Task, TaskSet};
 use hourglass_sim::{self as sim, ArrivalPattern, Class, Mark, MarkAction, SimSettings, Thread};
 
-use crate::support::{Dice, system, threads};
+use crate::support::{system, threads};
 
 const SETS: u64 = 400;
 

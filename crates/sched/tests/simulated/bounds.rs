@@ -1,5 +1,6 @@
 //! No simulated response exceeds its bound, and exact bounds are reached.
 
+use hourglass_dice::Dice;
 use hourglass_sched::edf;
 use hourglass_sched::fixed_priority::{self, Sections, TimeModel};
 use hourglass_sched::{Task, TaskSet, Verdict};
@@ -7,7 +8,7 @@ use hourglass_sim::{
     self as sim, ArrivalPattern, Class, Jitter, Mark, MarkAction, Preemption, SimSettings, System,
 };
 
-use crate::support::{Dice, set, system, threads};
+use crate::support::{set, system, threads};
 
 const SETS: u64 = 500;
 

@@ -1,5 +1,6 @@
 //! Servers and reservations, against the library's own constant bandwidth server and by hand.
 
+use hourglass_dice::Dice;
 use hourglass_sched::effort::StepLimit;
 use hourglass_sched::fixed_priority::{self, Sections, TimeModel};
 use hourglass_sim::{
@@ -9,7 +10,7 @@ use hourglass_sim::{
 
 use hourglass_sched::{Task, TaskSet, Verdict, cbs, servers};
 
-use crate::support::{Dice, Record, deadlines, system};
+use crate::support::{Record, deadlines, system};
 
 fn traced(system: &System, horizon: u64) -> Record {
     let mut record = Record::default();

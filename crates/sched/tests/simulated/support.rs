@@ -3,10 +3,11 @@
 #[path = "../../../sim/tests/sim/support.rs"]
 mod of_sim;
 
+use hourglass_dice::Dice;
 use hourglass_sched::{Task, TaskSet};
 use hourglass_sim::{Event, Thread};
 
-pub(crate) use of_sim::{Dice, Record, system};
+pub(crate) use of_sim::{Record, system};
 
 /// A set of up to `most` tasks whose utilisation is usually below one. Small periods, so that
 /// everything comes together soon.

@@ -67,11 +67,10 @@ mod tests {
         for slots in [1, 2, 3, 7, 8, 9, 33] {
             let mut timers = TimerHeap::new(slots);
             let mut twin = vec![NEVER; slots];
-            let mut state = 12_345u64;
+            let mut dice = hourglass_dice::Dice::new(12_345);
             for _ in 0..2_000 {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                let slot = (state >> 33) as usize % slots;
-                let at = if state.is_multiple_of(5) { NEVER } else { (state >> 40) % 50 };
+                let slot = dice.below(slots as u64) as usize;
+                let at = if dice.one_in(5) { NEVER } else { dice.below(50) };
                 timers.set(slot, at);
                 twin[slot] = at;
                 let first = (0..slots).min_by_key(|slot| (twin[*slot], *slot)).unwrap();

@@ -1,6 +1,7 @@
 //! Everything at once, at random: nothing panics, hangs or gets lost, and what must not matter does
 //! not.
 
+use hourglass_dice::Dice;
 use hourglass_sim::{
     self as sim, ArrivalPattern, Charge, Class, CostModel, CpuGate, Jitter, MachineView, Mark,
     MarkAction, Monitor, OrderList, OverrunPolicy, Preemption, ServerKind, ServerRank,
@@ -8,7 +9,7 @@ use hourglass_sim::{
 };
 use hourglass_tasks::Fraction;
 
-use crate::support::{Dice, Record, system};
+use crate::support::{Record, system};
 
 const HORIZON: u64 = 400;
 

@@ -1,10 +1,11 @@
 //! Several CPUs.
 
+use hourglass_dice::Dice;
 use hourglass_sim::{
     self as sim, Class, JobTrigger, Script, SimPhase, SimSettings, SimStep, Thread, run_with,
 };
 
-use crate::support::{Dice, Record, system};
+use crate::support::{Record, system};
 
 /// Up to `most` periodic threads whose utilisation is usually below one. Small periods, so that everything
 /// comes together soon.

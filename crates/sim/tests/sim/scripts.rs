@@ -1,11 +1,10 @@
 //! Scripts: what threads do act by act, beside an interpreter that goes on nanosecond by nanosecond.
 
+use hourglass_dice::Dice;
 use hourglass_sim::{
     self as sim, Class, Event, JobTrigger, Script, SimLockProtocol, SimPhase, SimSettings, SimStep,
     Sink, Slice, System, Thread,
 };
-
-use crate::support::Dice;
 
 /// What ran on each CPU in each nanosecond, and when which jobs were done, with their responses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

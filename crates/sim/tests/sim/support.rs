@@ -1,23 +1,6 @@
-//! Random numbers with printed seeds, and a sink that keeps everything.
+//! A sink that keeps everything.
 
 use hourglass_sim::{Event, Sink, Slice, System, Thread};
-
-/// xorshift64*: the same everywhere.
-pub(crate) struct Dice(u64);
-
-impl Dice {
-    pub(crate) fn new(seed: u64) -> Dice {
-        Dice(seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    /// From `low` to `high`.
-    pub(crate) fn between(&mut self, low: u64, high: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        low + (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16) % (high - low + 1)
-    }
-}
 
 /// A machine with `cpus` CPUs and these threads.
 pub(crate) fn system(cpus: u32, threads: Vec<Thread>) -> System {

@@ -10,13 +10,7 @@ use proptest::test_runner::RngSeed;
 
 /// The seed that was given, or a new one.
 fn seeded() -> ProptestConfig {
-    let given = std::env::var("HOURGLASS_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = given.unwrap_or_else(|| {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        now.map_or(0, |time| u64::from(time.subsec_nanos()))
-    });
-    eprintln!("seed {seed}; HOURGLASS_SEED={seed} replays it");
-    let rng_seed = RngSeed::Fixed(seed);
+    let rng_seed = RngSeed::Fixed(hourglass_dice::seed());
     ProptestConfig { rng_seed, failure_persistence: None, ..ProptestConfig::default() }
 }
 

@@ -196,11 +196,10 @@ mod tests {
     #[test]
     fn no_period_where_there_is_none() {
         let mut finder = RepeatFinder::default();
-        let mut seed = 7_u64;
+        let mut dice = hourglass_dice::Dice::new(7);
         let mut at = 0_i64;
         for _ in 0..5_000 {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            at += (seed >> 40) as i64; // up to 16 ms
+            at += dice.within(0, 16_000_000);
             finder.push(at, 25_000);
         }
         assert_eq!(finder.finish().periods[size_of(25_000)], None);

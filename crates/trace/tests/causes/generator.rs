@@ -1,33 +1,10 @@
 //! Traces whose causes are known because they were planted.
 
+use hourglass_dice::Dice;
 use hourglass_documents::Cause;
 use hourglass_trace::{
     CounterDeltas, Evidence, Interval, IntervalStart, KernelEvent, KernelEventKind as Kind, Vector,
 };
-
-/// A seeded generator of numbers; its caller prints the seed.
-pub(crate) struct Dice(u64);
-
-impl Dice {
-    pub(crate) fn new(seed: u64) -> Dice {
-        println!("seed {seed}");
-        Dice(seed.wrapping_mul(2).wrapping_add(1))
-    }
-
-    /// From `low` to `high`, without `high`.
-    pub(crate) fn roll(&mut self, low: i64, high: i64) -> i64 {
-        // splitmix64
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        low + ((z ^ (z >> 31)) % (high - low).unsigned_abs()) as i64
-    }
-
-    pub(crate) fn one_in(&mut self, n: i64) -> bool {
-        self.roll(0, n) == 0
-    }
-}
 
 /// Something that takes the CPU away.
 #[derive(Clone, Copy, Debug)]
@@ -66,8 +43,8 @@ pub(crate) fn periodic(
     let mut planted = Vec::new();
     let mut at = phase;
     while at < until {
-        let start = at + dice.roll(0, jitter);
-        planted.push(Planted { start, length: dice.roll(length[0], length[1]), cause });
+        let start = at + dice.within(0, jitter);
+        planted.push(Planted { start, length: dice.within(length[0], length[1]), cause });
         at += period;
     }
     planted
@@ -82,10 +59,10 @@ pub(crate) fn random(
     until: i64,
 ) -> Vec<Planted> {
     let mut planted = Vec::new();
-    let mut at = dice.roll(0, 2 * mean);
+    let mut at = dice.within(0, 2 * mean);
     while at < until {
-        planted.push(Planted { start: at, length: dice.roll(length[0], length[1]), cause });
-        at += dice.roll(1, 2 * mean);
+        planted.push(Planted { start: at, length: dice.within(length[0], length[1]), cause });
+        at += dice.within(1, 2 * mean);
     }
     planted
 }

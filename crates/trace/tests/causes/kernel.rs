@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 
+use hourglass_dice::Dice;
 use hourglass_documents::{Cause, Policy};
 use hourglass_trace::cause::{
     self, CauseBasis, CauseTally, Indication, KernelCoverage, Quota, RtLimit, RunFacts, Successor,
@@ -9,8 +10,8 @@ use hourglass_trace::cause::{
 use hourglass_trace::{IntervalStart, KernelEventKind as Kind};
 
 use crate::generator::{
-    Dice, MS, OTHER, OURS, Planted, SECOND, TICK_TIMER, US, event, events, interval, periodic,
-    random, trace, woven,
+    MS, OTHER, OURS, Planted, SECOND, TICK_TIMER, US, event, events, interval, periodic, random,
+    trace, woven,
 };
 use crate::support::{attributed, facts, of};
 

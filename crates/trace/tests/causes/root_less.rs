@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use hourglass_dice::Dice;
 use hourglass_documents::{Cause, Policy};
 use hourglass_trace::cause::{
     AttributedGap, CauseBasis, Indication, InterruptFacts, RunFacts, TickClock,
 };
 use hourglass_trace::{CounterDeltas, Evidence, IntervalStart};
 
-use crate::generator::{Dice, MS, Planted, SECOND, US, interval, periodic, random, trace, woven};
+use crate::generator::{MS, Planted, SECOND, US, interval, periodic, random, trace, woven};
 use crate::support::{attributed, facts, of, score};
 
 fn virtual_machine(dice: &mut Dice, until: i64, switch_every: i64) -> Vec<Planted> {

@@ -1,10 +1,11 @@
 //! Threads that are kept off the CPU by a rule: throttling, a budget, a quota.
 
+use hourglass_dice::Dice;
 use hourglass_documents::{Cause, Policy};
 use hourglass_trace::cause::{Indication, Quota, RtLimit};
 use hourglass_trace::{Interval, IntervalStart};
 
-use crate::generator::{Dice, MS, Planted, SECOND, US, periodic, random, trace, woven};
+use crate::generator::{MS, Planted, SECOND, US, periodic, random, trace, woven};
 use crate::support::{attributed, facts, of};
 
 /// The kernel's default (`sched_rt_runtime_us`), beside no other real-time thread.
@@ -91,9 +92,9 @@ fn used_up(in_user_space: bool, cause: Cause) {
     let mut planted = Vec::new();
     let mut replenished = 3_333_000 + 8 * MS;
     while replenished < until {
-        let length = [2_100, 6_100][dice.roll(0, 2) as usize] * US;
+        let length = [2_100, 6_100][dice.within(0, 2) as usize] * US;
         let start = replenished - length;
-        let late = dice.roll(5 * US, 12 * US);
+        let late = dice.within(5 * US, 12 * US);
         planted.push(Planted { start, length: length + late, cause });
         replenished += 8 * MS;
     }
@@ -117,7 +118,7 @@ fn a_quota_is_named_only_if_it_stopped_the_group() {
     let mut planted = Vec::new();
     let mut period_ends = 41_000_000;
     while period_ends < until {
-        let length = dice.roll(40 * MS, 60 * MS);
+        let length = dice.within(40 * MS, 60 * MS);
         let start = period_ends - length;
         planted.push(Planted { start, length: length + 20 * US, cause: Cause::CgroupQuota });
         period_ends += 100 * MS;
@@ -205,8 +206,8 @@ fn a_quota_is_named_beside_a_competitor() {
         random(&mut dice, Cause::ContextSwitchInvoluntary, 9 * MS, [3 * MS, 5 * MS], until);
     let mut begins = 43_400 * US;
     while begins < until {
-        let start = begins - dice.roll(8 * MS, 25 * MS);
-        let late = [60 * US, 2 * MS, 6 * MS][dice.roll(0, 3) as usize];
+        let start = begins - dice.within(8 * MS, 25 * MS);
+        let late = [60 * US, 2 * MS, 6 * MS][dice.within(0, 3) as usize];
         all.push(Planted { start, length: begins + late - start, cause: Cause::CgroupQuota });
         // No other thread has the CPU of a thread that is stopped.
         all.retain(|p| p.cause == Cause::CgroupQuota || p.end() < start || p.start > begins + late);

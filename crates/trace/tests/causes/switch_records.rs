@@ -1,12 +1,11 @@
 //! Gaps with records of the threads' own switches, which name no other thread and no interrupt.
 
+use hourglass_dice::Dice;
 use hourglass_documents::{Cause, Policy};
 use hourglass_trace::cause::{CauseBasis, Indication, RunFacts, Successor, SwitchFacts};
 use hourglass_trace::{Evidence, IntervalStart, KernelEvent, KernelEventKind as Kind};
 
-use crate::generator::{
-    Dice, MS, OURS, Planted, SECOND, US, event, interval, random, trace, woven,
-};
+use crate::generator::{MS, OURS, Planted, SECOND, US, event, interval, random, trace, woven};
 use crate::support::{attributed, facts, of, score};
 
 const UNTOLD: u32 = KernelEvent::UNTOLD;
@@ -16,7 +15,7 @@ fn records(dice: &mut Dice, planted: &[Planted], error: i64) -> Vec<KernelEvent>
     let mut records = Vec::new();
     for gap in planted.iter().filter(|gap| gap.switches()) {
         let state = u64::from(gap.cause == Cause::ContextSwitchVoluntary);
-        let mut at = |ns| ns + dice.roll(-error, error + 1);
+        let mut at = |ns| ns + dice.within(-error, error + 1);
         records.push(event(at(gap.start + 300), 0, Kind::Switch, OURS, UNTOLD, state));
         records.push(event(at(gap.end() - 200), 0, Kind::Switch, UNTOLD, OURS, 0));
     }
@@ -121,7 +120,7 @@ fn a_wait_right_behind_a_mark_keeps_its_record() {
     facts.threads.get_mut(&0).unwrap().waits_unseen = true;
     let (mut trace, mut records) = (Vec::new(), Vec::new());
     let mut switched = |dice: &mut Dice, out: i64, back: i64| {
-        let mut late = || dice.roll(-900, 900);
+        let mut late = || dice.within(-900, 900);
         records.push(event(out + late(), 0, Kind::Switch, OURS, UNTOLD, 1));
         records.push(event(back + late(), 0, Kind::Switch, UNTOLD, OURS, 0));
     };

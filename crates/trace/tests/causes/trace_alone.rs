@@ -1,10 +1,11 @@
 //! Section 4's rules: a trace without evidence columns, of any machine.
 
+use hourglass_dice::Dice;
 use hourglass_documents::{Cause, Policy};
 use hourglass_trace::cause::{CauseBasis, Indication, RunFacts, Successor};
 use hourglass_trace::{Interval, IntervalStart};
 
-use crate::generator::{Dice, MS, SECOND, US, interval, periodic, random, trace, woven};
+use crate::generator::{MS, SECOND, US, interval, periodic, random, trace, woven};
 use crate::support::{attributed, facts, of};
 
 fn plain(thread: u32, cpu: u32, start: i64, end: i64, onset: IntervalStart) -> Interval {

@@ -193,11 +193,8 @@ fn nothing_is_recorded_after_the_finish() {
 /// up to the end, was in no record of the trace.
 #[test]
 fn the_trace_has_every_gap_that_is_counted_also_at_its_ends() {
-    let mut seed = 20_020_618_u64;
-    let mut roll = |below: u64| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (seed >> 33) % below
-    };
+    let mut dice = hourglass_dice::Dice::new(20_020_618);
+    let mut roll = |below| dice.below(below);
     for round in 0..200 {
         let late = [0, 20_000, roll(ms(3)), ms(5), ms(20)][round % 5];
         let mut at = late;

@@ -2,6 +2,7 @@
 
 mod servers;
 
+use hourglass_dice::Dice;
 use hourglass_documents::check::{CheckDocument, Verdict};
 use hourglass_tasks::{
     Activation, CriticalSection, Preemption, Protocol, Resource, Scheduler, Server, ServerKind,
@@ -11,7 +12,7 @@ use hourglass_time::Span;
 
 use super::{NOT_SHOWN, TOO_FAR};
 use crate::check::{CheckRequest, check};
-use crate::random::{self, Dice, us};
+use crate::random::{self, us};
 use crate::simulate::{self, simulate};
 
 /// Sets in CI. `HOURGLASS_SETS` asks for another number.
@@ -75,7 +76,7 @@ fn task(dice: &mut Dice, at: u64, count: u64, kind: Kind, load: u64) -> Task {
 
 /// A set on one CPU, on several, or pinned to them.
 fn set(seed: u64) -> TaskSet {
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     let kind = kind(&mut dice);
     let count = dice.between(1, 6);
     let cpus = if dice.one_in(4) { dice.between(2, 3) } else { 1 };

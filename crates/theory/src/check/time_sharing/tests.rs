@@ -1,5 +1,6 @@
 //! Time-sharing tasks beside background threads: bounds held against the simulation, cases by hand.
 
+use hourglass_dice::Dice;
 use hourglass_documents::Policy;
 use hourglass_documents::check::Verdict;
 use hourglass_tasks::{Background, Phase, Program, ProgramStep, Task, TaskSet};
@@ -7,7 +8,7 @@ use hourglass_time::Span;
 
 use super::{Demand, demand};
 use crate::check::{CheckRequest, check};
-use crate::random::{Dice, seeds, us};
+use crate::random::{seeds, us};
 use crate::simulate::{self, simulate};
 
 fn policy(dice: &mut Dice) -> Policy {
@@ -49,7 +50,7 @@ fn background(dice: &mut Dice, at: u64) -> Background {
 }
 
 fn set(seed: u64) -> TaskSet {
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     let count = dice.between(1, 4);
     let task = |dice: &mut Dice, at: u64| {
         let period = [500, 600, 800, 1_000, 1_500, 2_000][dice.between(0, 5) as usize];

@@ -1,12 +1,13 @@
 //! Random systems with servers of every kind: bounds against simulations, witnesses replayed.
 
+use hourglass_dice::Dice;
 use hourglass_documents::Policy;
 use hourglass_documents::check::Verdict;
 use hourglass_tasks::{Activation, Scheduler, Server, ServerKind, Task, TaskSet};
 
 use super::replayed;
 use crate::check::{CheckRequest, check};
-use crate::random::{Dice, seeds, us};
+use crate::random::{seeds, us};
 use crate::simulate::{self, Releases, simulate};
 
 const KINDS: [ServerKind; 7] = [
@@ -80,7 +81,7 @@ fn server(dice: &mut Dice, set: &mut TaskSet, at: u64, first: bool) {
 }
 
 fn set(seed: u64) -> TaskSet {
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     let mut set = TaskSet::new(Vec::new());
     set.machine.cpus = Some("0".parse().unwrap());
     if dice.one_in(3) {
