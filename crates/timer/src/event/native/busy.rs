@@ -4,9 +4,7 @@ use std::hint::spin_loop;
 use std::sync::Arc;
 
 use super::{FutexKick, now};
-use crate::event::clock_event::{ClockEvent, DeviceFeatures, DeviceWaitEnd, Mode};
-use crate::event::error::DeviceError;
-use crate::event::kick::Kick;
+use crate::event::{ClockEvent, DeviceError, DeviceFeatures, DeviceWaitEnd, Kick, Mode};
 
 const NAME: &str = "busy";
 
@@ -49,10 +47,6 @@ impl BusyEvent {
 impl ClockEvent for BusyEvent {
     fn facts(&self) -> DeviceFeatures {
         DeviceFeatures { name: NAME, ..DeviceFeatures::KERNEL }
-    }
-
-    fn now_ns(&self) -> u64 {
-        now()
     }
 
     fn detach(&mut self) {
