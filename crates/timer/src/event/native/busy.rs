@@ -84,6 +84,6 @@ impl ClockEvent for BusyEvent {
     }
 
     fn kick(&self) -> Kick {
-        FutexKick::handle(&self.kick)
+        Kick::new(&self.kick)
     }
 }

@@ -264,7 +264,7 @@ impl ClockEvent for PosixTimerEvent {
     }
 
     fn kick(&self) -> Kick {
-        Kick::new(Arc::clone(&self.shared) as Arc<dyn Kicker>)
+        Kick::new(&self.shared)
     }
 }
 

@@ -112,6 +112,6 @@ impl ClockEvent for RtcEvent {
     }
 
     fn kick(&self) -> Kick {
-        FdKick::handle(&self.kick)
+        Kick::new(&self.kick)
     }
 }

@@ -101,7 +101,7 @@ impl ClockEvent for SleepEvent {
     }
 
     fn kick(&self) -> Kick {
-        FutexKick::handle(&self.kick)
+        Kick::new(&self.kick)
     }
 }
 

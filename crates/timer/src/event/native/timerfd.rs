@@ -69,6 +69,6 @@ impl ClockEvent for TimerFdEvent {
     }
 
     fn kick(&self) -> Kick {
-        FdKick::handle(&self.kick)
+        Kick::new(&self.kick)
     }
 }
