@@ -158,7 +158,8 @@ impl EventDevice {
         self.hardware.set_mode(Mode::OneShot)?;
         let ticks = PeriodGrid::starting_at(self.hardware.now_ns(), period);
         self.state = DeviceState::Emulated { ticks };
-        self.arm_ahead(ticks.next_ns())?;
+        // A time past becomes the shortest distance.
+        self.arm(self.hardware.now_ns(), ticks.next_ns())?;
         Ok(())
     }
 
@@ -219,12 +220,6 @@ impl EventDevice {
         self.hardware.set_next_event(at_ns)?;
         self.counts.programmed += 1;
         Ok(at_ns)
-    }
-
-    /// Arms at `at_ns`, from now; a time past becomes the shortest distance.
-    fn arm_ahead(&mut self, at_ns: u64) -> Result<u64, DeviceError> {
-        let now_ns = self.hardware.now_ns();
-        self.arm(now_ns, at_ns)
     }
 
     /// Waits until the device fires at or after the requested time, a kick arrives, a signal is

@@ -297,7 +297,7 @@ impl ClockEvent for SimEvent {
     }
 
     fn kick(&self) -> Kick {
-        Kick::new(Arc::clone(&self.latch) as Arc<dyn Kicker>)
+        Kick::new(&self.latch)
     }
 }
 

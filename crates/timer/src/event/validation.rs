@@ -78,14 +78,8 @@ impl InvalidDevice {
     /// Whether it is broken, and fit for nothing. Otherwise it may tick all the same.
     #[must_use]
     pub const fn is_broken(&self) -> bool {
-        match self {
-            InvalidDevice::Early { .. } | InvalidDevice::Lost { .. } | InvalidDevice::Device(_) => {
-                true
-            }
-            InvalidDevice::Global(_) | InvalidDevice::NoOneShot(_) | InvalidDevice::Late { .. } => {
-                false
-            }
-        }
+        use InvalidDevice::{Device, Early, Lost};
+        matches!(self, Early { .. } | Lost { .. } | Device(_))
     }
 }
 

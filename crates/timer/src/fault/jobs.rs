@@ -71,68 +71,13 @@ struct CurrentJob {
     period_ns: Option<u64>,
 }
 
-/// The jobs of one thread.
-#[derive(Clone, Debug, Default)]
-pub struct JobDeadlines {
-    job: Option<CurrentJob>,
-}
-
-impl JobDeadlines {
-    /// None under way.
-    #[must_use]
-    pub const fn new() -> JobDeadlines {
-        JobDeadlines { job: None }
-    }
-
-    /// Begins a single job, instead of what was under way; the deadline to be armed.
-    pub fn begin(&mut self, deadline_ns: u64) -> u64 {
-        self.job = Some(CurrentJob { number: 0, deadline_ns, period_ns: None });
-        deadline_ns
-    }
-
-    /// Begins the first of a series; the deadline to be armed.
-    ///
-    /// # Errors
-    /// [`FaultError::Period`], [`FaultError::OutOfRange`].
-    pub fn begin_series(&mut self, series: Periodic) -> Result<u64, FaultError> {
-        if !series.period.is_positive() {
-            return Err(FaultError::Period(series.period.nanos()));
-        }
-        if series.first_ns > LAST_NS {
-            return Err(FaultError::OutOfRange);
-        }
-        let period_ns = Some(series.period.nanos_or_zero());
-        self.job = Some(CurrentJob { number: 0, deadline_ns: series.first_ns, period_ns });
-        Ok(series.first_ns)
-    }
-
-    /// Ends the job under way; the next of the series begins, if there is one. Its deadline is that of
-    /// the one ended and a period, never counted from now. `None` if no job is under way.
-    pub fn end(&mut self, now_ns: u64) -> Option<EndedJob> {
-        let job = self.job.take()?;
-        self.job = job.period_ns.and_then(|period_ns| {
-            let deadline_ns = job.deadline_ns.checked_add(period_ns)?;
-            let number = job.number.wrapping_add(1);
-            // A series ends where time does.
-            (deadline_ns <= LAST_NS).then_some(CurrentJob { number, deadline_ns, ..job })
-        });
-        Some(EndedJob {
-            number: job.number,
-            deadline_ns: job.deadline_ns,
-            finished_ns: now_ns,
-            next_deadline_ns: self.job.map(|next| next.deadline_ns),
-        })
-    }
-
-    /// Whether a job is under way.
-    #[must_use]
-    pub fn is_under_way(&self) -> bool {
-        self.job.is_some()
-    }
-
-    /// Forgets the job under way, and those that were to follow.
-    pub fn stop(&mut self) {
-        self.job = None;
+impl CurrentJob {
+    /// Its deadline is that of this one and a period, never counted from now.
+    fn next(self) -> Option<CurrentJob> {
+        let deadline_ns = self.deadline_ns.checked_add(self.period_ns?)?;
+        let number = self.number.wrapping_add(1);
+        // A series ends where time does.
+        (deadline_ns <= LAST_NS).then_some(CurrentJob { number, deadline_ns, ..self })
     }
 }
 
@@ -147,49 +92,60 @@ pub(super) trait Side {
 #[derive(Debug)]
 pub(super) struct Deadlines<S> {
     pub(super) side: S,
-    jobs: JobDeadlines,
+    job: Option<CurrentJob>,
 }
 
 impl<S: Side> Deadlines<S> {
     pub(super) fn new(side: S) -> Deadlines<S> {
-        Deadlines { side, jobs: JobDeadlines::new() }
+        Deadlines { side, job: None }
     }
 
+    /// No job is under way from now on.
     pub(super) fn arm(&mut self, deadline: Deadline) -> Result<(), FaultError> {
         let at_ns = deadline.at_ns(self.side.now_ns())?;
-        self.jobs.stop();
+        self.job = None;
         self.arm_at(at_ns)
     }
 
     pub(super) fn disarm(&mut self) -> Result<bool, ThreadTerminated> {
-        self.jobs.stop();
+        self.job = None;
         let (disarmed, _) = self.side.disarm();
         self.safepoint()?;
         Ok(disarmed == DisarmOutcome::Ahead)
     }
 
     pub(super) fn begin_job(&mut self, deadline: Deadline) -> Result<(), FaultError> {
-        let at_ns = self.jobs.begin(deadline.at_ns(self.side.now_ns())?);
-        self.arm_at(at_ns)
+        let deadline_ns = deadline.at_ns(self.side.now_ns())?;
+        self.job = Some(CurrentJob { number: 0, deadline_ns, period_ns: None });
+        self.arm_at(deadline_ns)
     }
 
     pub(super) fn begin_jobs(&mut self, series: Periodic) -> Result<(), FaultError> {
-        let at_ns = self.jobs.begin_series(series)?;
-        self.arm_at(at_ns)
+        if !series.period.is_positive() {
+            return Err(FaultError::Period(series.period.nanos()));
+        }
+        if series.first_ns > LAST_NS {
+            return Err(FaultError::OutOfRange);
+        }
+        let period_ns = Some(series.period.nanos_or_zero());
+        self.job = Some(CurrentJob { number: 0, deadline_ns: series.first_ns, period_ns });
+        self.arm_at(series.first_ns)
     }
 
     pub(super) fn end_job(&mut self) -> Result<Option<EndedJob>, FaultError> {
-        if !self.jobs.is_under_way() {
+        let Some(job) = self.job else {
             self.safepoint()?;
             return Ok(None);
-        }
+        };
         let (_, finished_ns) = self.side.disarm();
         self.safepoint()?;
-        let ending = self.jobs.end(finished_ns);
-        if let Some(next_ns) = ending.and_then(|ending| ending.next_deadline_ns) {
+        self.job = job.next();
+        let next_deadline_ns = self.job.map(|next| next.deadline_ns);
+        if let Some(next_ns) = next_deadline_ns {
             self.arm_at(next_ns)?;
         }
-        Ok(ending)
+        let CurrentJob { number, deadline_ns, .. } = job;
+        Ok(Some(EndedJob { number, deadline_ns, finished_ns, next_deadline_ns }))
     }
 
     fn arm_at(&mut self, at_ns: u64) -> Result<(), FaultError> {

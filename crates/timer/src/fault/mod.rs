@@ -134,7 +134,7 @@ mod watch;
 pub use error::{FaultError, ThreadTerminated};
 pub use handler::{Attributes, DeadlineHandler, deadline_handler};
 pub use hourglass_sys::sched::Attributes as Scheduling;
-pub use jobs::{Deadline, EndedJob, JobDeadlines, Periodic};
+pub use jobs::{Deadline, EndedJob, Periodic};
 pub use region::{Region, defer, safepoint};
 pub use verdict::{Fault, FaultAction, FaultVerdict, HandlerCounts, SchedulingUpdate};
 pub use watch::{DeadlineWatch, WatchSettings, WatchedHandle};

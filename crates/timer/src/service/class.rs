@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 
@@ -15,6 +15,7 @@ use hourglass_sys::sched::{self, Attributes};
 use super::action::Expiration;
 use super::remote::Ring;
 use super::run::{finish, run};
+use super::statistics::ClassCounters;
 use super::table::{TimerTable, of_kind};
 use crate::engine::Cause;
 
@@ -80,11 +81,7 @@ pub(super) struct ClassShared {
     pub(super) thread: OnceLock<Thread>,
     pub(super) stop: AtomicBool,
     refuses: AtomicBool,
-    ran: AtomicU64,
-    longest_ns: AtomicU64,
-    without_room: AtomicU64,
-    raised: AtomicU64,
-    raise_refused: AtomicU64,
+    counters: ClassCounters,
 }
 
 fn level_of(attributes: Option<Attributes>) -> u32 {
@@ -110,11 +107,7 @@ impl ActionClass {
             thread: OnceLock::new(),
             stop: AtomicBool::new(false),
             refuses: AtomicBool::new(false),
-            ran: AtomicU64::new(0),
-            longest_ns: AtomicU64::new(0),
-            without_room: AtomicU64::new(0),
-            raised: AtomicU64::new(0),
-            raise_refused: AtomicU64::new(0),
+            counters: ClassCounters::default(),
         }))
     }
 
@@ -132,14 +125,7 @@ impl ActionClass {
     /// Counts since the class was made.
     #[must_use]
     pub fn statistics(&self) -> ClassStatistics {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        ClassStatistics {
-            ran: read(&self.0.ran),
-            longest_ns: read(&self.0.longest_ns),
-            without_room: read(&self.0.without_room),
-            raised: read(&self.0.raised),
-            raise_refused: read(&self.0.raise_refused),
-        }
+        self.0.counters.read()
     }
 }
 
@@ -155,7 +141,7 @@ impl ClassShared {
     pub(super) fn push(&self, engine: u32, index: u32, priority: u32) -> bool {
         let job = u64::from(engine) << 32 | u64::from(index);
         if !self.ring.push([job, priority.into()]) {
-            self.without_room.fetch_add(1, Ordering::Relaxed);
+            self.counters.without_room.fetch_add(1, Ordering::Relaxed);
             return false;
         }
         self.raise_worker(priority);
@@ -190,13 +176,13 @@ impl ClassShared {
             _ => self.settings.attributes.unwrap_or(Attributes::Other(0)),
         };
         let counter = match level > base {
-            true if self.refuses.load(Ordering::Relaxed) => &self.raise_refused,
+            true if self.refuses.load(Ordering::Relaxed) => &self.counters.raise_refused,
             _ => match sched::set_of(tid, wanted) {
-                Ok(()) if level > base => &self.raised,
+                Ok(()) if level > base => &self.counters.raised,
                 Ok(()) => return,
                 Err(_) => {
                     self.refuses.store(true, Ordering::Relaxed);
-                    &self.raise_refused
+                    &self.counters.raise_refused
                 }
             },
         };
@@ -329,8 +315,8 @@ impl Worker {
         match entry.slot.begin() {
             Err(ended) => finish(table, index, entry, ended),
             Ok(()) => run(table, index, entry, &expiration, |took_ns| {
-                self.class.ran.fetch_add(1, Ordering::Relaxed);
-                self.class.longest_ns.fetch_max(took_ns, Ordering::Relaxed);
+                self.class.counters.ran.fetch_add(1, Ordering::Relaxed);
+                self.class.counters.longest_ns.fetch_max(took_ns, Ordering::Relaxed);
             }),
         }
     }

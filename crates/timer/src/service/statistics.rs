@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::class::ClassStatistics;
+
 /// Counts of one engine of the service, since it started. Each is read by itself while the engine
 /// goes on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,19 +47,20 @@ pub const LONG_NS: u64 = 100_000;
 pub const LEAST_DISTANCE_NS: u64 = 100_000;
 
 macro_rules! counters {
-    ($($name:ident),*) => {
+    ($counters:ident of $statistics:ident: $($name:ident),*) => {
         #[derive(Debug, Default)]
-        pub(super) struct Counters { $(pub(super) $name: AtomicU64),* }
+        pub(super) struct $counters { $(pub(super) $name: AtomicU64),* }
 
-        impl Counters {
-            pub(super) fn read(&self) -> ServiceStatistics {
-                ServiceStatistics { $($name: self.$name.load(Ordering::Relaxed)),* }
+        impl $counters {
+            pub(super) fn read(&self) -> $statistics {
+                $statistics { $($name: self.$name.load(Ordering::Relaxed)),* }
             }
         }
     };
 }
 
 counters!(
+    Counters of ServiceStatistics:
     created,
     fired,
     overruns,
@@ -71,6 +74,8 @@ counters!(
     without_room,
     refused
 );
+
+counters!(ClassCounters of ClassStatistics: ran, longest_ns, without_room, raised, raise_refused);
 
 /// Counts one; only one thread counts here, or it does not matter which one.
 pub(super) fn count(counter: &AtomicU64, more: u64) {

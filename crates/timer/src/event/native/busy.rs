@@ -4,9 +4,7 @@ use std::hint::spin_loop;
 use std::sync::Arc;
 
 use super::{FutexKick, now};
-use crate::event::clock_event::{ClockEvent, DeviceFeatures, DeviceWaitEnd, Mode};
-use crate::event::error::DeviceError;
-use crate::event::kick::Kick;
+use crate::event::{ClockEvent, DeviceError, DeviceFeatures, DeviceWaitEnd, Kick, Mode};
 
 const NAME: &str = "busy";
 
@@ -51,10 +49,6 @@ impl ClockEvent for BusyEvent {
         DeviceFeatures { name: NAME, ..DeviceFeatures::KERNEL }
     }
 
-    fn now_ns(&self) -> u64 {
-        now()
-    }
-
     fn detach(&mut self) {
         self.next_ns = None;
     }
@@ -90,6 +84,6 @@ impl ClockEvent for BusyEvent {
     }
 
     fn kick(&self) -> Kick {
-        FutexKick::handle(&self.kick)
+        Kick::new(&self.kick)
     }
 }

@@ -24,7 +24,7 @@ pub use timerfd::TimerFdEvent;
 
 use super::clock_event::DeviceWaitEnd;
 use super::error::DeviceError;
-use super::kick::{Kick, Kicker, Latch};
+use super::kick::{Kicker, Latch};
 
 #[inline]
 fn now() -> u64 {
@@ -40,10 +40,6 @@ fn until(limit_ns: Option<u64>) -> Option<u64> {
 struct FutexKick(Latch);
 
 impl FutexKick {
-    fn handle(this: &Arc<FutexKick>) -> Kick {
-        Kick::new(Arc::clone(this) as Arc<dyn Kicker>)
-    }
-
     /// Sleeps until `until_ns`, a kick or a signal. `None` when the time came or nothing did: look
     /// at the clock.
     fn sleep(
@@ -88,10 +84,6 @@ impl FdKick {
         Ok(Arc::new(FdKick { latch: Latch::new(), event }))
     }
 
-    fn handle(this: &Arc<FdKick>) -> Kick {
-        Kick::new(Arc::clone(this) as Arc<dyn Kicker>)
-    }
-
     /// Turns a poll of a device and of this into the reason to return; `fired` reads the device.
     /// `None` without a reason: poll again.
     fn came_back(
@@ -100,6 +92,8 @@ impl FdKick {
         polled: io::Result<(bool, bool)>,
         fired: impl FnOnce() -> Result<u64, DeviceError>,
     ) -> Result<Option<DeviceWaitEnd>, DeviceError> {
+        let kicked_or =
+            |end| Ok(Some(if self.latch.end_wait() { DeviceWaitEnd::Kicked } else { end }));
         match polled {
             Ok((true, _)) => {
                 self.latch.end_wait_for_event();
@@ -111,18 +105,8 @@ impl FdKick {
                 self.event.drain();
                 Ok(self.latch.end_wait().then_some(DeviceWaitEnd::Kicked))
             }
-            Ok((false, false)) => Ok(Some(if self.latch.end_wait() {
-                DeviceWaitEnd::Kicked
-            } else {
-                DeviceWaitEnd::Limit
-            })),
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {
-                Ok(Some(if self.latch.end_wait() {
-                    DeviceWaitEnd::Kicked
-                } else {
-                    DeviceWaitEnd::Signal
-                }))
-            }
+            Ok((false, false)) => kicked_or(DeviceWaitEnd::Limit),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => kicked_or(DeviceWaitEnd::Signal),
             Err(e) => {
                 self.latch.end_wait();
                 Err(DeviceError::from_os(device, &e))

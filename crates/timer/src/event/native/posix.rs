@@ -12,11 +12,10 @@ use hourglass_sys::posix_timer::{
 use hourglass_sys::thread::id;
 
 use super::{now, until};
-use crate::event::clock_event::{ClockEvent, DeviceFeatures, DeviceWaitEnd, Mode};
-use crate::event::error::DeviceError;
-use crate::event::kick::{Kick, Kicker, Latch};
-use crate::event::period::PeriodGrid;
-use crate::event::periods::Periods;
+use crate::event::kick::Latch;
+use crate::event::{
+    ClockEvent, DeviceError, DeviceFeatures, DeviceWaitEnd, Kick, Kicker, Mode, PeriodGrid, Periods,
+};
 
 const NAME: &str = "posix";
 
@@ -181,10 +180,6 @@ impl ClockEvent for PosixTimerEvent {
         DeviceFeatures { name: NAME, periods: Periods::NANOSECONDS, ..DeviceFeatures::KERNEL }
     }
 
-    fn now_ns(&self) -> u64 {
-        now()
-    }
-
     fn attach(&mut self) -> Result<(), DeviceError> {
         let thread = id();
         if self.timers.as_ref().is_some_and(|timers| timers.thread == thread) {
@@ -269,7 +264,7 @@ impl ClockEvent for PosixTimerEvent {
     }
 
     fn kick(&self) -> Kick {
-        Kick::new(Arc::clone(&self.shared) as Arc<dyn Kicker>)
+        Kick::new(&self.shared)
     }
 }
 

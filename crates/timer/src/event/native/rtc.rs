@@ -7,12 +7,10 @@ use std::sync::Arc;
 use hourglass_sys::eventfd::either_readable;
 use hourglass_sys::rtc::Rtc;
 
-use super::{FdKick, now, until};
-use crate::event::clock_event::{ClockEvent, DeviceFeatures, DeviceWaitEnd, Mode};
-use crate::event::error::DeviceError;
-use crate::event::kick::Kick;
-use crate::event::period::Period;
-use crate::event::periods::Periods;
+use super::{FdKick, until};
+use crate::event::{
+    ClockEvent, DeviceError, DeviceFeatures, DeviceWaitEnd, Kick, Mode, Period, Periods,
+};
 
 const NAME: &str = "rtc";
 
@@ -69,10 +67,6 @@ impl ClockEvent for RtcEvent {
         }
     }
 
-    fn now_ns(&self) -> u64 {
-        now()
-    }
-
     fn detach(&mut self) {
         self.ticking = None;
     }
@@ -118,6 +112,6 @@ impl ClockEvent for RtcEvent {
     }
 
     fn kick(&self) -> Kick {
-        FdKick::handle(&self.kick)
+        Kick::new(&self.kick)
     }
 }

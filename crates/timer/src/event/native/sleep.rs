@@ -5,9 +5,7 @@ use std::sync::Arc;
 use hourglass_sys::thread::{id, set_timer_slack, timer_slack};
 
 use super::{FutexKick, now};
-use crate::event::clock_event::{ClockEvent, DeviceFeatures, DeviceWaitEnd, Mode};
-use crate::event::error::DeviceError;
-use crate::event::kick::Kick;
+use crate::event::{ClockEvent, DeviceError, DeviceFeatures, DeviceWaitEnd, Kick, Mode};
 
 const NAME: &str = "sleep";
 
@@ -45,10 +43,6 @@ impl SleepEvent {
 impl ClockEvent for SleepEvent {
     fn facts(&self) -> DeviceFeatures {
         DeviceFeatures { name: NAME, ..DeviceFeatures::KERNEL }
-    }
-
-    fn now_ns(&self) -> u64 {
-        now()
     }
 
     fn attach(&mut self) -> Result<(), DeviceError> {
@@ -107,7 +101,7 @@ impl ClockEvent for SleepEvent {
     }
 
     fn kick(&self) -> Kick {
-        FutexKick::handle(&self.kick)
+        Kick::new(&self.kick)
     }
 }
 

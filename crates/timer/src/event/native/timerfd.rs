@@ -6,10 +6,7 @@ use std::sync::Arc;
 use hourglass_sys::eventfd::{Timer, either_readable};
 
 use super::{FdKick, now, until};
-use crate::event::clock_event::{ClockEvent, DeviceFeatures, DeviceWaitEnd, Mode};
-use crate::event::error::DeviceError;
-use crate::event::kick::Kick;
-use crate::event::periods::Periods;
+use crate::event::{ClockEvent, DeviceError, DeviceFeatures, DeviceWaitEnd, Kick, Mode, Periods};
 
 const NAME: &str = "timerfd";
 
@@ -34,10 +31,6 @@ impl TimerFdEvent {
 impl ClockEvent for TimerFdEvent {
     fn facts(&self) -> DeviceFeatures {
         DeviceFeatures { name: NAME, periods: Periods::NANOSECONDS, ..DeviceFeatures::KERNEL }
-    }
-
-    fn now_ns(&self) -> u64 {
-        now()
     }
 
     fn detach(&mut self) {
@@ -76,6 +69,6 @@ impl ClockEvent for TimerFdEvent {
     }
 
     fn kick(&self) -> Kick {
-        FdKick::handle(&self.kick)
+        Kick::new(&self.kick)
     }
 }
