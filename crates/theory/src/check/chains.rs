@@ -12,7 +12,7 @@ use hourglass_sched::{ResponseBound, checker};
 use hourglass_tasks::{Preemption, TaskSet};
 
 use super::parameters::NO_OFFSETS;
-use super::processor::{self, NoteList, Processor};
+use super::processor::{NoteList, Processor};
 use super::processor_builder;
 use super::proof;
 use super::solve::{NO_PROOF, ProcessorSolution, TOO_MUCH, note_response};
@@ -32,7 +32,7 @@ pub(super) fn solve(
             other.name
         ));
     }
-    if processor::rule(set.scheduler)? != Rule::FixedPriority {
+    if processor_builder::rule(set.scheduler)? != Rule::FixedPriority {
         return Err("chains are analysed under fixed priorities only".to_owned());
     }
     // Without the order, each task by itself has the numbers of its step.

@@ -7,7 +7,7 @@ use hourglass_documents::CpuSet;
 use hourglass_sched::catalogue::{Question, Rule, Situation};
 use hourglass_sched::fixed_priority::Sections;
 use hourglass_sched::{Task, TaskSet as Numbers};
-use hourglass_tasks::{Scheduler, Server};
+use hourglass_tasks::Server;
 
 use super::time_sharing::TimeSharing;
 
@@ -149,25 +149,6 @@ impl TaskGroup<'_> {
         match self {
             TaskGroup::Cpu(_, servers) => servers,
             TaskGroup::Shared(_) | TaskGroup::Inside(..) => &[],
-        }
-    }
-}
-
-/// The rule by which a scheduler chooses.
-///
-/// # Errors
-/// No analysis knows it, in a sentence.
-pub(super) fn rule(scheduler: Scheduler) -> Result<Rule, String> {
-    match scheduler {
-        Scheduler::FixedPriority => Ok(Rule::FixedPriority),
-        Scheduler::Edf => Ok(Rule::Edf),
-        Scheduler::Fifo => Ok(Rule::Fifo),
-        Scheduler::RoundRobin | Scheduler::Fair => {
-            let name = if scheduler == Scheduler::Fair { "fair" } else { "round-robin" };
-            Err(format!(
-                "no analysis here bounds response times under the scheduler {name}; give \
-                 fixed-priority, edf or fifo"
-            ))
         }
     }
 }

@@ -12,7 +12,7 @@ use hourglass_tasks::{Assignment, Preemption, Scheduler, Server, Task, TaskSet};
 
 use super::MOST_TOGETHER;
 use super::priorities::{background, known_priorities, rank_above, ranks};
-use super::processor::{Member, NoteList, Processor, TaskGroup, rule};
+use super::processor::{Member, NoteList, Processor, TaskGroup};
 use super::{locks, parameters, servers, time_sharing};
 
 /// The processors of a set, each task on one of them. Without `phases`, offsets are not used.
@@ -418,6 +418,25 @@ fn burden(of: &ProcessorTasks, draft: &mut ProcessorBuilder) -> Result<(), Strin
         draft.counts("servers need not use all of their budget");
     }
     Ok(())
+}
+
+/// The rule by which a scheduler chooses.
+///
+/// # Errors
+/// No analysis knows it, in a sentence.
+pub(super) fn rule(scheduler: Scheduler) -> Result<Rule, String> {
+    match scheduler {
+        Scheduler::FixedPriority => Ok(Rule::FixedPriority),
+        Scheduler::Edf => Ok(Rule::Edf),
+        Scheduler::Fifo => Ok(Rule::Fifo),
+        Scheduler::RoundRobin | Scheduler::Fair => {
+            let name = if scheduler == Scheduler::Fair { "fair" } else { "round-robin" };
+            Err(format!(
+                "no analysis here bounds response times under the scheduler {name}; give \
+                 fixed-priority, edf or fifo"
+            ))
+        }
+    }
 }
 
 /// Whether there are preemption thresholds, and nothing that their analysis does not know.

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use hourglass_documents::check::{CheckDocument, MissFacts, TaskFacts, Verdict};
+use hourglass_documents::check::{CheckDocument, MissFacts, Verdict};
 use hourglass_sim::{self as sim, FirstMiss, SimError, SimSettings};
 use hourglass_tasks::TaskSet;
 use hourglass_time::Span;
@@ -27,7 +27,8 @@ const MOST_DOUBLINGS: u32 = 3;
 /// Simulates what the document calls missed; `None` if there is nothing to simulate. With `any` analysis, what is
 /// unknown is simulated too: with the phases that are given, and those that are open together.
 pub(super) fn replay(set: &TaskSet, document: &CheckDocument, any: bool) -> Option<Replay> {
-    let wanted: Vec<usize> = late(document).collect();
+    let is_late = |at: &usize| document.tasks[*at].verdict == Verdict::Infeasible;
+    let wanted: Vec<usize> = (0..document.tasks.len()).filter(is_late).collect();
     let by_demand = wanted.is_empty() && document.verdict == Verdict::Infeasible;
     let overloaded = document.verdict == Verdict::NoBound;
     let unknown = any && wanted.is_empty() && document.verdict == Verdict::Unknown;
@@ -36,6 +37,7 @@ pub(super) fn replay(set: &TaskSet, document: &CheckDocument, any: bool) -> Opti
     }
     let priorities: Vec<Option<u32>> = document.tasks.iter().map(|task| task.priority).collect();
     let base = scenario::together(set, &priorities);
+    let cases = |at: usize| scenario::candidates(&base, at, &document.tasks[at].fixed_points);
     let mut replay = Replay {
         events: if unknown { EVENTS_AT_ONCE } else { MOST_EVENTS },
         grows: overloaded,
@@ -48,24 +50,20 @@ pub(super) fn replay(set: &TaskSet, document: &CheckDocument, any: bool) -> Opti
     // All of them at once, which mostly is enough.
     let all: Vec<usize> = (0..set.tasks.len()).collect();
     let any_task = by_demand || overloaded;
-    let asked = if any_task || unknown { all.clone() } else { replay.wanted.clone() };
-    replay.simulate(&base, &asked, extent(set, document, &base, &asked));
+    let late = replay.wanted.clone();
+    let asked = if any_task || unknown { &all } else { &late };
+    replay.simulate(&base, asked, extent(set, document, &base, asked));
     let mut search = |tasks: &[usize]| {
         for at in tasks {
-            replay.search(&base, *at, &document.tasks[*at], extent(set, document, &base, &[*at]));
+            let extent = extent(set, document, &base, &[*at]);
+            replay.search(cases(*at), base.together, *at, extent);
         }
         replay.seen.is_empty()
     };
-    if !unknown && search(&late(document).collect::<Vec<usize>>()) && any_task {
+    if !unknown && search(&late) && any_task {
         search(&all);
     }
     Some(replay)
-}
-
-/// Positions of the tasks that are called late.
-fn late(document: &CheckDocument) -> impl Iterator<Item = usize> + '_ {
-    let late = |(_, task): &(usize, &TaskFacts)| task.verdict == Verdict::Infeasible;
-    document.tasks.iter().enumerate().filter(late).map(|(at, _)| at)
 }
 
 /// How far to simulate, ns: at first, and at most.
@@ -138,19 +136,20 @@ const TOO_FAR: &str =
     "the bound is over the deadline, but the case is too long to be simulated here";
 
 impl Replay {
-    /// Tries scenarios for one task until it misses a deadline in one of them.
-    fn search(&mut self, base: &Scenario, at: usize, facts: &TaskFacts, extent: ReplayHorizon) {
-        if self.seen.contains_key(&at) {
-            return;
-        }
-        for scenario in scenario::candidates(base, at, &facts.fixed_points) {
-            let later = scenario.together - base.together;
+    /// Tries cases of a task, whose first jobs are usually released at `together` ns, until it misses a deadline.
+    fn search(
+        &mut self,
+        mut cases: impl Iterator<Item = Scenario>,
+        together: u64,
+        at: usize,
+        extent: ReplayHorizon,
+    ) {
+        while !self.seen.contains_key(&at) && self.events > 0 {
+            let Some(scenario) = cases.next() else { return };
+            let later = scenario.together - together;
             let first = extent.first.saturating_add(later);
-            let most = extent.max.saturating_add(later);
-            self.simulate(&scenario, &[at], ReplayHorizon { first, max: most });
-            if self.seen.contains_key(&at) || self.events == 0 {
-                return;
-            }
+            let max = extent.max.saturating_add(later);
+            self.simulate(&scenario, &[at], ReplayHorizon { first, max });
         }
     }
 

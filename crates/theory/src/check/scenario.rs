@@ -4,6 +4,8 @@
 //! equals. A scenario changes nothing that the description says: it chooses among the phases that are open,
 //! takes every job at its longest, and every floating section where it hurts. Must not: simulate, judge.
 
+use std::iter;
+
 use hourglass_documents::Policy;
 use hourglass_documents::check::FixedPoint;
 use hourglass_tasks::{Activation, Assignment, Preemption, ProgramStep, Scheduler, Task, TaskSet};
@@ -60,14 +62,16 @@ pub(super) fn together(set: &TaskSet, priorities: &[Option<u32>]) -> Scenario {
 pub(super) fn candidates<'a>(
     base: &'a Scenario,
     task: usize,
-    points: &[FixedPoint],
+    points: &'a [FixedPoint],
 ) -> impl Iterator<Item = Scenario> + use<'a> {
-    let shifts = shifts(&base.set.tasks[task], points);
-    let blocked = blockers(base, task).into_iter().flat_map(move |blocker| {
-        let shifts = shifts.clone().into_iter();
-        shifts.filter_map(move |shift| base.with(task, blocker, shift))
-    });
-    std::iter::once(base.clone()).chain(blocked)
+    let cases = move || {
+        let shifts = shifts(&base.set.tasks[task], points);
+        blockers(base, task).into_iter().flat_map(move |blocker| {
+            let shifts = shifts.clone().into_iter();
+            shifts.filter_map(move |shift| base.with(task, blocker, shift))
+        })
+    };
+    iter::once_with(|| base.clone()).chain(iter::once_with(cases).flatten())
 }
 
 /// Leaves out the time-sharing threads in the background that wait for others, where tasks have steps: a scenario has
@@ -158,7 +162,7 @@ fn blockers(base: &Scenario, task: usize) -> Vec<Option<usize>> {
         others.filter_map(|(at, other)| Some((section(other)?.1, at))).collect();
     known.sort_by_key(|(length, at)| (std::cmp::Reverse(*length), *at));
     let known = known.into_iter().take(MOST_BLOCKERS).map(|(_, at)| Some(at));
-    std::iter::once(None).chain(known).collect()
+    iter::once(None).chain(known).collect()
 }
 
 /// The longest section of a job that others cannot preempt: what is done before it, and its length, ns.
