@@ -24,7 +24,7 @@ const TOOLS: [(&str, &str, &[&[&str]]); 11] = [
     ("make", "command -v make", &[&["make"]]),
     ("pkg-config", "command -v pkg-config", &[&["pkg-config"]]),
     ("clang", "command -v clang++", &[&["clang"]]),
-    ("Python's venv", "python3 -c 'import ensurepip, venv'", &[&["python3-venv"]]),
+    ("Python's venv", VENV, &[&["python3-venv"]]),
     (
         "Chromium",
         "command -v chromium-headless-shell || command -v chromium",
@@ -32,6 +32,10 @@ const TOOLS: [(&str, &str, &[&[&str]]); 11] = [
     ),
     QEMU,
 ];
+
+/// Makes an environment: modules that can be imported do not yet make one.
+pub(crate) const VENV: &str =
+    "d=$(mktemp -d) && python3 -m venv $d/environment; made=$?; rm -r $d; exit $made";
 
 const QEMU: (&str, &str, &[&[&str]]) =
     ("QEMU", "command -v qemu-system-x86_64", &[&["qemu-system-x86", "seabios"]]);

@@ -13,6 +13,7 @@ use hourglass_skip::Requirement;
 
 use crate::bed::binary;
 use crate::failure::{StepFailure, succeed};
+use crate::provide;
 use crate::retry;
 use crate::skips;
 use crate::test::StepOutcome;
@@ -87,9 +88,9 @@ impl Environment {
             return Ok(environment);
         }
         is_new_enough()?;
-        let make =
-            Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment.0).output();
-        if !make.as_ref().is_ok_and(|output| output.status.success()) {
+        let mut make = Command::new("python3");
+        make.args(["-m", "venv", "--clear"]).arg(&environment.0);
+        if !make.status().is_ok_and(|status| status.success()) {
             let text = "`python3 -m venv` does not succeed: apt-get install python3-venv";
             return Err(StepFailure::Unable(venv(), text.into()));
         }
@@ -114,7 +115,7 @@ impl Environment {
 }
 
 fn venv() -> Requirement {
-    Requirement::runs("Python's venv", "python3 -c 'import ensurepip, venv'")
+    Requirement::runs("Python's venv", provide::VENV)
 }
 
 fn is_new_enough() -> Result<(), StepFailure> {
