@@ -9,7 +9,10 @@ use std::fs;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use std::{iter, thread};
 
 use crate::processes::send;
 use crate::programs::with_paper;
@@ -18,6 +21,10 @@ use hourglass_skip::{Requirement, skip};
 const PATIENCE: Duration = Duration::from_millis(1500);
 /// After Ctrl-C; a machine that others use may be slow.
 const GRACE: Duration = Duration::from_secs(60);
+/// Commands mostly wait.
+const PAGES_AT_ONCE: usize = 4;
+
+static RESERVING: Mutex<()> = Mutex::new(());
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
@@ -101,6 +108,11 @@ fn made_by(command: &str) -> Vec<&str> {
     made.collect()
 }
 
+/// Whether a command reserves: two pages would refuse each other what both ask for.
+fn reserves(command: &str) -> bool {
+    command.split_whitespace().any(|word| word == "reserve" || word.starts_with("-r"))
+}
+
 /// Runs one as a shell would: what it lacked, or what was wrong with it.
 fn run(command: &str, place: &Path) -> Result<Option<Requirement>, String> {
     let path = std::env::var("PATH").unwrap();
@@ -131,7 +143,7 @@ fn run(command: &str, place: &Path) -> Result<Option<Requirement>, String> {
             let _ = child.wait();
             return Err("does not end on Ctrl-C".into());
         }
-        std::thread::sleep(Duration::from_millis(10));
+        thread::sleep(Duration::from_millis(10));
     };
     let said = fs::read_to_string(place.join("said")).unwrap();
     let code = status.code().unwrap_or(128 + status.signal().unwrap_or(0));
@@ -164,6 +176,7 @@ fn works(page: &str) -> usize {
             skip(need.clone(), format_args!("{command}: {made} could not be made"));
             continue;
         }
+        let _alone = reserves(command).then(|| RESERVING.lock().unwrap_or_else(|e| e.into_inner()));
         match run(command, place.path()) {
             Ok(None) => {}
             Ok(Some(need)) => {
@@ -190,7 +203,15 @@ fn commands_of_the_guide_work() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     pages.sort();
-    let shown: usize = pages.iter().map(|page| works(&format!("docs/src/guide/{page}"))).sum();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mine = iter::from_fn(|| pages.get(next.fetch_add(1, Ordering::Relaxed)));
+        mine.map(|page| works(&format!("docs/src/guide/{page}"))).sum::<usize>()
+    };
+    let shown: usize = thread::scope(|scope| {
+        let workers = [(); PAGES_AT_ONCE].map(|()| scope.spawn(work));
+        workers.map(|worker| worker.join().unwrap()).into_iter().sum()
+    });
     assert!(shown > 80, "{shown}");
 }
 
