@@ -60,8 +60,14 @@ pub(crate) const BEDS: &[&TestBed] = &[
     &kernels::MANY_CPUS,
 ];
 
-/// Beds of a minute and more, or with a longer download, which `cargo xtask slow` runs.
+/// Beds of a minute and more, with a longer download, or of devices whose code changes once a year, which
+/// `cargo xtask slow` runs.
 pub(crate) const SLOW: &[&str] = &[
+    rtc::BED.name,
+    hpet::BED.name,
+    hpet::REFUSED.name,
+    hpet::OFF.name,
+    smt::BED.name,
     aarch64::NAME,
     container::BED.name,
     cgroup1::BED.name,
