@@ -3,7 +3,7 @@
 //! Owns: the functions behind `include/hourglass.h`, the handles by which C holds things of ours, the
 //! border that no panic crosses. Must not: add behaviour to what it shows.
 //!
-//! Types are named as in the header, so that `tests/abi.rs` can compare both without a table between
+//! Types are named as in the header, so that `tests/interface/abi.rs` can compare both without a table between
 //! them. What a function does, from where it may be called, and who frees what is said in the header.
 //!
 //! # How a C program reads the clock
@@ -16,7 +16,7 @@
 //! Each is behind one border (`error.rs`): no panic leaves it, `errno` is kept, and the thread is not cancelled
 //! (`sys::caller`), since a forced unwind through frames of Rust would abort the process.
 //!
-//! `tests/abi.rs` reads functions and structs out of the sources, writes them down as C, and has the compiler hold
+//! `tests/interface/abi.rs` reads functions and structs out of the sources, writes them down as C, and has the compiler hold
 //! them against the header; it wants each function behind the border, and its comment to say threads, signals, errors
 //! and who frees what; `nm` says that nothing else is exported. `tests/programs` are compiled with every
 //! compiler that is there, and run under the sanitizers.

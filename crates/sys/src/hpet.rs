@@ -144,7 +144,7 @@ mod tests {
         maps.contains(path.to_str().unwrap())
     }
 
-    /// The thesis' library (`clock/tests/thesis_defects.rs`, h) kept the descriptor open until the process
+    /// The thesis' library (`clock/tests/clocks/thesis_defects.rs`, h) kept the descriptor open until the process
     /// ended, and never unmapped.
     #[test]
     fn nothing_stays_open_or_mapped() {

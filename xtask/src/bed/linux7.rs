@@ -48,7 +48,7 @@ pub(super) const BED: TestBed = TestBed {
     purpose: "Linux 7: both versions of rseq's ABI, time-slice extensions, the command",
     kernel: KERNEL,
     libc: Some(Package { name: "libc6", suite: Some("trixie") }),
-    tests: &["ordinary", "switches", "witnessed_spans"],
+    tests: &["ordinary", "switches", "witnessed"],
     steps: &[
         step(
             "root",
@@ -82,12 +82,12 @@ pub(super) const BED: TestBed = TestBed {
         ),
         step(
             "spans",
-            in_libc!("witnessed_spans --test-threads 1"),
+            in_libc!("witnessed spans:: --test-threads 1"),
             &[ExitCode(0), Says("0 failed")],
         ),
         step(
             "spans-own-area",
-            "GLIBC_TUNABLES=glibc.pthread.rseq=0 witnessed_spans --test-threads 1",
+            "GLIBC_TUNABLES=glibc.pthread.rseq=0 witnessed spans:: --test-threads 1",
             &[ExitCode(0), Says("0 failed")],
         ),
         step(

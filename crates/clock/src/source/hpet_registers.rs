@@ -2,7 +2,7 @@
 //!
 //! Pure logic over [`Registers`], so that it is tested without the device. The code published
 //! with the thesis got three things wrong here (its listings 2.4 and 2.5): the width bit was not masked, the counter was read as 32 bits and sign-extended, and
-//! so was the lower half of a 64-bit counter. All of its defects: `tests/thesis_defects.rs`.
+//! so was the lower half of a 64-bit counter. All of its defects: `tests/clocks/thesis_defects.rs`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

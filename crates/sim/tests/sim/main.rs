@@ -1,4 +1,4 @@
-//! The simulator against traces worked by hand, and against itself. Against the analyses: `crates/sched/tests/simulated`.
+//! The simulator against traces worked by hand, and against itself. Against the analyses: `crates/sched/tests/analyses`.
 
 mod classes;
 mod everything;

@@ -28,7 +28,7 @@
 //!
 //! `sched::Task` is the one description of a task, also with bursts, a phase, a preemption threshold or critical
 //! sections. Few analyses know these: each that does not asks `TaskSet::is_plain` first and refuses
-//! (`nothing_is_passed_over` in `crates/sched/tests/properties.rs` asks them all). What is no property of a task keeps a name of its
+//! (`nothing_is_passed_over` in `crates/sched/tests/analyses/properties.rs` asks them all). What is no property of a task keeps a name of its
 //! own: the protocol of a resource (`blocking::Usage`), a step of a chain, a node of a graph of event streams (`cpa::Node`).
 
 mod chains;

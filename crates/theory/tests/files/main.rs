@@ -2,4 +2,5 @@
 
 mod answers;
 mod changes;
+mod check;
 mod orders;

@@ -27,7 +27,7 @@ pub(super) struct QuotaFinder {
 pub(super) struct QuotaPeriods {
     period_ns: i64,
     /// `None` where the gaps do not show it: only those that are longer than a period hold one for sure.
-    pub(super) phase_ns: Option<i64>,
+    phase_ns: Option<i64>,
     /// That a long gap that holds such a moment is the quota's, from 0 to 1.
     pub(super) confidence: f64,
 }
@@ -131,6 +131,13 @@ impl QuotaPeriods {
         let point = end.saturating_sub(from).div_euclid(self.period_ns.max(1));
         start <= from.saturating_add(point.saturating_mul(self.period_ns)).saturating_add(2 * step)
     }
+
+    /// Whether a gap is certainly not the quota's: it holds no beginning, and a tenth of a period or more is outside of
+    /// it. Of a longer one it is likelier that the beginning is a little off.
+    pub(super) fn exclude(&self, start: i64, end: i64) -> bool {
+        let most = self.period_ns.unsigned_abs() / 10 * 9;
+        self.phase_ns.is_some() && !self.holds(start, end) && length_ns(start, end) <= most
+    }
 }
 
 #[cfg(test)]
@@ -162,6 +169,9 @@ mod tests {
         assert!(found.confidence > 0.95);
         assert!(found.holds(130 * MS, 144 * MS) && found.holds(43 * MS, 44 * MS));
         assert!(!found.holds(130 * MS, 142 * MS) && !found.holds(44 * MS, 48 * MS));
+        assert!(found.exclude(44 * MS, 48 * MS) && !found.exclude(130 * MS, 144 * MS));
+        // As seen: the first stop after the process came into the group was said to be a competitor's for sure.
+        assert!(!found.holds(44 * MS, 142 * MS) && !found.exclude(44 * MS, 142 * MS));
     }
 
     /// As measured: 1.5 ms of 50 ms beside a competitor, taken at ticks of 4 ms, so that a group owes for one to

@@ -1,6 +1,6 @@
 //! Random sets of tasks, and what the simulator's own tests use.
 
-#[path = "../../../sim/tests/sim/support.rs"]
+#[path = "../../../../sim/tests/sim/support.rs"]
 mod of_sim;
 
 use hourglass_dice::Dice;

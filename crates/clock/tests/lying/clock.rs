@@ -14,9 +14,6 @@
 //! Two lies are not noticed, because they do not change the time of the clock: a rate that is wrong
 //! from the beginning, where the right one is not stated, and a count that is off by a constant.
 
-#![cfg(target_arch = "x86_64")]
-
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -28,6 +25,9 @@ use hourglass_clock::timekeeping::{
 };
 use hourglass_skip::{Requirement, skip};
 use hourglass_sys::clock::{ClockId, now_ns};
+
+use crate::turn;
+
 use hourglass_sys::fault_injection::{self, FaultInjection};
 use hourglass_time::Span;
 
@@ -40,13 +40,10 @@ const READS: usize = 50;
 /// Ticks in 10 us to a second, at any rate that a TSC has.
 const MS: i64 = 2_000_000;
 
-/// What is made up is one set for the process.
-static TURN: Mutex<()> = Mutex::new(());
-
 /// Runs `test` in a thread whose TSC is emulated, truthfully at first; not at all where the machine
 /// cannot do that.
 fn emulated(test: impl FnOnce() + Send + 'static) {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = turn();
     // A test that is skipped is known by the name of its thread.
     let name = thread::current().name().unwrap_or_default().to_owned();
     let emulated = thread::Builder::new().name(name).spawn(move || {
@@ -351,7 +348,7 @@ fn a_clock_that_judges_for_itself_does_not_believe_either() {
         assert_eq!(watched.clock.count(EventKind::Adopted), 0);
     };
     emulated(judged);
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = turn();
     let run = thread::spawn(move || {
         if fault_injection::about_invariant_tsc().is_ok() {
             judged();

@@ -8,7 +8,7 @@ use hourglass_sim::{
     self as sim, ArrivalPattern, Class, Jitter, Mark, MarkAction, Preemption, SimSettings, System,
 };
 
-use crate::support::{set, system, threads};
+use crate::simulated::support::{set, system, threads};
 
 const SETS: u64 = 500;
 

@@ -9,8 +9,6 @@
 //! they do no harm: a count that is off by a constant since before it was adopted, and a rate that
 //! is constant but not the nominal one; calibration takes both out.
 
-mod dice;
-
 use std::sync::Arc;
 
 use hourglass_clock::source::sim::{Drift, Fault, FaultKind, SimConfig};
@@ -20,7 +18,7 @@ use hourglass_clock::timekeeping::{
 };
 use hourglass_time::Span;
 
-use dice::Dice;
+use crate::dice::Dice;
 
 const SECOND_NS: u64 = 1_000_000_000;
 const HOURS_NS: u64 = 3 * 3_600 * SECOND_NS;

@@ -1,12 +1,10 @@
 //! Progress that a C program tells, as `hourglass reserve` reads it.
 
-mod support;
-
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
+use crate::support::{Link, bench, compile, compilers, package};
 use hourglass_reserve::progress::{ProgressPage, ProgressSource, VARIABLE, WordProgress};
-use support::{Link, bench, compile, compilers, package};
 
 #[test]
 fn what_c_tells_is_read() {

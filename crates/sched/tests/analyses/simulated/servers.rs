@@ -10,7 +10,7 @@ use hourglass_sim::{
 
 use hourglass_sched::{Task, TaskSet, Verdict, cbs, servers};
 
-use crate::support::{Record, deadlines, system};
+use crate::simulated::support::{Record, deadlines, system};
 
 fn traced(system: &System, horizon: u64) -> Record {
     let mut record = Record::default();

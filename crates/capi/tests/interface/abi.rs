@@ -2,8 +2,6 @@
 //! offsets, every symbol, every number of a kind. The compiler is the judge: what is read out of the
 //! sources is written down as C and compiled with the header.
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
@@ -12,7 +10,7 @@ use std::process::Command;
 
 use hourglass_skip::{Requirement, skip};
 
-use support::{Link, bench, compile, compilers, libraries, package, run};
+use crate::support::{Link, bench, compile, compilers, libraries, package, run};
 
 /// All sources of the library.
 fn sources() -> String {
@@ -485,7 +483,7 @@ fn every_kind_of_the_header_is_one_of_the_librarys() {
 /// Nothing else of ours is exported, and nothing is missing; `nm` belongs to the compiler.
 #[test]
 fn the_libraries_export_what_the_header_declares() {
-    if !support::has("nm") {
+    if !crate::support::has("nm") {
         skip(Requirement::program("nm"), "there is no nm (apt-get install binutils)");
         return;
     }

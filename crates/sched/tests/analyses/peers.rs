@@ -5,7 +5,7 @@ use hourglass_sched::fixed_priority::{self, Sections, TimeModel};
 use hourglass_sched::{Task, TaskSet};
 
 /// See its first lines.
-const PYRTA: &str = include_str!("data/pyrta.txt");
+const PYRTA: &str = include_str!("../data/pyrta.txt");
 
 fn task(text: &str) -> Task {
     let numbers: Vec<u64> = text.split(',').map(|number| number.parse().unwrap()).collect();

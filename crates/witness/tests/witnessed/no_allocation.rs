@@ -3,12 +3,9 @@
 use std::thread;
 use std::time::Duration;
 
-use hourglass_sys::allocation::{CountingAllocator, thread_counts};
+use hourglass_sys::allocation::thread_counts;
 use hourglass_witness::sites::{SiteSettings, Sites};
 use hourglass_witness::{Span, Witness};
-
-#[global_allocator]
-static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 const SPANS: u32 = 2_000;
 

@@ -7,10 +7,7 @@ use std::time::Duration;
 
 use hourglass_clock::timekeeping::{ClockSettings, SourceId, Start, Status};
 use hourglass_clock::{Clock, Instant};
-use hourglass_sys::allocation::{CountingAllocator, thread_counts};
-
-#[global_allocator]
-static ALLOCATOR: CountingAllocator = CountingAllocator;
+use hourglass_sys::allocation::thread_counts;
 
 /// What this thread asks of the allocator meanwhile.
 fn calls(work: impl FnOnce()) -> u64 {

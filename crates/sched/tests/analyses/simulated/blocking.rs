@@ -9,7 +9,7 @@ use hourglass_sched::task::CriticalSection;
 use hourglass_sched::{Task, TaskSet};
 use hourglass_sim::{self as sim, ArrivalPattern, Class, Mark, MarkAction, SimSettings, Thread};
 
-use crate::support::{system, threads};
+use crate::simulated::support::{system, threads};
 
 const SETS: u64 = 400;
 

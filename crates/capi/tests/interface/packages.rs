@@ -1,14 +1,12 @@
 //! What `install.sh` lays out, found by pkg-config and by CMake.
 
-mod support;
-
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
 use hourglass_skip::{Requirement, skip};
 
-use support::{compilers, has, libraries, package};
+use crate::support::{compilers, has, libraries, package};
 
 fn install(arguments: &[&str]) -> Output {
     Command::new(package().join("install.sh")).args(arguments).output().unwrap()

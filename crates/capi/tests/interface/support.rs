@@ -1,7 +1,5 @@
 //! Compilers, and the library as they want it.
 
-#![allow(dead_code, reason = "each test program uses a part of it")]
-
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};

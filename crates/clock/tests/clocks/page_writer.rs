@@ -85,7 +85,7 @@ fn ourselves() -> Command {
 fn start(folder: &Path, restless: bool) -> (Writer, File) {
     let answer = folder.join("answer");
     let mut command = ourselves();
-    command.args(["--exact", "the_writer"]).env(ANSWER, &answer).stdout(Stdio::null());
+    command.args(["--exact", "page_writer::the_writer"]).env(ANSWER, &answer).stdout(Stdio::null());
     if restless {
         command.env(RESTLESS, "1");
     }

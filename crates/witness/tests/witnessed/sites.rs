@@ -38,7 +38,7 @@ fn threads_are_added_up() {
     });
     let [short, long] = sites.report().try_into().unwrap();
     assert_eq!((short.name.as_str(), short.spans, short.length.count()), ("short", 400, 400));
-    assert!(short.place.contains("tests/sites.rs:"), "{}", short.place);
+    assert!(short.place.contains("witnessed/sites.rs:"), "{}", short.place);
     assert_eq!((long.spans, long.disturbed, long.unknown), (20, 20, 0));
     assert_eq!(long.causes.iter().map(|cause| cause.count).sum::<u64>(), 20);
     // A host that is busy takes more than the waits did.

@@ -5,8 +5,6 @@
 //! went up by 100 ppm for 1.2 s and back, found 7.9 of 70 million outside the bound, by up to 57 us
 //! where 0.1 to 0.4 us were stated.
 
-mod dice;
-
 use std::fs::File;
 use std::sync::Arc;
 
@@ -17,7 +15,7 @@ use hourglass_clock::timekeeping::{
 };
 use hourglass_time::Span;
 
-use dice::Dice;
+use crate::dice::Dice;
 
 const MS_NS: u64 = 1_000_000;
 const SECOND_NS: u64 = 1_000 * MS_NS;

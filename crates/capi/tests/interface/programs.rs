@@ -1,15 +1,13 @@
 //! The programs of `tests/programs` and `examples`, compiled with every compiler that is there, with the
 //! shared and the static library, and under the sanitizers where these work; and run.
 
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use hourglass_skip::{Requirement, skip};
 
-use support::{Link, bench, compile, compilers, package, run};
+use crate::support::{Link, bench, compile, compilers, package, run};
 
 /// The programs of a folder in a language.
 fn programs(folder: &str, end: &str) -> Vec<PathBuf> {

@@ -1,7 +1,5 @@
 //! Distrust, natively: a TSC and a CPUID that lie.
 
-#![cfg(target_arch = "x86_64")]
-
 use std::path::Path;
 use std::thread;
 
@@ -15,11 +13,14 @@ use hourglass_skip::{Requirement, skip};
 use hourglass_sys::fault_injection::{self, FaultInjection};
 use hourglass_time::Span;
 
+use crate::turn;
+
 /// Runs `test` in a thread that is lied to; not at all where the machine cannot lie.
 fn lied_to<T: Send + 'static>(
     begin: impl FnOnce() -> std::io::Result<()> + Send + 'static,
     test: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
+    let _turn = turn();
     let found = thread::spawn(move || {
         begin()?;
         let found = test();

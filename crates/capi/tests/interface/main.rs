@@ -1,0 +1,7 @@
+//! The header, the libraries and the packages, by the compilers that are there.
+
+mod abi;
+mod packages;
+mod programs;
+mod progress;
+mod support;

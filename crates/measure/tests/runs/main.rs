@@ -1,0 +1,5 @@
+//! Runs on this machine, and folders as they are read back.
+
+mod damaged;
+mod measured;
+mod spans;
