@@ -35,7 +35,7 @@ const TOOLS: [(&str, &str, &[&[&str]]); 11] = [
 
 /// Makes an environment: modules that can be imported do not yet make one.
 pub(crate) const VENV: &str =
-    "d=$(mktemp -d) && python3 -m venv $d/environment; made=$?; rm -r $d; exit $made";
+    "d=$(mktemp -d) && python3 -m venv \"$d/environment\"; made=$?; rm -r \"$d\"; exit $made";
 
 const QEMU: (&str, &str, &[&[&str]]) =
     ("QEMU", "command -v qemu-system-x86_64", &[&["qemu-system-x86", "seabios"]]);

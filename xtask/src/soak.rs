@@ -18,7 +18,7 @@ pub(crate) fn run(workspace: &Workspace, sets: u64) -> Result<(), StepFailure> {
         "--test",
         "analyses",
         "--",
-        "soak",
+        "soak::",
         "--nocapture",
     ];
     let shown = format!("{SETS}={sets} cargo {}", arguments.join(" "));

@@ -3,8 +3,7 @@
 
 #![cfg(target_os = "linux")]
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
+use hourglass_dice::{Dice, seed};
 use hourglass_sys::tracefs::{Page, PageLayout};
 
 const HEADER_PAGE: &str = include_str!("data/header_page.txt");
@@ -107,39 +106,15 @@ impl Writer {
     }
 }
 
-/// Splitmix64: enough to make pieces.
-struct Dice(u64);
-
-impl Dice {
-    fn new() -> Dice {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
-        let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(now);
-        eprintln!("SEED={seed}");
-        Dice(seed)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-}
-
 /// Writes a piece at random; its bytes, and what a reader must find in it.
 fn piece(dice: &mut Dice) -> (Vec<u8>, Vec<RingEntry>) {
     let mut time = dice.below(1 << 50);
     let mut writer = Writer::new(time);
     let mut expected = Vec::new();
     for _ in 0..dice.below(40) {
-        let delta = dice.next() >> 27 >> dice.below(37);
+        let delta = dice.roll() >> 27 >> dice.below(37);
         let words = dice.below(40) as usize;
-        let body: Vec<u8> = (0..words * 4).map(|_| dice.next() as u8).collect();
+        let body: Vec<u8> = (0..words * 4).map(|_| dice.roll() as u8).collect();
         time += delta;
         writer.event(delta, &body);
         expected.push((time, body));
@@ -149,7 +124,7 @@ fn piece(dice: &mut Dice) -> (Vec<u8>, Vec<RingEntry>) {
 
 #[test]
 fn what_is_written_at_random_is_read_again() {
-    let mut dice = Dice::new();
+    let mut dice = Dice::new(seed());
     for _ in 0..2_000 {
         let (bytes, expected) = piece(&mut dice);
         let (found, damaged) = read(&bytes).unwrap();
@@ -160,7 +135,7 @@ fn what_is_written_at_random_is_read_again() {
 /// Whatever is missing at the end, the data before it is read, and the loss is reported.
 #[test]
 fn what_is_cut_short_is_read_as_far_as_it_goes() {
-    let mut dice = Dice::new();
+    let mut dice = Dice::new(seed());
     for _ in 0..500 {
         let (bytes, expected) = piece(&mut dice);
         let length = dice.below(bytes.len() as u64) as usize;
@@ -178,15 +153,15 @@ fn what_is_cut_short_is_read_as_far_as_it_goes() {
 /// the end.
 #[test]
 fn noise_is_survived() {
-    let mut dice = Dice::new();
+    let mut dice = Dice::new(seed());
     for round in 0..20_000 {
         let bytes = if round % 2 == 0 {
-            (0..dice.below(300)).map(|_| dice.next() as u8).collect()
+            (0..dice.below(300)).map(|_| dice.roll() as u8).collect()
         } else {
             let mut bytes = piece(&mut dice).0;
             for _ in 0..=dice.below(4) {
                 let at = dice.below(bytes.len() as u64) as usize;
-                bytes[at] = dice.next() as u8;
+                bytes[at] = dice.roll() as u8;
             }
             bytes
         };

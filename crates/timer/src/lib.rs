@@ -1,8 +1,8 @@
 //! When things happen: sleeping until a time, and timers.
 //!
-//! Owns: clock event devices ([`event`]), timers on several clocks over one device ([`engine`]), timers
-//! that any thread arms ([`service`]), precise sleep ([`mod@sleep`]), timing faults ([`fault`]), periodic threads ([`periodic`]), clock devices by
-//! name ([`clock_device`]), what a refusal of the kernel means ([`errno_class`]).
+//! Owns: clock event devices ([`event`]), timers on several clocks over one device ([`engine`]), timers that any
+//! thread arms ([`service`]), precise sleep ([`mod@sleep`]), timing faults ([`fault`]), periodic threads
+//! ([`periodic`]), clock devices by name ([`clock_device`]), what a refusal of the kernel means ([`errno_class`]).
 //! Must not: read hardware but through `clock`; print.
 //!
 //! Other systems than Linux have [`mod@sleep`] without its futures.

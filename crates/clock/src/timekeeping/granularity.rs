@@ -133,9 +133,10 @@ pub(super) fn watch<B: Timebase>(base: &B, source: SourceId, length_ns: u64) -> 
 
 #[cfg(test)]
 mod tests {
+    use hourglass_dice::Dice;
+
     use hourglass_time::Span;
 
-    use super::super::double::Dice;
     use super::*;
     use crate::source::SimSource;
     use crate::source::sim::SimConfig;
@@ -157,10 +158,10 @@ mod tests {
         assert_eq!(seen((1, 1), (0..100).map(|read| read * 2 / 3)), 1);
         // Reads 20 to 30 ticks apart, as of a TSC.
         for seed in 0..100 {
-            let mut dice = Dice(seed);
+            let mut dice = Dice::new(seed);
             let mut truth = 0;
             let reads = (0..300).map(|_| {
-                truth += dice.in_range(20..30);
+                truth += dice.between(20, 30);
                 truth
             });
             assert!(seen((1, 1), reads) <= 6, "seed {seed}");
@@ -181,10 +182,10 @@ mod tests {
             assert!(seen(step, 0..20_000) <= longest + 2, "{step:?}");
             // Or seldom, at random.
             for seed in 0..200 {
-                let mut dice = Dice(seed);
+                let mut dice = Dice::new(seed);
                 let mut truth = 0;
                 let reads = (0..40).map(|_| {
-                    truth += dice.in_range(1..5 * longest);
+                    truth += dice.between(1, 5 * longest);
                     truth
                 });
                 assert!(seen(step, reads) >= longest, "{step:?}, seed {seed}");

@@ -151,7 +151,9 @@ impl Timekeeper {
 
 #[cfg(test)]
 mod tests {
-    use super::super::double::{Dice, Drift};
+    use hourglass_dice::Dice;
+
+    use super::super::double::Drift;
     use super::super::event::EventKind;
     use super::super::properties::Observed;
     use crate::trust::EvidenceVerdict;
@@ -161,7 +163,7 @@ mod tests {
         let mut observed = Observed::new(21, Drift::Constant(0));
         let fresh = observed.clock.trust();
         assert!(!fresh.trusted && fresh.reason.contains("not judged"), "{fresh:?}");
-        observed.live(&mut Dice(21), 3_000_000_000, 100_000_000);
+        observed.live(&mut Dice::new(21), 3_000_000_000, 100_000_000);
         let steady = observed.clock.trust();
         assert_eq!(
             (steady.trusted, steady.reason.as_str()),
@@ -181,13 +183,13 @@ mod tests {
     #[test]
     fn an_examination_leaves_a_counter_that_anything_speaks_against() {
         let mut observed = Observed::new(22, Drift::Constant(0));
-        observed.live(&mut Dice(22), 3_000_000_000, 100_000_000);
+        observed.live(&mut Dice::new(22), 3_000_000_000, 100_000_000);
         assert!(observed.clock.examine().trusted);
         observed.double.with(|s| s.against = Some("cross_cpu: 900 ns apart".into()));
         let left = observed.clock.examine();
         assert!(!left.trusted && left.reason.ends_with("cross_cpu: 900 ns apart"), "{left:?}");
         assert_eq!(observed.clock.count(EventKind::Untrusted), 1);
-        observed.live(&mut Dice(23), 3_000_000_000, 100_000_000);
+        observed.live(&mut Dice::new(23), 3_000_000_000, 100_000_000);
         assert_eq!(observed.clock.count(EventKind::Adopted), 1, "it is not tried again");
     }
 }

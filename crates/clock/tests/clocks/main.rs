@@ -1,6 +1,5 @@
 //! Tests of clocks that may share a process: on the simulated clock and on this machine's.
 
-mod dice;
 #[cfg(target_os = "linux")]
 mod no_allocation;
 mod page_writer;

@@ -16,9 +16,8 @@ use hourglass_clock::source::{ClockSource, SimSource};
 use hourglass_clock::timekeeping::{
     Bounds, Clock, ClockSettings, EventKind, ReferenceClock, SourceId, Start, Status,
 };
+use hourglass_dice::Dice;
 use hourglass_time::Span;
-
-use crate::dice::Dice;
 
 const SECOND_NS: u64 = 1_000_000_000;
 const HOURS_NS: u64 = 3 * 3_600 * SECOND_NS;
@@ -293,16 +292,16 @@ fn run(case: Case, seed: u64) -> World {
     let sim = Arc::new(SimSource::new(config));
     let clock = Clock::on(Arc::clone(&sim), settings);
     let mut world = World { sim, clock, last_ns: 0, points: Vec::new() };
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     let mut found_ns = None;
     while world.truth_ns() < HOURS_NS {
-        let magnitude = dice.next() % u64::from(LONGEST_PIECE_NS.ilog2());
-        let piece_ns = 1 + dice.next() % (2 << magnitude);
+        let magnitude = dice.roll() % u64::from(LONGEST_PIECE_NS.ilog2());
+        let piece_ns = 1 + dice.roll() % (2 << magnitude);
         world.sim.advance(Span::from_nanos(piece_ns.cast_signed()));
         if several_cpus {
-            world.sim.run_on((dice.next() % 2) as u32);
+            world.sim.run_on((dice.roll() % 2) as u32);
         }
-        if dice.next().is_multiple_of(3) {
+        if dice.roll().is_multiple_of(3) {
             world.clock.maintain();
         }
         let is_found = world.found() > 0;
@@ -311,7 +310,7 @@ fn run(case: Case, seed: u64) -> World {
         }
         let awaited = world.truth_ns() >= fault_ns && !is_found;
         let excused = if awaited { meanwhile } else { Excuse::Nothing };
-        let keep = dice.next().is_multiple_of(64);
+        let keep = dice.roll().is_multiple_of(64);
         world.look(name, excused, keep);
     }
     assert_outcome(name, outcome, &world);

@@ -13,40 +13,38 @@ use hourglass_clock::source::sim::{Adjustment, AdjustmentKind, SimConfig, SimKer
 use hourglass_clock::timekeeping::{
     Bounds, Clock, ClockSettings, EventKind, PageReader, SourceId, Status,
 };
+use hourglass_dice::Dice;
 use hourglass_time::Span;
-
-use crate::dice::Dice;
 
 const MS_NS: u64 = 1_000_000;
 const SECOND_NS: u64 = 1_000 * MS_NS;
 const SETTLED_NS: u64 = 5 * SECOND_NS;
 const LENGTH_NS: u64 = 35 * SECOND_NS;
 
-impl Dice {
-    fn within(&mut self, limit: i64) -> i64 {
-        (self.next() % (2 * limit.unsigned_abs() + 1)).cast_signed() - limit
-    }
+/// From `-limit` to `limit`.
+fn off(dice: &mut Dice, limit: i64) -> i64 {
+    dice.within(-limit, limit + 1)
+}
 
-    /// Any magnitude below `longest_ns` is as likely.
-    fn length_ns(&mut self, longest_ns: u64) -> u64 {
-        let magnitude = self.next() % u64::from(longest_ns.ilog2());
-        1 + self.next() % (2 << magnitude)
-    }
+/// Any magnitude below `longest_ns` is as likely.
+fn length_ns(dice: &mut Dice, longest_ns: u64) -> u64 {
+    let magnitude = dice.below(longest_ns.ilog2().into());
+    dice.between(1, 2 << magnitude)
 }
 
 type Daemon = fn(&mut Dice) -> AdjustmentKind;
 
 const DAEMONS: [(&str, Daemon); 6] = [
-    ("frequency, 100 ppm", |dice| AdjustmentKind::Frequency(dice.within(1).signum() * 100_000)),
-    ("frequency, up to 500 ppm", |dice| AdjustmentKind::Frequency(dice.within(500_000))),
-    ("tick, up to 10 %", |dice| AdjustmentKind::Tick(10_000 + dice.within(1_000))),
+    ("frequency, 100 ppm", |dice| AdjustmentKind::Frequency(off(dice, 1).signum() * 100_000)),
+    ("frequency, up to 500 ppm", |dice| AdjustmentKind::Frequency(off(dice, 500_000))),
+    ("tick, up to 10 %", |dice| AdjustmentKind::Tick(10_000 + off(dice, 1_000))),
     ("phase-locked loop", |dice| AdjustmentKind::Offset {
-        ns: dice.within(500_000_000),
-        constant: (dice.next() % 7) as u32,
+        ns: off(dice, 500_000_000),
+        constant: (dice.roll() % 7) as u32,
     }),
-    ("adjtime", |dice| AdjustmentKind::SingleShot(dice.within(100_000))),
+    ("adjtime", |dice| AdjustmentKind::SingleShot(off(dice, 100_000))),
     ("everything", |dice| {
-        let which = (dice.next() % 5) as usize;
+        let which = (dice.roll() % 5) as usize;
         DAEMONS[which].1(dice)
     }),
 ];
@@ -82,13 +80,13 @@ impl World {
         seed: u64,
         change: impl FnOnce(&mut SimConfig),
     ) -> World {
-        let mut dice = Dice(!seed);
+        let mut dice = Dice::new(!seed);
         let mut at_ns = SETTLED_NS;
         let mut adjustments = Vec::new();
         while at_ns < LENGTH_NS {
             let at = Span::from_nanos(at_ns.cast_signed());
             adjustments.push(Adjustment { at, kind: daemon(&mut dice) });
-            at_ns += dice.length_ns(2 * SECOND_NS);
+            at_ns += length_ns(&mut dice, 2 * SECOND_NS);
         }
         let mut config = SimConfig {
             seed,
@@ -167,7 +165,7 @@ impl World {
     fn live(&mut self, name: &str, dice: &mut Dice, until_ns: u64) {
         while self.now_ns() < until_ns {
             let longest_ns = 100 * MS_NS;
-            self.sim.advance(Span::from_nanos(dice.length_ns(longest_ns).cast_signed()));
+            self.sim.advance(Span::from_nanos(length_ns(dice, longest_ns).cast_signed()));
             self.maintain();
             self.look(name);
         }
@@ -190,7 +188,7 @@ fn every_read_is_inside_its_bound_whatever_is_done_to_the_rate() {
             for seed in 1..=seeds {
                 println!("{name}, {kept:?}: seed {seed}");
                 let mut world = World::new(daemon, kept, seed, |_| {});
-                world.live(name, &mut Dice(seed), LENGTH_NS);
+                world.live(name, &mut Dice::new(seed), LENGTH_NS);
                 world.assert_not_left(name);
                 let changes = world.clock.count(EventKind::RateCorrected)
                     + world.clock.count(EventKind::ReferenceSlewed);
@@ -207,7 +205,7 @@ fn every_read_is_inside_its_bound_whatever_is_done_to_the_rate() {
 #[test]
 fn without_slewing_the_bound_is_narrow() {
     let mut world = World::new(|_| AdjustmentKind::Frequency(0), Maintainer::Readers, 9, |_| {});
-    world.live("no slewing", &mut Dice(9), LENGTH_NS);
+    world.live("no slewing", &mut Dice::new(9), LENGTH_NS);
     world.assert_not_left("no slewing");
     assert!(world.by_counter * 100 > world.reads * 99, "{} of {}", world.by_counter, world.reads);
     world.widths.sort_unstable();
@@ -226,7 +224,7 @@ fn a_reader_that_is_interrupted_within_a_read_sees_the_later_rate() {
                 kernel.adjustments.retain(|what| what.at < Span::from_secs(15));
             }
         });
-        world.live("interrupted", &mut Dice(seed), 15 * SECOND_NS);
+        world.live("interrupted", &mut Dice::new(seed), 15 * SECOND_NS);
         world.assert_not_left("interrupted");
     }
 }
@@ -242,7 +240,7 @@ fn without_the_kernels_word_bounds_are_the_kernels_clock() {
     };
     for (seed, (name, daemon)) in (1..).zip(DAEMONS) {
         let mut world = World::new(daemon, Maintainer::Readers, seed, hide);
-        world.live(name, &mut Dice(seed), LENGTH_NS);
+        world.live(name, &mut Dice::new(seed), LENGTH_NS);
         world.assert_not_left(name);
         assert_eq!(world.by_counter, 0, "{name}");
         assert_eq!(world.clock.now_bounded().status, Status::OsClock, "{name}");
@@ -264,7 +262,7 @@ fn bounds_that_rest_on_an_allowance_say_so() {
         ..ClockSettings::DEFAULT
     };
     world.clock = Clock::on(Arc::clone(&world.sim), settings);
-    world.live("100 ppm, and known", &mut Dice(4), LENGTH_NS);
+    world.live("100 ppm, and known", &mut Dice::new(4), LENGTH_NS);
     world.assert_not_left("100 ppm, and known");
     assert_eq!(world.clock.now_bounded().status, Status::Assumed);
 }
@@ -276,22 +274,22 @@ fn a_page_is_read_within_its_bound_at_every_tick() {
     for seed in 1..=8 {
         println!("seed {seed}");
         let mut world = World::new(DAEMONS[2].1, Maintainer::Helper, seed, |config| {
-            let mut dice = Dice(seed);
+            let mut dice = Dice::new(seed);
             let mut at_ns = SETTLED_NS;
             let adjustments = &mut config.kernel.as_mut().unwrap().adjustments;
             adjustments.clear();
             while at_ns < SETTLED_NS + 4 * SECOND_NS {
                 let at = Span::from_nanos(at_ns.cast_signed());
                 adjustments.push(Adjustment { at, kind: DAEMONS[2].1(&mut dice) });
-                at_ns += 4 * MS_NS + dice.next() % (40 * MS_NS);
+                at_ns += 4 * MS_NS + dice.roll() % (40 * MS_NS);
             }
         });
-        world.live("before", &mut Dice(seed), SETTLED_NS);
-        let mut dice = Dice(seed);
+        world.live("before", &mut Dice::new(seed), SETTLED_NS);
+        let mut dice = Dice::new(seed);
         while world.now_ns() < SETTLED_NS + 4 * SECOND_NS {
-            let ahead_ns = dice.next() % (3 * MS_NS);
+            let ahead_ns = dice.roll() % (3 * MS_NS);
             world.sim.advance(Span::from_nanos(ahead_ns.cast_signed()));
-            if dice.next().is_multiple_of(2) {
+            if dice.roll().is_multiple_of(2) {
                 world.clock.maintain();
             }
             world.look("tick");

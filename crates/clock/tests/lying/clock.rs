@@ -25,11 +25,10 @@ use hourglass_clock::timekeeping::{
 };
 use hourglass_skip::{Requirement, skip};
 use hourglass_sys::clock::{ClockId, now_ns};
-
-use crate::turn;
-
 use hourglass_sys::fault_injection::{self, FaultInjection};
 use hourglass_time::Span;
+
+use crate::turn;
 
 /// For how long a clock is watched before and after a lie begins.
 const WATCHED: Duration = Duration::from_millis(60);

@@ -4,11 +4,10 @@
 //! Source: the queue of "Hrtimers and Beyond" (2006), section 4.2, with the soft and hard expiries of
 //! the kernel's `hrtimer_interrupt`; FIFO and generations are the project's own promises.
 
+use hourglass_dice::Dice;
 use hourglass_queue::reference::SortedList;
 use hourglass_queue::{Handle, Heap, PriorityStructure, Queue, QueueError, RedBlackTree};
 use hourglass_time::{Instant, Sim, Span};
-
-use hourglass_dice::Dice;
 
 fn at(ns: i64) -> Instant<Sim> {
     Instant::from_nanos(ns)

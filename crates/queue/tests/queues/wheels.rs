@@ -3,11 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use hourglass_dice::Dice;
 use hourglass_queue::reference::CascadingWheel;
 use hourglass_queue::{Handle, TimeoutWheel};
 use hourglass_time::{Instant, Sim, Span};
-
-use hourglass_dice::Dice;
 
 fn at(ns: i64) -> Instant<Sim> {
     Instant::from_nanos(ns)

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 mod siblings;
 mod victims;
 
+use hourglass_dice::{Dice, seed};
 use hourglass_reserve::guardian::Guardian;
 use hourglass_reserve::smt::stopper::{
     CoRunners, StopTrialSetup, StopperKind, StopperRequest, choose, measure, open,
@@ -261,17 +262,14 @@ fn measurements_and_the_choice() {
 /// SIGKILL at random moments: the victim runs on, back where it was, and no group is left.
 #[test]
 fn who_is_stopped_by_a_killed_monitor_runs_on() {
-    let seed = std::time::UNIX_EPOCH.elapsed().unwrap().subsec_nanos() | 1;
-    println!("seed {seed}");
-    let mut random = u64::from(seed);
+    let mut dice = Dice::new(seed());
     let victim = victim();
     let cgroup = format!("/proc/{}/cgroup", victim.pid());
     let before = std::fs::read_to_string(&cgroup).unwrap();
     for round in 0..6 {
         let kind = OF_PROCESSES[round % 3];
         let Some(monitor) = Role::start(kind, victim.pid()) else { continue };
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        std::thread::sleep(Duration::from_micros(random >> 50));
+        std::thread::sleep(Duration::from_micros(dice.below(1 << 14)));
         let pid = monitor.kill();
         runs(&victim);
         until("groups are left behind", || left_by(pid).is_empty());

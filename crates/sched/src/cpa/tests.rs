@@ -283,7 +283,7 @@ fn next_turn(
 }
 
 /// Cost, shortest cost, processor, parameter, period, jitter, distance, predecessor.
-type DicenNode = (u64, u64, usize, u64, u64, u64, u64, usize);
+type DrawnNode = (u64, u64, usize, u64, u64, u64, u64, usize);
 
 fn small_systems() -> impl Strategy<Value = CpaSystem> {
     let task = (1..6u64, 0..3u64, 0..2usize, 1..5u64, 12..60u64, 0..40u64, 0..4u64, 0..6usize);
@@ -295,7 +295,7 @@ fn small_systems() -> impl Strategy<Value = CpaSystem> {
     ];
     (proptest::collection::vec(task, 1..6), proptest::collection::vec(schedulers, 2)).prop_map(
         |(tasks, schedulers)| {
-            let make = |(at, of): (usize, &DicenNode)| {
+            let make = |(at, of): (usize, &DrawnNode)| {
                 let (cost, least, processor, parameter, period, jitter, distance, after) = *of;
                 let activation = if after < at {
                     Activation::After(after)

@@ -62,7 +62,6 @@ fn misses(set: &TaskSet, choices: Choices) -> Vec<(usize, FirstMiss)> {
 
 /// Says that analysis and simulation do not agree about a task.
 fn contradict(document: &mut CheckDocument, at: usize, task: &Task, miss: FirstMiss) {
-    let waits = waits_for_others(task);
     let done =
         miss.done.map_or("is not done".to_owned(), |done| format!("is done at {}", time(done)));
     let seen = format!(
@@ -71,7 +70,7 @@ fn contradict(document: &mut CheckDocument, at: usize, task: &Task, miss: FirstM
         task.name,
         time(miss.deadline)
     );
-    let why = match waits {
+    let why = match waits_for_others(task) {
         true => format!("{seen}: its steps take time that its figures do not say"),
         false => format!(
             "the analysis says that every deadline holds, but {seen}; one of the two is wrong, which is a \

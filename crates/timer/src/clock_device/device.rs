@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use hourglass_clock::Clock;
 use hourglass_clock::timekeeping::{Bounds, Timebase};
+use hourglass_queue::{Handle, QueueError};
 use hourglass_time::{Instant, Monotonic, Span};
 
 use crate::event::{
     DeviceError, DeviceWaitEnd, EventDevice, Kick, Mode, Period, Periods, ResolutionError,
 };
-use hourglass_queue::{Handle, QueueError};
 
 use super::error::{ArmError, OpenError};
 use super::reader::{ClockReader, MappedClock};

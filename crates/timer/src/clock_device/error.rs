@@ -1,9 +1,9 @@
 //! What clock devices refuse.
 
+use hourglass_queue::QueueError;
 use hourglass_time::Span;
 
 use crate::event::{DeviceError, ResolutionError};
-use hourglass_queue::QueueError;
 
 /// A clock device that was not opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,8 +1,7 @@
 //! The timers of a clock device: RT-Mach's arming and cancelling, on the exact queue.
 
-use hourglass_time::{Instant, Monotonic, Span};
-
 use hourglass_queue::{Handle, Queue, QueueError};
+use hourglass_time::{Instant, Monotonic, Span};
 
 use super::error::ArmError;
 

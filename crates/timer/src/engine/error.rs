@@ -1,8 +1,9 @@
 //! What timers and engines refuse.
 
+use hourglass_queue::QueueError;
+
 use super::ClockBase;
 use crate::event::{DeviceError, InvalidDevice};
-use hourglass_queue::QueueError;
 
 /// Why [`EngineTimers`](super::EngineTimers) did not do as asked. Nothing has changed when one comes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

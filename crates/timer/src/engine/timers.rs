@@ -5,10 +5,10 @@
 
 use std::fmt;
 
+use hourglass_queue::{Handle, Queue, QueueError};
 use hourglass_time::{ClockTag, Instant, Span};
 
 use super::{ClockBase, ClockReadings, TimerError};
-use hourglass_queue::{Handle, Queue, QueueError};
 
 /// Names a timer of the [`EngineTimers`] that created it. Stale once that is
 /// removed, and refused from then on: generations never repeat.

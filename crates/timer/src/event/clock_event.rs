@@ -1,7 +1,5 @@
 //! Clock event devices: what one is, and what every implementation must do.
 
-use hourglass_sys::clock::{ClockId, now_ns};
-
 use super::error::DeviceError;
 use super::kick::Kick;
 use super::period::Period;
@@ -147,9 +145,7 @@ pub trait ClockEvent: Send {
     fn facts(&self) -> DeviceFeatures;
 
     /// The device's time base now, ns. For devices of the operating system `CLOCK_MONOTONIC`.
-    fn now_ns(&self) -> u64 {
-        now_ns(ClockId::Monotonic)
-    }
+    fn now_ns(&self) -> u64;
 
     /// The calling thread will wait from now on.
     fn attach(&mut self) -> Result<(), DeviceError> {

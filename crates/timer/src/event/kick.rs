@@ -27,8 +27,8 @@ pub struct Kick(Arc<dyn Kicker>);
 impl Kick {
     /// A handle on what an implementation shares with its device.
     #[must_use]
-    pub fn new(kicker: &Arc<impl Kicker + 'static>) -> Kick {
-        Kick(Arc::clone(kicker) as Arc<dyn Kicker>)
+    pub fn new(kicker: Arc<dyn Kicker>) -> Kick {
+        Kick(kicker)
     }
 
     /// Makes the engine come back from its wait, or not begin the next one. 10 ns unless it waits;

@@ -297,7 +297,7 @@ impl ClockEvent for SimEvent {
     }
 
     fn kick(&self) -> Kick {
-        Kick::new(&self.latch)
+        Kick::new(self.latch.clone())
     }
 }
 

@@ -78,8 +78,14 @@ impl InvalidDevice {
     /// Whether it is broken, and fit for nothing. Otherwise it may tick all the same.
     #[must_use]
     pub const fn is_broken(&self) -> bool {
-        use InvalidDevice::{Device, Early, Lost};
-        matches!(self, Early { .. } | Lost { .. } | Device(_))
+        match self {
+            InvalidDevice::Early { .. } | InvalidDevice::Lost { .. } | InvalidDevice::Device(_) => {
+                true
+            }
+            InvalidDevice::Global(_) | InvalidDevice::NoOneShot(_) | InvalidDevice::Late { .. } => {
+                false
+            }
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Engines and periodic loops never allocate, and a timer of an engine takes 64 bytes at most.
 
+use hourglass_dice::Dice;
 use hourglass_sys::allocation::thread_counts;
 use hourglass_time::Span;
 use hourglass_timer::Sleeper;
@@ -10,7 +11,6 @@ use hourglass_timer::periodic::{OverrunPolicy, Parameters, PeriodicLoop, Running
 use hourglass_timer::sleep::{SleepPolicy, SleeperSettings};
 
 use crate::common::machine;
-use hourglass_dice::Dice;
 
 /// From the first release on: waiting in the kernel and with the learnt margin, in time and overrun,
 /// under each overrun policy; and reading the statistics into an older copy.

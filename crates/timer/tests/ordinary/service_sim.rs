@@ -4,6 +4,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use hourglass_dice::{Dice, seed};
 use hourglass_time::Span;
 use hourglass_timer::engine::{Cause, ClockBase, ClockSetPolicy, SimTimes};
 use hourglass_timer::service::{
@@ -12,7 +13,6 @@ use hourglass_timer::service::{
 };
 
 use crate::common::machine;
-use hourglass_dice::{Dice, seed};
 
 const S: i64 = 1_000_000_000;
 

@@ -6,14 +6,13 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use hourglass_dice::{Dice, seed};
 use hourglass_time::Span;
 use hourglass_timer::fault::sim::{Delays, SimThread};
 use hourglass_timer::fault::{
     Deadline, Fault, FaultAction, FaultError, FaultVerdict, Periodic, SchedulingUpdate,
     ThreadTerminated,
 };
-
-use hourglass_dice::{Dice, seed};
 
 const HOURS_NS: u64 = 3 * 3_600_000_000_000;
 

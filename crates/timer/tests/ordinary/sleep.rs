@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use hourglass_clock::timekeeping::ClockSettings;
 use hourglass_clock::{Clock, process};
+use hourglass_dice::{Dice, seed};
 use hourglass_skip::{Requirement, skip};
 use hourglass_sys::allocation::thread_counts;
 use hourglass_sys::{sched, thread};
@@ -18,7 +19,6 @@ use hourglass_timer::sleep::{
 
 use crate::common::now as monotonic;
 use crate::common::watching::wait_until_asleep;
-use hourglass_dice::{Dice, seed};
 
 const POLICIES: [SleepPolicy; 4] = [
     SleepPolicy::Learned,

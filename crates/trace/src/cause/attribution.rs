@@ -364,8 +364,9 @@ impl<'a> Attribution<'a> {
             .filter(|periods| periods.holds(before.end_ns, interval.start_ns))
             .map(|periods| periods.confidence);
         // Where its periods do not show, each gap may be the quota's.
-        let excluded =
-            patterns.quota.is_some_and(|periods| periods.exclude(before.end_ns, interval.start_ns));
+        let excluded = patterns
+            .quota
+            .is_some_and(|periods| periods.excludes(before.end_ns, interval.start_ns));
         let unplaced = may_be.and(patterns.quota_most).filter(|_| !excluded && quota.is_none());
         let in_user_space = known.is_some_and(|known| known.in_user_space);
         let real_time = matches!(policy, Some(Policy::Fifo(_) | Policy::RoundRobin(_)));

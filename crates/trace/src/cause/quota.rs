@@ -134,7 +134,7 @@ impl QuotaPeriods {
 
     /// Whether a gap is certainly not the quota's: it holds no beginning, and a tenth of a period or more is outside of
     /// it. Of a longer one it is likelier that the beginning is a little off.
-    pub(super) fn exclude(&self, start: i64, end: i64) -> bool {
+    pub(super) fn excludes(&self, start: i64, end: i64) -> bool {
         let most = self.period_ns.unsigned_abs() / 10 * 9;
         self.phase_ns.is_some() && !self.holds(start, end) && length_ns(start, end) <= most
     }
@@ -169,9 +169,9 @@ mod tests {
         assert!(found.confidence > 0.95);
         assert!(found.holds(130 * MS, 144 * MS) && found.holds(43 * MS, 44 * MS));
         assert!(!found.holds(130 * MS, 142 * MS) && !found.holds(44 * MS, 48 * MS));
-        assert!(found.exclude(44 * MS, 48 * MS) && !found.exclude(130 * MS, 144 * MS));
-        // As seen: the first stop after the process came into the group was said to be a competitor's for sure.
-        assert!(!found.holds(44 * MS, 142 * MS) && !found.exclude(44 * MS, 142 * MS));
+        assert!(found.excludes(44 * MS, 48 * MS) && !found.excludes(130 * MS, 144 * MS));
+        // A stop of 98 ms of 100 was said to be a competitor's for sure.
+        assert!(!found.holds(44 * MS, 142 * MS) && !found.excludes(44 * MS, 142 * MS));
     }
 
     /// As measured: 1.5 ms of 50 ms beside a competitor, taken at ticks of 4 ms, so that a group owes for one to

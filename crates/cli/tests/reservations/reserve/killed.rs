@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use hourglass_dice::{Dice, seed};
 use hourglass_skip::{Requirement, skip};
 
 use super::*;
@@ -52,26 +53,13 @@ pub(super) fn groups_left(maker: u32) -> Vec<PathBuf> {
     left
 }
 
-/// A generator of Marsaglia's (xorshift), good enough for moments.
-struct Moments(u64);
-
-impl Moments {
-    fn next_ms(&mut self, below: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % below
-    }
-}
-
 #[test]
 fn killed_at_any_moment_it_leaves_nothing_behind() {
     let _alone = alone();
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     const ROUNDS: usize = 8;
-    let seed = u64::from(std::process::id()) + 1;
-    eprintln!("seed {seed}");
-    let mut moments = Moments(seed);
+    let seed = seed();
+    let mut dice = Dice::new(seed);
     for backend in ["deadline", "user", "quota"] {
         if !granted(backend) {
             continue;
@@ -83,7 +71,7 @@ fn killed_at_any_moment_it_leaves_nothing_behind() {
             let script = "ulimit -t 5; (while :; do :; done) & while :; do :; done";
             let words = ["reserve", AMOUNT, "--backend", backend, "--", "sh", "-c", script];
             let mut running = Running::start(Command::new(HOURGLASS).args(words).env(MARK, &mark));
-            std::thread::sleep(Duration::from_millis(moments.next_ms(100)));
+            std::thread::sleep(Duration::from_millis(dice.below(100)));
             let maker = running.pid();
             running.child().kill().unwrap();
             running.child().wait().unwrap();
@@ -105,9 +93,8 @@ fn a_killed_monitor_leaves_no_process_frozen() {
         return skip(Requirement::SECOND_CPU, "there is no second CPU, or no taskset");
     };
     let pid = victim.pid();
-    let seed = u64::from(std::process::id()) + 3;
-    eprintln!("seed {seed}");
-    let mut moments = Moments(seed);
+    let seed = seed();
+    let mut dice = Dice::new(seed);
     for round in 0..ROUNDS {
         let mark = format!("{}-smt-{round}", std::process::id());
         let _ended = Ending(mark.clone());
@@ -118,7 +105,7 @@ fn a_killed_monitor_leaves_no_process_frozen() {
         let Some(_lines) = running.ready() else {
             return skip(need("auto"), "no reservation, or no process can be stopped here");
         };
-        std::thread::sleep(Duration::from_millis(moments.next_ms(120)));
+        std::thread::sleep(Duration::from_millis(dice.below(120)));
         let maker = running.pid();
         running.child().kill().unwrap();
         running.child().wait().unwrap();

@@ -4,29 +4,12 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use hourglass_dice::Dice;
+
 use super::inline_string::InlineString;
 use super::reference_rate::ReferenceRate;
 use super::settings::FrequencyHint;
 use super::timebase::{Discipline, Leap, ReferenceClock, SourceId, Timebase};
-
-/// Small, seeded, good enough (Steele & Vigna's splitmix64).
-#[derive(Clone, Debug)]
-pub(super) struct Dice(pub(super) u64);
-
-impl Dice {
-    pub(super) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number from `range`, evenly distributed.
-    pub(super) fn in_range(&mut self, range: std::ops::Range<u64>) -> u64 {
-        range.start + self.next() % (range.end - range.start)
-    }
-}
 
 /// How the counter's rate leaves its nominal one, parts per billion against MONOTONIC.
 #[derive(Clone, Copy, Debug)]
@@ -98,11 +81,11 @@ impl State {
 
     /// Half of a read; now and then the thread is interrupted.
     fn pass_a_read(&mut self) {
-        let interrupted = self.dice.next().is_multiple_of(5_000);
+        let interrupted = self.dice.roll().is_multiple_of(5_000);
         let ps = if interrupted {
-            self.dice.in_range(1_000_000..100_000_000)
+            self.dice.between(1_000_000, 100_000_000)
         } else {
-            self.dice.in_range(self.half_read_ps.clone())
+            self.dice.between(self.half_read_ps.start, self.half_read_ps.end - 1)
         };
         self.pass(ps);
     }
@@ -115,11 +98,11 @@ pub(super) struct Double(Arc<Mutex<State>>);
 impl Double {
     pub(super) fn new(seed: u64, drift: Drift) -> Double {
         println!("seed {seed}, {drift:?}");
-        let mut dice = Dice(seed);
-        let start_ns = dice.in_range(1_000_000..1_000_000_000_000);
+        let mut dice = Dice::new(seed);
+        let start_ns = dice.between(1_000_000, 1_000_000_000_000);
         Double(Arc::new(Mutex::new(State {
             truth_ps: start_ns * 1_000,
-            counter: i128::from(dice.next() >> 8) << 20,
+            counter: i128::from(dice.roll() >> 8) << 20,
             raw: i128::from(start_ns) << 20,
             dice,
             drift,

@@ -1,6 +1,8 @@
 //! The beginning of a line.
 
-use super::super::double::{Dice, Drift};
+use hourglass_dice::Dice;
+
+use super::super::double::Drift;
 use super::super::properties::Observed;
 use super::*;
 
@@ -32,9 +34,9 @@ fn assert_on_time(observed: &Observed, seed: u64) {
 #[test]
 fn a_new_line_begins_where_the_old_one_is_also_after_an_expiry() {
     for seed in 0..20 {
-        let (mut observed, mut dice) = (slow(seed), Dice(seed));
+        let (mut observed, mut dice) = (slow(seed), Dice::new(seed));
         for _ in 0..20 {
-            observed.double.pass_ns(dice.in_range(20_000_000_000..100_000_000_000));
+            observed.double.pass_ns(dice.between(20_000_000_000, 100_000_000_000));
             // Finds the line at its end, and draws the next.
             observed.look();
             assert_ne!(observed.clock.now_bounded().status, Status::OsClock);
@@ -47,12 +49,12 @@ fn a_new_line_begins_where_the_old_one_is_also_after_an_expiry() {
 #[test]
 fn a_new_line_begins_where_the_old_one_is_also_over_another_source() {
     for seed in 0..20 {
-        let (mut observed, mut dice) = (slow(seed), Dice(seed));
+        let (mut observed, mut dice) = (slow(seed), Dice::new(seed));
         for _ in 0..20 {
             for source in [SourceId::OS, SourceId::SIMULATED] {
                 observed.clock.set_source(source).unwrap();
                 assert_on_time(&observed, seed);
-                observed.double.pass_ns(dice.in_range(1..2_000_000_000));
+                observed.double.pass_ns(dice.between(1, 2_000_000_000));
                 observed.look();
             }
         }

@@ -1,6 +1,8 @@
 //! Hours of virtual time: the true time is inside the bounds, and time never goes backwards.
 
-use super::double::{Dice, Double, Drift, HERTZ};
+use hourglass_dice::Dice;
+
+use super::double::{Double, Drift, HERTZ};
 use super::{Clock, ClockEventKind, ClockSettings, EventKind, ReferenceClock, SourceId, Status};
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -47,9 +49,9 @@ impl Observed {
     pub(super) fn live(&mut self, dice: &mut Dice, for_ns: u64, longest_ns: u64) {
         let end_ns = self.double.truth_ns() + for_ns;
         while self.double.truth_ns() < end_ns {
-            let magnitude = dice.in_range(0..longest_ns.ilog2().into());
-            self.double.pass_ns(dice.in_range(1..2 << magnitude));
-            if dice.next().is_multiple_of(3) {
+            let magnitude = dice.below(longest_ns.ilog2().into());
+            self.double.pass_ns(dice.between(1, (2 << magnitude) - 1));
+            if dice.roll().is_multiple_of(3) {
                 self.clock.maintain();
             }
             self.look();
@@ -91,7 +93,7 @@ fn the_true_time_is_inside_the_bounds_for_hours_of_every_drift_within_the_allowa
     ];
     for (seed, drift) in (1..).zip(drifts) {
         let mut observed = Observed::new(seed, drift);
-        let mut dice = Dice(seed);
+        let mut dice = Dice::new(seed);
         observed.live(&mut dice, 3 * HOUR_NS, 4 * SECOND_NS);
         assert_eq!(observed.clock.count(EventKind::Adopted), 1);
         let failed = EventKind::ALL.iter().filter(|kind| kind.fails_over());
@@ -104,7 +106,7 @@ fn the_true_time_is_inside_the_bounds_for_hours_of_every_drift_within_the_allowa
 #[test]
 fn long_pauses_are_no_reason_to_extrapolate() {
     let mut observed = Observed::new(17, Drift::Periodic(450.0, 1_000.0));
-    let mut dice = Dice(17);
+    let mut dice = Dice::new(17);
     observed.live(&mut dice, 20 * HOUR_NS, 2_000 * SECOND_NS);
     assert_eq!(observed.clock.count(EventKind::Adopted), 1);
     let settings = ClockSettings { readers_refit: false, ..quiet() };
@@ -135,10 +137,10 @@ fn the_bound_is_narrow_once_settled() {
 fn time_does_not_go_backwards_when_the_source_changes_by_hand() {
     for seed in 0..20 {
         let mut observed = Observed::new(seed, Drift::Constant(-80_000));
-        let mut dice = Dice(seed);
+        let mut dice = Dice::new(seed);
         for _ in 0..200 {
             let source =
-                if dice.next().is_multiple_of(2) { SourceId::OS } else { SourceId::SIMULATED };
+                if dice.roll().is_multiple_of(2) { SourceId::OS } else { SourceId::SIMULATED };
             observed.clock.set_source(source).unwrap();
             assert_eq!(observed.clock.source(), source);
             observed.look();
@@ -173,7 +175,7 @@ fn a_counter_that_steps_is_found_and_left_without_a_jump_back() {
         let typed =
             matches!(what, ClockEventKind::Residual { .. } | ClockEventKind::NegativeStep { .. });
         assert!(typed, "{what:?}");
-        observed.live(&mut Dice(seed), 3 * SECOND_NS, SECOND_NS / 10);
+        observed.live(&mut Dice::new(seed), 3 * SECOND_NS, SECOND_NS / 10);
         assert_eq!(observed.clock.source(), SourceId::OS, "it does not come back by itself");
         observed.clock.set_source(SourceId::SIMULATED).unwrap();
         observed.settle();
@@ -192,7 +194,7 @@ fn after_a_backward_step_time_goes_on_from_the_last_time_read() {
         // The counter is far behind the base: the next reader checks the clock by itself.
         assert_eq!(observed.look(), Status::FailedOver);
         assert_eq!(observed.clock.count(EventKind::NegativeStep), 1);
-        observed.live(&mut Dice(seed), SECOND_NS, SECOND_NS / 10);
+        observed.live(&mut Dice::new(seed), SECOND_NS, SECOND_NS / 10);
     }
 }
 
@@ -228,19 +230,19 @@ fn a_wild_counter_changes_nothing_but_the_bound() {
     for seed in 0..10 {
         let mut observed = wild(seed, true);
         observed.settle();
-        observed.live(&mut Dice(seed), 100 * SECOND_NS, SECOND_NS);
+        observed.live(&mut Dice::new(seed), 100 * SECOND_NS, SECOND_NS);
         observed.run_ahead(20_000);
         observed.clock.set_source(SourceId::OS).unwrap();
         observed.look();
         assert!(observed.last_ns > observed.double.truth_ns() + 10_000, "slewed, not stepped");
-        observed.live(&mut Dice(seed), SECOND_NS, 10_000_000);
+        observed.live(&mut Dice::new(seed), SECOND_NS, 10_000_000);
         assert!(observed.clock.now() < observed.double.truth_ns() + 200);
         observed.clock.set_source(SourceId::SIMULATED).unwrap();
-        observed.live(&mut Dice(seed), 100 * SECOND_NS, SECOND_NS);
+        observed.live(&mut Dice::new(seed), 100 * SECOND_NS, SECOND_NS);
         // The clock is steady again: the remaining error is absorbed.
         observed.run_ahead(20_000);
         observed.double.with(|s| s.drift = Drift::Constant(0));
-        observed.live(&mut Dice(seed), 60 * SECOND_NS, SECOND_NS);
+        observed.live(&mut Dice::new(seed), 60 * SECOND_NS, SECOND_NS);
         assert!(observed.clock.now().abs_diff(observed.double.truth_ns()) < 1_000);
     }
 }
@@ -268,7 +270,7 @@ fn a_reader_ahead_of_the_truth_never_reads_less_after_a_backward_step() {
         observed.run_ahead(50_000);
         observed.double.step_ticks(-HERTZ.cast_signed() * 100);
         assert_eq!(observed.look(), Status::FailedOver);
-        observed.live(&mut Dice(seed), SECOND_NS, 10_000_000);
+        observed.live(&mut Dice::new(seed), SECOND_NS, 10_000_000);
     }
 }
 
@@ -302,7 +304,7 @@ fn a_slewed_reference_is_not_the_counters_fault() {
     observed.clock.maintain();
     assert!(observed.clock.count(EventKind::ReferenceSlewed) >= 1);
     assert_eq!(observed.clock.source(), SourceId::SIMULATED);
-    observed.live(&mut Dice(9), 10 * SECOND_NS, SECOND_NS / 10);
+    observed.live(&mut Dice::new(9), 10 * SECOND_NS, SECOND_NS / 10);
     observed.settle();
 }
 
@@ -320,7 +322,7 @@ fn a_rate_that_the_kernel_says_it_changed_is_followed() {
     assert_eq!(observed.clock.count(EventKind::RateCorrected), 1);
     assert_eq!(observed.clock.count(EventKind::ReferenceSlewed), 0);
     assert_eq!(observed.clock.source(), SourceId::SIMULATED);
-    observed.live(&mut Dice(10), 10 * SECOND_NS, SECOND_NS / 10);
+    observed.live(&mut Dice::new(10), 10 * SECOND_NS, SECOND_NS / 10);
 }
 
 #[test]
@@ -334,7 +336,7 @@ fn suspending_fails_over_and_the_counter_is_tried_again() {
     observed.clock.maintain();
     assert_eq!(observed.clock.count(EventKind::Suspended), 1, "{:?}", observed.clock.events());
     assert_eq!(observed.look(), Status::FailedOver);
-    observed.live(&mut Dice(11), 2 * SECOND_NS, SECOND_NS / 10);
+    observed.live(&mut Dice::new(11), 2 * SECOND_NS, SECOND_NS / 10);
     assert_eq!(observed.clock.count(EventKind::Adopted), 2);
     observed.settle();
     let boottime = observed.clock.now_on(ReferenceClock::Boottime);
@@ -380,7 +382,7 @@ fn a_counter_that_stands_or_is_not_trusted_does_not_serve() {
     assert_eq!(frozen.look(), Status::FailedOver);
     let mut untrusted = Observed::new(15, Drift::Constant(0));
     untrusted.double.with(|s| s.trusted = false);
-    untrusted.live(&mut Dice(15), 3 * SECOND_NS, SECOND_NS / 10);
+    untrusted.live(&mut Dice::new(15), 3 * SECOND_NS, SECOND_NS / 10);
     assert_eq!(untrusted.clock.source(), SourceId::OS);
     assert_eq!(untrusted.look(), Status::OsClock);
 }
@@ -418,7 +420,7 @@ fn what_the_machine_states_is_a_check() {
         let mut observed = Observed::new(17, Drift::Constant(0));
         let hertz = HERTZ + HERTZ / 1_000_000 * ppm;
         observed.double.with(|s| s.stated = Some(FrequencyHint { hertz, tolerance_ppb: 500_000 }));
-        observed.live(&mut Dice(17), 3 * SECOND_NS, SECOND_NS / 10);
+        observed.live(&mut Dice::new(17), 3 * SECOND_NS, SECOND_NS / 10);
         observed.clock
     };
     let near = live(450);

@@ -3,6 +3,8 @@
 
 use std::sync::{Arc, Mutex};
 
+use hourglass_dice::Dice;
+
 use crate::progress::ProgressSource;
 use crate::smt::jobs::JobReservation;
 use crate::smt::monitor::{
@@ -165,21 +167,9 @@ fn the_corpus_of_several_reservations() {
     }
 }
 
-/// A small generator, so that a seed says all.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, from: u64, to: u64) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        from + (self.0 >> 33) % (to - from + 1)
-    }
-
-    /// As often as not the worst.
-    fn badly(&mut self, best: u64, worst: u64) -> u64 {
-        let bad = self.roll(0, 1) == 0;
-        if bad { worst } else { self.roll(best.min(worst), best.max(worst)) }
-    }
+/// As often as not the worst.
+fn badly(dice: &mut Dice, best: u64, worst: u64) -> u64 {
+    if dice.one_in(2) { worst } else { dice.between(best.min(worst), best.max(worst)) }
 }
 
 /// Rates between alpha and one, of any length; timers late and stops slow within their bounds.
@@ -194,20 +184,20 @@ struct Chance {
 impl SimEnvironment for Chance {
     fn work_ns(&mut self, reservation: usize, _: u64) -> u64 {
         let (from, to) = self.works[reservation];
-        self.dice.badly(from, to)
+        badly(&mut self.dice, from, to)
     }
 
     fn rate(&mut self, _: usize, now: u64) -> (u64, u64) {
-        let rate = self.dice.badly(FULL, self.least);
-        (rate, now + self.dice.roll(1, 20 * MS))
+        let rate = badly(&mut self.dice, FULL, self.least);
+        (rate, now + self.dice.between(1, 20 * MS))
     }
 
     fn late_ns(&mut self) -> u64 {
-        self.dice.badly(0, self.late_ns)
+        badly(&mut self.dice, 0, self.late_ns)
     }
 
     fn stop_ns(&mut self) -> u64 {
-        self.dice.badly(0, self.stop_ns)
+        badly(&mut self.dice, 0, self.stop_ns)
     }
 }
 
@@ -251,7 +241,7 @@ proptest! {
             numbers.iter().map(|(c, t, d)| promised(c * unit, t * unit, d * unit)).collect();
         let works = numbers.iter().map(|(c, ..)| ((seed % (c * unit)).max(1), c * unit)).collect();
         let nature = Chance {
-            dice: Dice(seed), least: part * 100, works, late_ns: late, stop_ns: stop,
+            dice: Dice::new(seed), least: part * 100, works, late_ns: late, stop_ns: stop,
         };
         let covered = monitor_of(settings, &promised);
         prop_assume!(covered == Some(true));
@@ -449,7 +439,7 @@ fn co_runners_are_slowed_before_they_are_stopped() {
 fn an_hour_without_a_miss() {
     let promised = [promised(25 * MS, 33_333_333, 33_333_333)];
     let nature = Chance {
-        dice: Dice(7),
+        dice: Dice::new(7),
         least: 300,
         works: vec![(10 * MS, 25 * MS)],
         late_ns: 60_000,

@@ -1,11 +1,11 @@
 //! Timers of a clock device: RT-Mach's semantics, and hours against a slow twin.
 
+use hourglass_dice::Dice;
+use hourglass_queue::{Handle, QueueError};
 use hourglass_time::{Instant, Monotonic};
 
 use super::*;
 use crate::sleep::tests::seed;
-use hourglass_dice::Dice;
-use hourglass_queue::{Handle, QueueError};
 
 fn at(ns: u64) -> Instant<Monotonic> {
     Instant::from_nanos(ns as i64)

@@ -49,6 +49,10 @@ impl ClockEvent for BusyEvent {
         DeviceFeatures { name: NAME, ..DeviceFeatures::KERNEL }
     }
 
+    fn now_ns(&self) -> u64 {
+        now()
+    }
+
     fn detach(&mut self) {
         self.next_ns = None;
     }
@@ -84,6 +88,6 @@ impl ClockEvent for BusyEvent {
     }
 
     fn kick(&self) -> Kick {
-        Kick::new(&self.kick)
+        Kick::new(self.kick.clone())
     }
 }

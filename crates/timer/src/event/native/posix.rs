@@ -180,6 +180,10 @@ impl ClockEvent for PosixTimerEvent {
         DeviceFeatures { name: NAME, periods: Periods::NANOSECONDS, ..DeviceFeatures::KERNEL }
     }
 
+    fn now_ns(&self) -> u64 {
+        now()
+    }
+
     fn attach(&mut self) -> Result<(), DeviceError> {
         let thread = id();
         if self.timers.as_ref().is_some_and(|timers| timers.thread == thread) {
@@ -264,7 +268,7 @@ impl ClockEvent for PosixTimerEvent {
     }
 
     fn kick(&self) -> Kick {
-        Kick::new(&self.shared)
+        Kick::new(self.shared.clone())
     }
 }
 

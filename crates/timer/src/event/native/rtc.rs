@@ -7,7 +7,7 @@ use std::sync::Arc;
 use hourglass_sys::eventfd::either_readable;
 use hourglass_sys::rtc::Rtc;
 
-use super::{FdKick, until};
+use super::{FdKick, now, until};
 use crate::event::{
     ClockEvent, DeviceError, DeviceFeatures, DeviceWaitEnd, Kick, Mode, Period, Periods,
 };
@@ -67,6 +67,10 @@ impl ClockEvent for RtcEvent {
         }
     }
 
+    fn now_ns(&self) -> u64 {
+        now()
+    }
+
     fn detach(&mut self) {
         self.ticking = None;
     }
@@ -112,6 +116,6 @@ impl ClockEvent for RtcEvent {
     }
 
     fn kick(&self) -> Kick {
-        Kick::new(&self.kick)
+        Kick::new(self.kick.clone())
     }
 }

@@ -45,6 +45,10 @@ impl ClockEvent for SleepEvent {
         DeviceFeatures { name: NAME, ..DeviceFeatures::KERNEL }
     }
 
+    fn now_ns(&self) -> u64 {
+        now()
+    }
+
     fn attach(&mut self) -> Result<(), DeviceError> {
         if self.attached.as_ref().is_some_and(|attached| attached.thread == id()) {
             return Ok(());
@@ -101,7 +105,7 @@ impl ClockEvent for SleepEvent {
     }
 
     fn kick(&self) -> Kick {
-        Kick::new(&self.kick)
+        Kick::new(self.kick.clone())
     }
 }
 

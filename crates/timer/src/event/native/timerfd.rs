@@ -33,6 +33,10 @@ impl ClockEvent for TimerFdEvent {
         DeviceFeatures { name: NAME, periods: Periods::NANOSECONDS, ..DeviceFeatures::KERNEL }
     }
 
+    fn now_ns(&self) -> u64 {
+        now()
+    }
+
     fn detach(&mut self) {
         // Disarming a live timer does not fail.
         let _ = self.timer.disarm();
@@ -69,6 +73,6 @@ impl ClockEvent for TimerFdEvent {
     }
 
     fn kick(&self) -> Kick {
-        Kick::new(&self.kick)
+        Kick::new(self.kick.clone())
     }
 }

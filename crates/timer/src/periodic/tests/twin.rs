@@ -1,8 +1,9 @@
 //! Hours of virtual time, checked by a slow twin that walks from release to release.
 
+use hourglass_dice::Dice;
+
 use super::*;
 use crate::periodic::{CompletedJob, Distribution, LoopStep, OverrunPolicy, Snapshot};
-use hourglass_dice::Dice;
 
 /// What a task should do, by walking: one addition a period.
 #[derive(Debug)]

@@ -3,11 +3,11 @@
 use std::iter;
 
 use hourglass_clock::timekeeping::{EventKind, SourceId};
+use hourglass_dice::Dice;
 
 use super::*;
 use crate::sleep::sim::{LatencyDistribution, Preemptions};
 use crate::sleep::{Delay, Interrupt, Interrupter, SleepEnd, SleepOutcome, SleepPolicy};
-use hourglass_dice::Dice;
 
 const POLICIES: [SleepPolicy; 4] = [
     SleepPolicy::Learned,

@@ -1,9 +1,10 @@
 //! What is learnt, what it costs, and how it is unlearnt.
 
+use hourglass_dice::Dice;
+
 use super::*;
 use crate::sleep::sim::LatencyDistribution;
 use crate::sleep::{Budget, SchedClass};
-use hourglass_dice::Dice;
 
 /// A machine whose kernel wakes late by about `ns`.
 fn late_by(ns: u64) -> Load {

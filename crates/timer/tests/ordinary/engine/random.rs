@@ -5,13 +5,13 @@
 //! re-arm and clock steps, seed printed". A failure is played again with its seed in
 //! `HOURGLASS_SEED`.
 
+use hourglass_dice::{Dice, seed};
 use hourglass_queue::reference::SortedList;
 use hourglass_queue::{Key, PriorityStructure};
 use hourglass_timer::engine::{ClockReadings, ExpiredTimer};
 use hourglass_timer::event::PeriodGrid;
 
 use super::*;
-use hourglass_dice::{Dice, seed};
 
 const CROWD: usize = 150;
 
