@@ -68,6 +68,9 @@ impl EvidenceSource for NoEvidence {
     fn cpu_ns(&self) -> u64 {
         0
     }
+    fn waited_ns(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// An iteration of the gap loop while a critical section is armed and asked about, beside one that is

@@ -4,7 +4,7 @@
 //! that supervises the run. Must not: sample from a measured CPU during the run; say at which moment a thread ran.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
 
 use hourglass_documents::Cause;
@@ -12,6 +12,7 @@ use hourglass_documents::concurrent_threads::ConcurrentThreads;
 use hourglass_documents::document::OccupantReport;
 use hourglass_machine::facts::HostReader;
 use hourglass_sys::clock::{ClockId, now_ns};
+use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::thread as os;
 
 use crate::worst_intervals::WorstInterval;
@@ -35,6 +36,8 @@ struct RunTime {
     tid: u32,
     /// At the second look.
     cpu: u32,
+    /// Whether its policy is a real-time one.
+    real_time: bool,
     ns: u64,
 }
 
@@ -113,6 +116,10 @@ impl RunTimeSampler {
         self.awake = self.waited_ns().map(|wait_ns| (now_ns(ClockId::Monotonic), wait_ns));
     }
 
+    pub(crate) fn has_sampled(&self) -> bool {
+        !self.between.is_empty()
+    }
+
     fn waited_ns(&self) -> Option<u64> {
         Some(self.reader.thread_times(std::process::id(), os::id())?.wait_ns)
     }
@@ -156,40 +163,49 @@ impl RunTimeSampler {
         let mut ran = Vec::with_capacity(more.len());
         for (pid, tid, ns) in more {
             let Some(counts) = self.reader.thread(pid, tid) else { continue };
-            ran.extend(counts.cpu.map(|cpu| RunTime { tid, cpu, ns }));
+            ran.extend(counts.cpu.map(|cpu| RunTime {
+                tid,
+                cpu,
+                real_time: is_real_time(tid),
+                ns,
+            }));
             self.names.insert(tid, counts.name);
         }
         ran
     }
 
     /// What is known of `spans`, those of which nothing is known left out. `tids`: threads of the run by the kernel's
-    /// numbers; the run began at `begun_ns` of `CLOCK_MONOTONIC`.
+    /// numbers, `real_time` those of the run with such policies: only the like of them take their CPU, so others are named
+    /// only where none of these ran. The run began at `begun_ns` of `CLOCK_MONOTONIC`.
     pub(crate) fn reports(
         &self,
         spans: &[WorstInterval],
         tids: &BTreeMap<u32, u32>,
+        real_time: &BTreeSet<u32>,
         begun_ns: u64,
     ) -> Vec<ConcurrentThreads> {
         let long = spans.iter().filter(|span| span.length_ns() >= LEAST_SPAN_NS);
-        long.filter_map(|span| self.report(span, tids, begun_ns)).collect()
+        long.filter_map(|span| self.report(span, tids, real_time.contains(&span.thread), begun_ns))
+            .collect()
     }
 
     fn report(
         &self,
         span: &WorstInterval,
         tids: &BTreeMap<u32, u32>,
+        real_time: bool,
         begun_ns: u64,
     ) -> Option<ConcurrentThreads> {
         let cpu = span.cpu?;
         let at = |ns: i64| begun_ns.saturating_add_signed(ns);
         let (from, to) = (at(span.from_ns), at(span.to_ns));
         let mut looks: Option<(u64, u64)> = None;
-        let mut sums: BTreeMap<u32, u64> = BTreeMap::new();
+        let mut sums: BTreeMap<(bool, u32), u64> = BTreeMap::new();
         for between in self.between.iter().filter(|b| b.from_ns < to && from < b.to_ns) {
             let (first, _) = looks.unwrap_or((between.from_ns, 0));
             looks = Some((first, between.to_ns));
             for ran in between.ran.iter().filter(|ran| ran.cpu == cpu) {
-                let sum = sums.entry(ran.tid).or_default();
+                let sum = sums.entry((ran.real_time, ran.tid)).or_default();
                 *sum = sum.saturating_add(ran.ns);
             }
         }
@@ -198,8 +214,13 @@ impl RunTimeSampler {
         if stopped {
             sums.clear();
         }
-        let mut all: Vec<(u32, u64)> =
-            sums.into_iter().filter(|(tid, _)| tids.get(tid) != Some(&span.thread)).collect();
+        sums.retain(|(_, tid), _| tids.get(tid) != Some(&span.thread));
+        let only = real_time && sums.keys().any(|(of_real_time, _)| *of_real_time);
+        let mut all: Vec<(u32, u64)> = sums
+            .into_iter()
+            .filter(|((of_real_time, _), _)| *of_real_time || !only)
+            .map(|((_, tid), ns)| (tid, ns))
+            .collect();
         all.sort_by_key(|(tid, ns)| (Reverse(*ns), *tid));
         let named = |(tid, ns): (u32, u64)| {
             let thread = tids.get(&tid).copied();
@@ -225,6 +246,14 @@ impl RunTimeSampler {
     }
 }
 
+fn is_real_time(tid: u32) -> bool {
+    let policy = sched::read(tid).ok().flatten();
+    matches!(
+        policy,
+        Some(Attributes::Fifo(_) | Attributes::RoundRobin(_) | Attributes::Deadline { .. })
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -239,7 +268,12 @@ mod tests {
             to_ns: to * MS,
             ran: ran
                 .iter()
-                .map(|(tid, cpu, ms)| RunTime { tid: *tid, cpu: *cpu, ns: ms * MS })
+                .map(|(tid, cpu, ms)| RunTime {
+                    tid: *tid,
+                    cpu: *cpu,
+                    real_time: *tid == 71,
+                    ns: ms * MS,
+                })
                 .collect(),
         };
         let counts = RunTimeSampler {
@@ -258,7 +292,8 @@ mod tests {
             to_ns: to * MS as i64,
             cpu,
         };
-        let list = counts.reports(&[gap(10, 50, Some(1))], &tids, 100 * MS);
+        let none = BTreeSet::new();
+        let list = counts.reports(&[gap(10, 50, Some(1))], &tids, &none, 100 * MS);
         assert_eq!(list.len(), 1);
         let ran: Vec<_> = list[0].ran.iter().map(|r| (r.thread, r.tid, r.total_ns / MS)).collect();
         // No more than the gap, and not the thread itself.
@@ -266,10 +301,14 @@ mod tests {
         assert_eq!(list[0].ran[0].name.as_deref(), Some("stress"));
         assert_eq!((list[0].looked_ns, list[0].looked_again_ns), (0, 102 * MS as i64));
         // Over two looks, in none, and where the CPU is not known.
-        let over = counts.reports(&[gap(90, 150, Some(1))], &tids, 100 * MS);
+        let over = counts.reports(&[gap(90, 150, Some(1))], &tids, &none, 100 * MS);
         assert_eq!(over[0].ran.len(), 3);
-        let none = [gap(300, 400, Some(1)), gap(10, 50, None), gap(10, 50, Some(7))];
-        assert_eq!(counts.reports(&none, &tids, 100 * MS), []);
+        let unseen = [gap(300, 400, Some(1)), gap(10, 50, None), gap(10, 50, Some(7))];
+        assert_eq!(counts.reports(&unseen, &tids, &none, 100 * MS), []);
+        // Ordinary threads do not take the CPU of a real-time one.
+        let list = counts.reports(&[gap(10, 50, Some(1))], &tids, &BTreeSet::from([0]), 100 * MS);
+        let ran: Vec<_> = list[0].ran.iter().map(|r| (r.thread, r.total_ns / MS)).collect();
+        assert_eq!(ran, [(Some(1), 5)]);
     }
 
     /// `latency` with SIGSTOP, 0.4 s later SIGCONT: the thread that had the CPU in between is not the reason.
@@ -281,7 +320,7 @@ mod tests {
             (1, (150, 170), false),   // before the stop
             (1, (540, 550), false),
         ] {
-            let ran = vec![RunTime { tid: 812, cpu: 1, ns: 300 * MS }];
+            let ran = vec![RunTime { tid: 812, cpu: 1, real_time: false, ns: 300 * MS }];
             let between = SampleInterval { from_ns: 100 * MS, to_ns: 560 * MS, ran };
             let mut counts =
                 RunTimeSampler { between: VecDeque::from([between]), ..RunTimeSampler::default() };
@@ -294,7 +333,7 @@ mod tests {
                 to_ns: to,
                 cpu: Some(1),
             };
-            let list = counts.reports(&[of], &BTreeMap::new(), 0);
+            let list = counts.reports(&[of], &BTreeMap::new(), &BTreeSet::new(), 0);
             let expected = stopped.then_some(Cause::Stopped);
             assert_eq!((list[0].cause, list[0].ran.is_empty()), (expected, stopped), "{gap:?}");
         }

@@ -393,7 +393,12 @@ fn by_counts(
     let mut spans = worst_intervals::longest(switched);
     spans.extend(worst_intervals::longest(woken(measured)));
     let tids = measured.threads.iter().map(|thread| (thread.tid, thread.id)).collect();
-    counts.reports(&spans, &tids, measured.timeline.epoch.monotonic_ns)
+    let real_time = measured
+        .threads
+        .iter()
+        .filter(|thread| thread.policy.parse::<Policy>().is_ok_and(Policy::is_real_time));
+    let real_time = real_time.map(|thread| thread.id).collect();
+    counts.reports(&spans, &tids, &real_time, measured.timeline.epoch.monotonic_ns)
 }
 
 /// What the kernel recorded of a run; each part only where it did.

@@ -12,7 +12,6 @@ use hourglass_machine::refusal;
 use hourglass_time::Span;
 use hourglass_workload::Timeline;
 use hourglass_workload::memory::{Gaps, LatencyRecorder};
-use hourglass_workload::recorder::Recording;
 use hourglass_workload::run::{RunMeasurement, ThreadOutcome};
 use hourglass_workload::spec::{RunSpec, ThreadSpec};
 
@@ -85,7 +84,11 @@ fn thread_report(timeline: &Timeline, outcome: &ThreadOutcome, asked: &ThreadSpe
         intervals: recorded.intervals,
         gaps: gap_report(timeline, &recorded.gaps),
         deadlines: recorded.tally.deadlines,
-        latency: recorded.lateness.as_ref().map(|late| latency_report(late, asked, recorded)),
+        latency: recorded.lateness.as_ref().map(|late| {
+            let demand = asked.model.demand();
+            let period_ns = demand.period.filter(|_| demand.on_grid).map(Span::nanos_or_zero);
+            latency_report(late, &with_lost(late, period_ns), recorded.tally.lost_wake_ups)
+        }),
         work: recorded.tally.work,
         records_dropped: recorded.trace.dropped().saturating_add(unstored),
         migrations: recorded.migrations,
@@ -107,16 +110,14 @@ fn gap_report(timeline: &Timeline, gaps: &Gaps) -> GapReport {
     }
 }
 
-fn latency_report(
+/// `all`: the wake-ups, and those that were lost.
+pub(crate) fn latency_report(
     lateness: &LatencyRecorder,
-    asked: &ThreadSpec,
-    recorded: &Recording,
+    all: &Histogram<u64>,
+    lost: u64,
 ) -> LatencyReport {
     let count = lateness.histogram.len();
-    let demand = asked.model.demand();
-    let period_ns = demand.period.filter(|_| demand.on_grid).map(Span::nanos_or_zero);
-    let all = with_lost(lateness, period_ns);
-    let [p50_ns, p99_ns, p999_ns] = percentiles(&all, lateness.max_ns);
+    let [p50_ns, p99_ns, p999_ns] = percentiles(all, lateness.max_ns);
     LatencyReport {
         count,
         min_ns: if count == 0 { 0 } else { lateness.min_ns },
@@ -125,7 +126,7 @@ fn latency_report(
         p999_ns,
         max_ns: lateness.max_ns,
         mean_ns: lateness.total_ns.checked_div(count).unwrap_or(0),
-        lost: recorded.tally.lost_wake_ups,
+        lost,
     }
 }
 

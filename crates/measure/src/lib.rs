@@ -22,6 +22,7 @@ pub mod gates;
 mod interrupt_counts;
 mod kernel_trace;
 mod live_view;
+mod loop_observer;
 mod niceness;
 mod node_name;
 pub mod noise;

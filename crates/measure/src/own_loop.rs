@@ -23,12 +23,13 @@
 use std::path::{Path, PathBuf};
 
 use hourglass_clock::choice;
-use hourglass_documents::document::{Deadlines, RUN_SCHEMA, RunDocument};
+use hourglass_documents::document::{Deadlines, RUN_SCHEMA, RunDocument, Warning};
 use hourglass_documents::host::Host;
 use hourglass_documents::{CpuSet, Policy};
 use hourglass_machine::advice::{self, ThreadDemand};
 use hourglass_machine::facts::HostReader;
 use hourglass_runs::store::{CreateError, NewRunFolder, RunFolder};
+use hourglass_workload::own_loop::{LoopChange, LoopMeasurement};
 use hourglass_workload::run::{RunMeasurement, ThreadOutcome};
 use hourglass_workload::spec::{RunSpec, ThreadSpec};
 use hourglass_workload::{LoopError, LoopSpec, OwnLoop};
@@ -37,7 +38,9 @@ use thiserror::Error;
 use hourglass_runs::causes::LOOP;
 
 use crate::experiment::{Finished, RunFailure, conclude};
-use crate::records::switches;
+use crate::gates::with_skipped;
+use crate::loop_observer::LoopObserver;
+use crate::records::{switches, wake_ups};
 use crate::resources::check_memory;
 use crate::{evidence, findings, node_name, switch_records, tick};
 
@@ -68,11 +71,13 @@ pub struct MeasuredLoop {
     host: Host,
     reader: HostReader,
     switches: switch_records::SwitchSession,
+    observer: Option<LoopObserver>,
 }
 
 impl MeasuredLoop {
-    /// Makes everything ready, in the thread that will run the loop, after it has taken its CPUs and
-    /// its policy. `folder`, if the run is to be kept, must not exist. Takes some 30 ms.
+    /// Makes everything ready, in the thread that will run the loop. Its CPUs and its policy are looked at when the first
+    /// period begins, and then once a second. Until the end a thread on CPUs that the loop may not use samples who
+    /// runs meanwhile, if there are such CPUs. `folder`, if the run is to be kept, must not exist. Takes some 30 ms.
     pub fn start(spec: LoopSpec, folder: Option<PathBuf>) -> Result<MeasuredLoop, LoopFailure> {
         spec.check()?;
         let reader = HostReader::new(Path::new("/"));
@@ -87,7 +92,8 @@ impl MeasuredLoop {
         // Before the loop begins, so that none of its switches is missing.
         let switches = switch_records::SwitchSession::of_this_thread();
         let own = OwnLoop::start(spec, choice)?;
-        Ok(MeasuredLoop { own, folder, host, reader, switches })
+        let observer = LoopObserver::of_this_thread();
+        Ok(MeasuredLoop { own, folder, host, reader, switches, observer })
     }
 
     #[inline]
@@ -117,15 +123,20 @@ impl MeasuredLoop {
 
     /// Ends measuring, writes the folder if there is to be one, and tells what was found.
     pub fn finish(self) -> Finished {
-        let MeasuredLoop { own, folder, mut host, reader, mut switches } = self;
+        let MeasuredLoop { own, folder, mut host, reader, mut switches, observer } = self;
         let asked = own.spec().clone();
-        let measured = own.finish();
+        let LoopMeasurement { measured, changed } = own.finish();
         switches.end();
+        let meanwhile = observer.and_then(LoopObserver::finish);
         host.change = Some(reader.change_since(&host.start));
         let mut document = document(&asked, &measured, host);
+        document
+            .result
+            .warnings
+            .extend(changed.map(|changed| changed_warning(&measured, &changed)));
         let records = switches.finish();
         document.manifest.evidence.extend(evidence::of_kernel(false, Some(&records)));
-        conclude(document, folder, measured, (None, Some(records), None), |_| {})
+        conclude(document, folder, measured, (None, Some(records), meanwhile), |_| {})
     }
 }
 
@@ -149,7 +160,14 @@ fn document(asked: &LoopSpec, measured: &RunMeasurement, host: Host) -> RunDocum
     }));
     let mut result = findings::result(measured, &spec, warnings);
     result.switches = switches(measured);
-    for thread in &mut result.threads {
+    for (thread, found) in result.threads.iter_mut().zip(&measured.threads) {
+        let lost = thread.deadlines.map_or(0, |deadlines| deadlines.lost);
+        thread.latency = found.recorded.lateness.as_ref().map(|late| {
+            let wake_ups =
+                wake_ups(measured).filter(|(id, _)| *id == found.id).flat_map(|(_, all)| all);
+            let all = with_skipped(late, wake_ups, asked.period.nanos_or_zero());
+            findings::latency_report(late, &all, lost)
+        });
         thread.name = Some(asked.name.clone());
         thread.workload = workload(asked);
         thread.wake_up = String::new();
@@ -163,6 +181,22 @@ fn document(asked: &LoopSpec, measured: &RunMeasurement, host: Host) -> RunDocum
         thread.policy_asked = found.policy.clone();
     }
     RunDocument { schema: RUN_SCHEMA.to_owned(), manifest, result }
+}
+
+fn changed_warning(measured: &RunMeasurement, changed: &LoopChange) -> Warning {
+    let on = |policy: &str, cpus: &[u32]| {
+        format!("{policy} on CPUs {}", cpus.iter().copied().collect::<CpuSet>())
+    };
+    let begun =
+        measured.threads.iter().map(|thread| on(&thread.policy, &thread.cpus)).collect::<String>();
+    Warning {
+        id: "loop-changed".to_owned(),
+        text: format!(
+            "the loop began under {begun} and later ran under {}",
+            on(&changed.policy, &changed.cpus)
+        ),
+        remedy: "set policy and CPUs before the first period".to_owned(),
+    }
 }
 
 fn demands(measured: &RunMeasurement) -> Vec<ThreadDemand> {

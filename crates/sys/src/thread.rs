@@ -1,6 +1,7 @@
 //! Threads, mostly the calling one: its number, its CPUs, its timer slack, its use of the processor.
 
 use std::io;
+use std::os::unix::fs::FileExt;
 
 use crate::checked;
 
@@ -36,6 +37,24 @@ pub fn affinity() -> io::Result<Vec<u32>> {
 pub fn affinity_of(tid: u32) -> io::Result<Vec<u32>> {
     let set = set_of(tid)?;
     Ok(cpus_in(&set).collect())
+}
+
+/// CPUs 0 to 1023, one bit each, 64 in a word.
+pub type CpuWords = [u64; CPU_LIMIT / 64];
+
+/// As [`affinity_of`], without taking memory.
+///
+/// # Errors
+/// As [`affinity_of`].
+pub fn affinity_words_of(tid: u32) -> io::Result<CpuWords> {
+    let set = set_of(tid)?;
+    let mut words = CpuWords::default();
+    for cpu in cpus_in(&set) {
+        if let Some(word) = words.get_mut((cpu / 64) as usize) {
+            *word |= 1 << (cpu % 64);
+        }
+    }
+    Ok(words)
 }
 
 /// The CPU that thread `tid` is kept to; `None` if it may use several, or there is no such thread. Takes no
@@ -159,10 +178,32 @@ pub struct SchedStat {
     pub wait_ns: u64,
 }
 
+/// The schedstat of the thread that opened it, to be read again and again.
+#[derive(Debug)]
+pub struct SchedStatFile(std::fs::File);
+
+impl SchedStatFile {
+    /// That of the calling thread.
+    ///
+    /// # Errors
+    /// What open(2) says: kernels without `CONFIG_SCHED_INFO` have none.
+    pub fn open() -> io::Result<SchedStatFile> {
+        std::fs::File::open("/proc/thread-self/schedstat").map(SchedStatFile)
+    }
+
+    /// One system call; allocates nothing. `None` if the text has another form.
+    #[must_use]
+    pub fn read(&self) -> Option<SchedStat> {
+        let mut text = [0; 64];
+        let length = self.0.read_at(&mut text, 0).ok()?;
+        SchedStat::read(std::str::from_utf8(text.get(..length)?).ok()?)
+    }
+}
+
 /// Reads the calling thread's schedstat; `None` on kernels that keep none.
 #[must_use]
 pub fn schedstat() -> Option<SchedStat> {
-    SchedStat::read(&std::fs::read_to_string("/proc/thread-self/schedstat").ok()?)
+    SchedStatFile::open().ok()?.read()
 }
 
 impl SchedStat {

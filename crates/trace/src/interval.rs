@@ -19,6 +19,9 @@ hourglass_documents::named_enum! {
         Yield = 3,
         /// Two reads in a row came from different CPUs.
         Migration = 4,
+        /// The thread was due to run after a wait of its own, and ran later. Its evidence counts an involuntary
+        /// switch if the thread was ready for most of that and waited for a CPU, and none if it was made ready late.
+        Late = 5,
     }
 }
 
@@ -35,7 +38,7 @@ impl IntervalStart {
     /// Whether the time before the interval was taken from the thread, rather than given up by
     /// its own wait or not yet begun.
     pub fn is_gap(self) -> bool {
-        matches!(self, IntervalStart::Gap | IntervalStart::Yield | IntervalStart::Migration)
+        !matches!(self, IntervalStart::Start | IntervalStart::Wait)
     }
 }
 

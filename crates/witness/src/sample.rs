@@ -4,7 +4,7 @@ use std::fs::File;
 
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::perf::{SwitchSums, SwitchTimes};
-use hourglass_sys::thread::{Counters, SchedStat};
+use hourglass_sys::thread::{Counters, SchedStatFile};
 
 use crate::machine::HostFacts;
 use crate::quotas::{Quotas, read};
@@ -45,7 +45,7 @@ pub(crate) struct HypervisorEffects {
 /// The files that are asked, open for as long as the thread.
 #[derive(Debug)]
 pub(crate) struct Files {
-    schedstat: Option<File>,
+    schedstat: Option<SchedStatFile>,
     /// `/proc/stat`, where a host may steal.
     stat: Option<File>,
     pub(crate) quotas: Quotas,
@@ -93,7 +93,7 @@ impl Files {
     pub(crate) fn open() -> Files {
         let may_steal = HostFacts::here().hypervisor.stolen_ns > 0;
         Files {
-            schedstat: File::open("/proc/thread-self/schedstat").ok(),
+            schedstat: SchedStatFile::open().ok(),
             stat: if may_steal { File::open("/proc/stat").ok() } else { None },
             quotas: Quotas::open(),
             times: None,
@@ -101,7 +101,7 @@ impl Files {
     }
 
     fn waited_ns(&self) -> Option<u64> {
-        read(self.schedstat.as_ref()?, |text| SchedStat::read(text).map(|stat| stat.wait_ns))?
+        self.schedstat.as_ref()?.read().map(|stat| stat.wait_ns)
     }
 
     fn stolen(&self, cpu: u32) -> Option<Stolen> {

@@ -28,7 +28,7 @@
 
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::rseq::{self, ClearRule, RseqUnusable, Section, SectionState};
-use hourglass_sys::thread::{Counters, counters};
+use hourglass_sys::thread::{Counters, SchedStatFile, counters};
 use hourglass_trace::{CounterDeltas, Evidence};
 
 /// What a thread can ask about itself.
@@ -45,6 +45,8 @@ pub trait EvidenceSource {
     fn counters(&self) -> Counters;
     /// Processor time that the thread received so far, ns.
     fn cpu_ns(&self) -> u64;
+    /// For how long the thread was ready so far and waited for a CPU, ns; `None` where nobody counts that.
+    fn waited_ns(&self) -> Option<u64>;
 }
 
 /// Asks a thread's [`EvidenceSource`] about its gaps. Without them it sees nothing.
@@ -57,11 +59,19 @@ pub(crate) struct Witness<S> {
     overlooks: bool,
     /// Where a marked stretch began: on the counter, and on the thread's CPU clock.
     stretch: (u64, u64),
+    /// How long the thread had waited for a CPU when it last went to wait for its next period, ns.
+    waited: Option<u64>,
 }
 
 impl<S> Default for Witness<S> {
     fn default() -> Witness<S> {
-        Witness { source: None, last: Counters::default(), overlooks: false, stretch: (0, 0) }
+        Witness {
+            source: None,
+            last: Counters::default(),
+            overlooks: false,
+            stretch: (0, 0),
+            waited: None,
+        }
     }
 }
 
@@ -136,6 +146,13 @@ impl<S: EvidenceSource> Witness<S> {
         Some((begun, self.source.as_ref()?.cpu_ns().saturating_sub(before_ns)))
     }
 
+    /// For how long the thread waited for a CPU since the last question, ns; `None` where that is not counted.
+    pub(crate) fn waited_since(&mut self) -> Option<u64> {
+        let now = self.source.as_ref()?.waited_ns();
+        let before = std::mem::replace(&mut self.waited, now);
+        Some(now?.saturating_sub(before?))
+    }
+
     /// Whether it can tell without asking that the kernel did not take the CPU since the last question.
     #[inline]
     pub(crate) fn saw_nothing(&self) -> bool {
@@ -163,6 +180,8 @@ fn since(last: Counters, now: Counters) -> CounterDeltas {
 pub struct ThreadEvidence {
     section: Option<Section>,
     sees_system_calls: bool,
+    /// Of threads that say when they were due to run.
+    schedstat: Option<SchedStatFile>,
 }
 
 impl ThreadEvidence {
@@ -172,7 +191,13 @@ impl ThreadEvidence {
         ThreadEvidence {
             section: tested.is_ok().then(|| Section::open().ok()).flatten(),
             sees_system_calls: *tested == Ok(ClearRule::EverySwitch),
+            schedstat: None,
         }
+    }
+
+    /// The same, which also counts how long the thread waits for a CPU, where the kernel does.
+    pub(crate) fn counting_waits(self) -> ThreadEvidence {
+        ThreadEvidence { schedstat: SchedStatFile::open().ok(), ..self }
     }
 }
 
@@ -199,6 +224,10 @@ impl EvidenceSource for ThreadEvidence {
 
     fn cpu_ns(&self) -> u64 {
         now_ns(ClockId::ThreadCpu)
+    }
+
+    fn waited_ns(&self) -> Option<u64> {
+        self.schedstat.as_ref()?.read().map(|stat| stat.wait_ns)
     }
 }
 
@@ -229,6 +258,9 @@ mod tests {
         }
         fn cpu_ns(&self) -> u64 {
             0
+        }
+        fn waited_ns(&self) -> Option<u64> {
+            None
         }
     }
 

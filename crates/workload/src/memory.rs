@@ -51,7 +51,7 @@ impl LatencyRecorder {
         }
     }
 
-    pub(crate) fn record(&mut self, ticks: u64, ns: u64) {
+    pub fn record(&mut self, ticks: u64, ns: u64) {
         self.histogram.saturating_record(ns);
         self.total_ns = self.total_ns.saturating_add(ns);
         self.min_ns = self.min_ns.min(ns);

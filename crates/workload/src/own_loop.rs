@@ -6,13 +6,11 @@
 use std::sync::atomic::AtomicBool;
 
 use hourglass_clock::{Choice, Pair};
-use hourglass_documents::Policy;
 use hourglass_documents::document::{Deadlines, KernelAccount};
 use hourglass_documents::manifest::MemoryFacts;
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::memory::has_room;
 use hourglass_sys::rseq::{self, ClearRule, RseqUnusable};
-use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::thread as os;
 use hourglass_time::Span;
 use thiserror::Error;
@@ -22,12 +20,13 @@ use crate::gap_evidence::ThreadEvidence;
 use crate::jobs::JobTiming;
 use crate::measuring_counter::{AnyCounter, MeasuringCounter, with_counter, with_recorder};
 use crate::memory::Memory;
-use crate::recorder::{AnyRecorder, Recorder, RecorderSettings};
+use crate::recorder::{AnyRecorder, Recorder, RecorderSettings, cpus_in};
 use crate::run::{RunMeasurement, ThreadOutcome, calibrate, conclude};
 use crate::spec::DEFAULT_RECORDS;
 use crate::thread::{account, difference, wrap};
 use crate::timeline::Timeline;
 use crate::wake::{WakeUp, WakeUpTime};
+use begins::{LoopBegins, LoopConditions};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoopSpec {
@@ -39,7 +38,8 @@ pub struct LoopSpec {
     /// Two marks further apart than this are a gap, whatever lay between them: for loops that call
     /// [`OwnLoop::check`] often. `None` leaves gaps to what kernel and CPU clock say.
     pub gap: Option<Span>,
-    /// Room for this many intervals: one a period, and one more for each gap.
+    /// Room for this many intervals: one a period, and one more for each gap (two more for a late begin). As many begins
+    /// are kept one by one.
     pub records: u64,
     /// Whether a full buffer keeps the newest.
     pub ring: bool,
@@ -60,10 +60,10 @@ impl LoopSpec {
         }
     }
 
-    /// What intervals and periods take, bytes.
+    /// What intervals, begins and periods take, bytes.
     fn bytes(&self) -> u128 {
         let of = |count: u128, size: usize| count.saturating_mul(size as u128);
-        let records = of(self.records.into(), size_of::<Record>());
+        let records = of(self.records.into(), size_of::<Record>() + 2 * size_of::<u64>());
         records.saturating_add(of(self.jobs as u128, size_of::<JobTiming>()))
     }
 
@@ -99,15 +99,29 @@ pub enum LoopError {
     Memory { records: u64, jobs: usize },
 }
 
+/// What was measured of a loop.
+#[derive(Debug)]
+pub struct LoopMeasurement {
+    pub measured: RunMeasurement,
+    pub changed: Option<LoopChange>,
+}
+
+/// Policy and CPUs of a loop's thread in the end, where they are not those of its first period.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoopChange {
+    pub policy: String,
+    pub cpus: Vec<u32>,
+}
+
 /// A loop that is being measured. It belongs to the thread that started it.
 ///
 /// The marks may come in any order: a period begins where none had, ends where one had begun, and a
 /// mark that does not fit changes nothing. None of them allocates, takes a lock, or waits; each costs
-/// some tens of nanoseconds, and the first of a period, or one behind a gap, up to three system calls
-/// (CPU clock and counters of the thread), about half a microsecond.
+/// some tens of nanoseconds, and the first of a period, or one behind a gap, up to four system calls
+/// (CPU clock, counters and schedstat of the thread), one to two microseconds.
 pub struct OwnLoop {
     recorder: AnyRecorder<'static>,
-    account: DeadlineCounter,
+    account: LoopAccount,
     spec: LoopSpec,
     choice: Choice,
     counter: AnyCounter,
@@ -121,7 +135,7 @@ pub struct OwnLoop {
 impl OwnLoop {
     /// Makes everything ready: allocates and touches the room for records, locks it if it may,
     /// calibrates the counter, tests what the thread can find out about its gaps. Takes some 25 ms.
-    /// CPUs and policy are the caller's, and should be set before.
+    /// CPUs and policy are the caller's, and should be set before the first period begins.
     pub fn start(spec: LoopSpec, choice: Choice) -> Result<OwnLoop, LoopError> {
         spec.check()?;
         if !has_room(spec.bytes()) {
@@ -148,7 +162,7 @@ impl OwnLoop {
             live: None,
             charge: u64::MAX,
         };
-        let source = ThreadEvidence::open(&tested);
+        let source = ThreadEvidence::open(&tested).counting_waits();
         let kernel = account();
         // Of no size, so that nothing is leaked.
         let sleepless = Box::leak(Box::new(NoWakeUp));
@@ -157,7 +171,7 @@ impl OwnLoop {
             wrap(recorder.asking(source).within(&os::affinity().unwrap_or_default()))
         });
         with_recorder!(&mut recorder, r => r.await_marks());
-        let account = DeadlineCounter::new(&spec, &timeline);
+        let account = LoopAccount::new(&spec, timeline);
         Ok(OwnLoop {
             recorder,
             account,
@@ -184,7 +198,8 @@ impl OwnLoop {
     }
 
     /// Begins a period that was due at `due_ns` of `CLOCK_MONOTONIC`: its deadline counts from
-    /// there, so that a late wake-up leaves less time.
+    /// there, so that a late wake-up leaves less time. How late it begins is recorded, and what others took of that
+    /// is a gap.
     #[inline]
     pub fn begin_period_due(&mut self, due_ns: u64) {
         let rate = self.timeline.calibration.rate;
@@ -210,25 +225,31 @@ impl OwnLoop {
 
     /// What was counted so far. The period at hand is not among it.
     pub fn deadlines(&self) -> Deadlines {
-        self.account.counted
+        self.account.deadlines.counted
     }
 
     /// Ends measuring. A period that has begun and is not done counts as missed if its deadline has
     /// passed, else not at all.
-    pub fn finish(self) -> RunMeasurement {
-        let OwnLoop { mut recorder, mut account, .. } = self;
+    pub fn finish(self) -> LoopMeasurement {
+        let OwnLoop { mut recorder, account, .. } = self;
+        let LoopAccount { mut deadlines, begins } = account;
         with_recorder!(&mut recorder, r => {
             r.pause();
-            account.close(r.now());
-            r.tally.deadlines = Some(account.counted);
+            deadlines.close(r.now());
+            r.tally.deadlines = Some(deadlines.counted);
         });
         let kernel = self.kernel.zip(crate::thread::account());
-        let recorded = with_recorder!(recorder, r => r.end());
+        let mut recorded = with_recorder!(recorder, r => r.end());
+        let conditions = begins.first.unwrap_or_else(LoopConditions::now);
+        let changed = begins
+            .changed()
+            .map(|last| LoopChange { policy: last.policy(), cpus: cpus_in(&last.cpus) });
+        (recorded.lateness, recorded.wakes) = begins.into_latencies();
         let outcome = ThreadOutcome {
             id: 0,
             tid: os::id(),
-            policy: policy_now(),
-            cpus: os::affinity().unwrap_or_default(),
+            policy: conditions.policy(),
+            cpus: cpus_in(&conditions.cpus),
             emulated: None,
             gap: self.spec.gap.map_or(0, |gap| self.timeline.ticks_at_least(gap)),
             typical_iteration: 0,
@@ -248,7 +269,7 @@ impl OwnLoop {
             self.tested,
             self.memory,
         );
-        RunMeasurement { interrupted: None, ..measured }
+        LoopMeasurement { measured: RunMeasurement { interrupted: None, ..measured }, changed }
     }
 }
 
@@ -256,7 +277,7 @@ impl std::fmt::Debug for OwnLoop {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("OwnLoop")
             .field("spec", &self.spec)
-            .field("counted", &self.account.counted)
+            .field("counted", &self.deadlines())
             .finish_non_exhaustive()
     }
 }
@@ -283,17 +304,17 @@ fn locked(memory: &Memory) -> MemoryFacts {
     }
 }
 
-fn policy_now() -> String {
-    let policy = match sched::read(0) {
-        Ok(Some(Attributes::Other(nice))) => Policy::Other(nice),
-        Ok(Some(Attributes::Batch(_))) => Policy::Batch,
-        Ok(Some(Attributes::Idle)) => Policy::Idle,
-        Ok(Some(Attributes::Fifo(priority))) => Policy::Fifo(priority),
-        Ok(Some(Attributes::RoundRobin(priority))) => Policy::RoundRobin(priority),
-        Ok(Some(Attributes::Deadline { .. })) => Policy::Deadline,
-        Ok(None) | Err(_) => return String::new(),
-    };
-    policy.to_string()
+#[derive(Debug)]
+struct LoopAccount {
+    deadlines: DeadlineCounter,
+    begins: LoopBegins,
+}
+
+impl LoopAccount {
+    fn new(spec: &LoopSpec, timeline: Timeline) -> LoopAccount {
+        let deadlines = DeadlineCounter::new(spec, &timeline);
+        LoopAccount { deadlines, begins: LoopBegins::new(spec, timeline) }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -364,24 +385,38 @@ impl DeadlineCounter {
 #[inline]
 fn begin<C: MeasuringCounter>(
     recorder: &mut Recorder<C>,
-    account: &mut DeadlineCounter,
+    account: &mut LoopAccount,
     due: Option<u64>,
 ) {
     end(recorder, account);
-    recorder.resume();
-    let due = due.unwrap_or(recorder.now());
-    account.begin(due);
+    if let Some(conditions) = account.begins.look(recorder.now()) {
+        recorder.move_to(conditions.cpus);
+    }
+    let due = match due {
+        Some(due) => {
+            let late = recorder.resume_due(due);
+            account.begins.record(late, recorder.now());
+            due
+        }
+        None => {
+            recorder.resume();
+            recorder.now()
+        }
+    };
+    account.deadlines.begin(due);
     recorder.begin_job(due);
 }
 
 #[inline]
-fn end<C: MeasuringCounter>(recorder: &mut Recorder<C>, account: &mut DeadlineCounter) {
-    if account.running {
+fn end<C: MeasuringCounter>(recorder: &mut Recorder<C>, account: &mut LoopAccount) {
+    if account.deadlines.running {
         recorder.pause();
         recorder.end_job();
-        account.end(recorder.now());
+        account.deadlines.end(recorder.now());
     }
 }
+
+mod begins;
 
 #[cfg(test)]
 mod tests;

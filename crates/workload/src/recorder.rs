@@ -27,6 +27,7 @@ use hourglass_clock::Tsc;
 use hourglass_clock::{CounterReading, OsMonotonic};
 use hourglass_documents::document::Deadlines;
 use hourglass_sys::clock::{ClockId, now_ns};
+use hourglass_sys::thread::CpuWords;
 use hourglass_time::Span;
 use hourglass_trace::{Evidence, IntervalStart};
 
@@ -132,7 +133,7 @@ pub struct Recorder<'a, C: MeasuringCounter> {
     intervals: u64,
     migrations: u64,
     backwards: u64,
-    cpus_seen: [u64; CPU_WORDS],
+    cpus_seen: CpuWords,
     fence: AffinityCheck,
     hit: Option<LimitHit>,
     pub tally: ThreadCounts,
@@ -145,9 +146,6 @@ const NOTING: Span = Span::from_micros(2);
 /// Interruptions noted one after the other before the loop goes on, so that a machine too slow
 /// for [`NOTING`] gets on too.
 const MOST_GAPS_IN_A_ROW: u32 = 4;
-
-/// CPUs 0 to 1023, one bit each.
-const CPU_WORDS: usize = 16;
 
 #[derive(Clone, Copy, Debug)]
 struct CurrentInterval {
@@ -224,7 +222,7 @@ impl<'a, C: MeasuringCounter> Recorder<'a, C> {
             intervals: 0,
             migrations: 0,
             backwards: 0,
-            cpus_seen: [0; CPU_WORDS],
+            cpus_seen: CpuWords::default(),
             fence: AffinityCheck::around(&[]),
             hit: None,
             tally: ThreadCounts::default(),
@@ -244,6 +242,11 @@ impl<'a, C: MeasuringCounter> Recorder<'a, C> {
     pub fn within(mut self, cpus: &[u32]) -> Recorder<'a, C> {
         self.fence = AffinityCheck::around(cpus);
         self
+    }
+
+    /// The thread was given other CPUs.
+    pub(crate) fn move_to(&mut self, cpus: CpuWords) {
+        self.fence.move_to(cpus);
     }
 
     /// Begins the thread's first interval, now. It was to run from its start on: what it lost until now is a gap, and
@@ -475,7 +478,7 @@ impl<'a, C: MeasuringCounter> Recorder<'a, C> {
     }
 }
 
-fn cpus_in(words: &[u64]) -> Vec<u32> {
+pub(crate) fn cpus_in(words: &CpuWords) -> Vec<u32> {
     (0u32..)
         .zip(words)
         .flat_map(|(i, word)| {

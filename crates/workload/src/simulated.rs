@@ -70,6 +70,8 @@ pub(crate) struct SimulatedMachine {
     involuntary: AtomicU64,
     /// Time for which another thread had the CPU, or the thread waited.
     away: AtomicU64,
+    /// Time for which the thread was ready and another had the CPU.
+    waited: AtomicU64,
     /// What each question to the source takes.
     pub(crate) asking: u64,
     pub(crate) wake_latency: u64,
@@ -138,6 +140,12 @@ impl SimulatedMachine {
         self.voluntary.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// The same, and for the last `ready` of it another thread had the CPU.
+    pub(crate) fn wait_and_be_ready(&self, ns: u64, ready: u64) {
+        self.wait(ns);
+        self.waited.fetch_add(ready, Ordering::Relaxed);
+    }
+
     fn switch_in_system_call(&self) {
         self.section_armed.fetch_and(self.keeps_in_system_calls, Ordering::Relaxed);
     }
@@ -169,6 +177,7 @@ impl SimulatedMachine {
             if interruption.by == PreemptionSource::Thread {
                 self.involuntary.fetch_add(1, Ordering::Relaxed);
                 self.away.fetch_add(interruption.length, Ordering::Relaxed);
+                self.waited.fetch_add(interruption.length, Ordering::Relaxed);
             }
         }
         self.now.store(now, Ordering::Relaxed);
@@ -247,6 +256,10 @@ impl EvidenceSource for &SimulatedMachine {
 
     fn cpu_ns(&self) -> u64 {
         self.now.load(Ordering::Relaxed) - self.away.load(Ordering::Relaxed)
+    }
+
+    fn waited_ns(&self) -> Option<u64> {
+        Some(self.waited.load(Ordering::Relaxed))
     }
 }
 

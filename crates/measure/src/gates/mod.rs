@@ -16,8 +16,8 @@ use thiserror::Error;
 
 pub(crate) use evaluate::{evaluate, hit_report};
 pub(crate) use hit_command::run as run_on_hit;
-pub(crate) use percentile::with_lost;
 pub use percentile::{ParsePercentileError, Percentile};
+pub(crate) use percentile::{with_lost, with_skipped};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gates {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use hdrhistogram::Histogram;
+use hourglass_runs::store::StoredWakeUp;
 use hourglass_workload::memory::LatencyRecorder;
 use thiserror::Error;
 
@@ -93,9 +94,59 @@ pub(crate) fn with_lost(lateness: &LatencyRecorder, period_ns: Option<u64>) -> H
     all
 }
 
+/// Periods that a loop skipped at once are counted up to this number: a longer pause was no lateness.
+const MOST_SKIPPED: i64 = 1_000_000;
+
+/// The same of a loop that says when each period was due: the periods between two that began further apart are lost. Of
+/// `wake_ups`, in order.
+pub(crate) fn with_skipped(
+    begun: &LatencyRecorder,
+    wake_ups: impl Iterator<Item = StoredWakeUp>,
+    period_ns: u64,
+) -> Histogram<u64> {
+    let mut all = begun.histogram.clone();
+    let period = i64::try_from(period_ns.max(1)).unwrap_or(i64::MAX);
+    // When the one before was due, and when it began.
+    let mut last: Option<(i64, i64)> = None;
+    for wake_up in wake_ups {
+        let Some(woke) = wake_up.woke_ns else { continue };
+        let due = woke.saturating_sub_unsigned(wake_up.lateness_ps / 1_000);
+        let (before, served) = last.replace((due, woke)).unwrap_or((due, woke));
+        let mut skipped = before.saturating_add(period);
+        let end = before.saturating_add(period.saturating_mul(MOST_SKIPPED)).min(due);
+        while skipped.saturating_add(period / 2) < end {
+            let begin = if served >= skipped { served } else { woke };
+            all.saturating_record(begin.saturating_sub(skipped).max(0).unsigned_abs());
+            skipped = skipped.saturating_add(period);
+        }
+    }
+    all
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A loop of 10 ms that began its second period 35 ms late. One that skips loses three; one that catches up
+    /// begins them all, late.
+    #[test]
+    fn periods_that_a_loop_skipped_count_with_the_lateness_they_would_have_had() {
+        let ms = |ms: u64| ms * 1_000_000;
+        let skips: [(u64, u64); 3] = [(0, 0), (10, 45), (50, 50)];
+        let catches_up = [(0, 0), (10, 45), (20, 45), (30, 45), (40, 45), (50, 50)];
+        for periods in [&skips[..], &catches_up[..]] {
+            let mut begun = LatencyRecorder::new(10, false);
+            periods.iter().for_each(|(due, began)| begun.record(ms(began - due), ms(began - due)));
+            let wake_up = |(due, began): &(u64, u64)| StoredWakeUp {
+                woke_ns: Some(ms(*began) as i64),
+                lateness_ps: ms(began - due) * 1_000,
+            };
+            let all = with_skipped(&begun, periods.iter().map(wake_up), ms(10));
+            assert_eq!((all.len(), begun.histogram.len()), (6, periods.len() as u64));
+            let about = |wanted: u64| all.count_between(ms(wanted) - 100_000, ms(wanted) + 100_000);
+            assert_eq!([35, 25, 15, 5].map(about), [1; 4], "{periods:?}");
+        }
+    }
 
     fn percentile(text: &str) -> Percentile {
         text.parse().unwrap()

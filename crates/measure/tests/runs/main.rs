@@ -2,4 +2,5 @@
 
 mod damaged;
 mod measured;
+mod own_loop;
 mod spans;

@@ -53,5 +53,6 @@ pub(super) fn onset(onset: IntervalStart) -> &'static str {
         IntervalStart::Wait => "wait",
         IntervalStart::Yield => "yield",
         IntervalStart::Migration => "migration",
+        IntervalStart::Late => "late",
     }
 }

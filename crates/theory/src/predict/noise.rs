@@ -35,7 +35,7 @@ impl Noise {
         let mut noise = Noise { cpu, ..Noise::default() };
         let mut last_end: Option<i64> = None;
         for interval in intervals {
-            let was_taken = matches!(interval.onset, IntervalStart::Gap | IntervalStart::Migration);
+            let was_taken = interval.onset.is_gap() && interval.onset != IntervalStart::Yield;
             if let Some(end) = last_end.filter(|_| was_taken) {
                 let length = interval.start_ns.saturating_sub(end).max(0).unsigned_abs();
                 noise.gaps.push((noise.watched_ns, length));

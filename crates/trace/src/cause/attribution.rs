@@ -392,7 +392,13 @@ fn signs(before: &Thread, interval: &Interval) -> IndicationSet {
     let evidence = interval.evidence;
     insert(Indication::Cleared, evidence.cleared == Some(true));
     insert(Indication::NotCleared, evidence.cleared == Some(false));
-    if let Some(counted) = evidence.counted {
+    let counted = evidence.counted.filter(|_| interval.onset != IntervalStart::Late);
+    if let Some(late) = evidence.counted.filter(|_| interval.onset == IntervalStart::Late) {
+        insert(Indication::WaitedForCpu, late.involuntary > 0);
+        insert(Indication::WokenLate, late.involuntary == 0);
+        insert(Indication::CountedFault, late.faults > 0);
+    }
+    if let Some(counted) = counted {
         insert(Indication::CountedInvoluntary, counted.involuntary > 0);
         insert(Indication::CountedVoluntary, counted.voluntary > 0);
         insert(Indication::NoneCounted, counted.involuntary == 0 && counted.voluntary == 0);

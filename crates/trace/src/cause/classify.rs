@@ -58,6 +58,8 @@ const YIELDED: f64 = 0.7;
 const MOVED: f64 = 0.85;
 /// A gap of a thread that may be switched, without further evidence.
 const GUESSED: f64 = 0.3;
+/// A thread that was made ready long after it was due: its timer's interrupt was late; not calibrated.
+const WOKEN_LATE: f64 = 0.85;
 /// A gap that ordinary threads make each other is not shorter, ns: the shortest turn that
 /// schedulers give.
 const TURN_NS: u64 = 500_000;
@@ -119,6 +121,7 @@ pub(super) struct Verdict {
 impl Case<'_> {
     pub(super) fn classify(mut self) -> Verdict {
         let (cause, basis) = match self.kernel_evidence {
+            _ if self.onset == IntervalStart::Late => self.late_begin(),
             Some(evidence) if !evidence.hole => self.by_kernel(&evidence),
             evidence => {
                 if evidence.is_some() {
@@ -159,6 +162,18 @@ impl Case<'_> {
             to: self.successor.map(Successor::OfRun),
             ran: GapOccupants::default(),
             composition: None,
+        }
+    }
+
+    /// The thread was due after a wait of its own: either others had the CPU, or it was made ready late.
+    fn late_begin(&mut self) -> (Cause, CauseBasis) {
+        if self.signs.contains(Indication::WaitedForCpu) {
+            let cause = Cause::ContextSwitchInvoluntary;
+            return self.stopped_by_rule().unwrap_or_else(|| (cause, self.unless_stopped(cause)));
+        }
+        match self.signs.contains(Indication::WokenLate) {
+            true => (Cause::IrqOrBelow, CauseBasis::Inferred { confidence: WOKEN_LATE }),
+            false => (Cause::Unknown, CauseBasis::Inferred { confidence: GUESSED }),
         }
     }
 

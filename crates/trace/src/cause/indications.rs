@@ -41,6 +41,8 @@ hourglass_documents::named_enum! {
         TicksMissing = 31 => "ticks were counted that do not show among the gaps",
         ThrottlingPossible = 32 => "real-time throttling may be a part of it",
         TimeSharing = 33 => "time-sharing threads had the CPU",
+        WaitedForCpu = 34 => "the kernel counted that the thread waited for a CPU",
+        WokenLate = 35 => "the thread was made ready late",
     }
 }
 
@@ -84,6 +86,7 @@ impl IndicationSet {
             Indication::CountedInvoluntary,
             Indication::CountedVoluntary,
             Indication::OtherThreadSeen,
+            Indication::WaitedForCpu,
         ]
         .into_iter()
         .any(|sign| self.contains(sign))

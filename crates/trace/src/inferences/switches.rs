@@ -118,7 +118,9 @@ fn left_the_run(interval: &Interval) -> bool {
 fn resolved(from: u32, pending: PendingSwitch, onset: IntervalStart) -> Option<Switch> {
     let kind = match onset {
         IntervalStart::Wait | IntervalStart::Yield => SwitchKind::Voluntary,
-        IntervalStart::Gap | IntervalStart::Migration => SwitchKind::Involuntary,
+        IntervalStart::Gap | IntervalStart::Migration | IntervalStart::Late => {
+            SwitchKind::Involuntary
+        }
         IntervalStart::Start => return None,
     };
     let PendingSwitch { cpu, to, to_onset, at_ns, gap_ns, turn_ns } = pending;

@@ -1,7 +1,7 @@
 //! Marked loops on the simulated machine, where outcomes are exact, and one on the real one.
 
 use hourglass_clock::choice;
-use hourglass_trace::{Evidence, IntervalStart};
+use hourglass_trace::{CounterDeltas, Evidence, IntervalStart};
 
 use super::*;
 use crate::recorder::Recording;
@@ -20,7 +20,7 @@ fn spec() -> LoopSpec {
 fn marked(
     spec: &LoopSpec,
     taken: Vec<Interruption>,
-    body: impl FnOnce(&SimulatedMachine, &mut Recorder<&SimulatedMachine>, &mut DeadlineCounter),
+    body: impl FnOnce(&SimulatedMachine, &mut Recorder<&SimulatedMachine>, &mut LoopAccount),
 ) -> (Recording, Deadlines) {
     let machine = SimulatedMachine::new(taken);
     let mut bed = SimThreadSleeper(&machine);
@@ -38,11 +38,14 @@ fn marked(
     let memory = Memory::new(1_000, false, false).with_jobs(100);
     let mut recorder = Recorder::new(&machine, settings, memory, &mut bed, &NEVER).asking(&machine);
     recorder.await_marks();
-    let mut account = DeadlineCounter::new(spec, &timeline);
+    let mut account = LoopAccount::new(spec, timeline);
     body(&machine, &mut recorder, &mut account);
     recorder.pause();
-    account.close(recorder.now());
-    (recorder.end(), account.counted)
+    let LoopAccount { mut deadlines, begins } = account;
+    deadlines.close(recorder.now());
+    let mut recorded = recorder.end();
+    (recorded.lateness, recorded.wakes) = begins.into_latencies();
+    (recorded, deadlines.counted)
 }
 
 fn by(at: u64, length: u64, by: PreemptionSource) -> Interruption {
@@ -112,7 +115,7 @@ fn marks_further_apart_than_gap_are_one() {
     let taken = || vec![by(ms(1), 9_000, PreemptionSource::Below)];
     let body = |_: &SimulatedMachine,
                 recorder: &mut Recorder<&SimulatedMachine>,
-                account: &mut DeadlineCounter| {
+                account: &mut LoopAccount| {
         begin(recorder, account, None);
         while recorder.now() < EPOCH + ms(2) {
             recorder.mark();
@@ -176,7 +179,7 @@ fn a_loop_on_another_clock_loses_nothing() {
 fn a_deadline_counts_from_when_a_period_was_due() {
     let late = |machine: &SimulatedMachine,
                 recorder: &mut Recorder<&SimulatedMachine>,
-                account: &mut DeadlineCounter| {
+                account: &mut LoopAccount| {
         machine.compute(ms(4));
         begin(recorder, account, Some(EPOCH));
         machine.compute(ms(7));
@@ -185,6 +188,73 @@ fn a_deadline_counts_from_when_a_period_was_due() {
     assert_eq!(marked(&spec(), vec![], late).1, counted(0, 1, 0, 1));
     let generous = LoopSpec { deadline: Some(Span::from_millis(12)), ..spec() };
     assert_eq!(marked(&generous, vec![], late).1, counted(1, 0, 0, 1));
+}
+
+/// Issue 33, 2: a loop of 10 ms, whose second period is due when another thread has the CPU for 4 ms (it is ready
+/// and waits), when its timer is 4 ms late, or when it computes on its own account before it marks the begin.
+#[test]
+fn what_others_took_of_the_time_from_due_to_begin_is_a_gap() {
+    enum Hindrance {
+        Ready,
+        LateTimer,
+        OwnWork,
+    }
+    for (late, involuntary) in
+        [(Hindrance::Ready, Some(1)), (Hindrance::LateTimer, Some(0)), (Hindrance::OwnWork, None)]
+    {
+        let (recorded, deadlines) = marked(&spec(), vec![], |machine, recorder, account| {
+            begin(recorder, account, Some(EPOCH));
+            machine.compute(ms(4));
+            end(recorder, account);
+            match late {
+                Hindrance::Ready => machine.wait_and_be_ready(ms(10), ms(4)),
+                Hindrance::LateTimer => machine.wait(ms(10)),
+                Hindrance::OwnWork => {
+                    machine.wait(ms(6));
+                    machine.compute(ms(4));
+                }
+            }
+            begin(recorder, account, Some(EPOCH + ms(10)));
+            machine.compute(ms(4));
+            end(recorder, account);
+        });
+        assert_eq!(deadlines, counted(2, 0, 0, 2));
+        let late: Vec<u64> = recorded.lateness.as_ref().unwrap().samples().collect();
+        assert!(late[0] <= SLIP && (ms(4)..ms(4) + 2 * SLIP).contains(&late[1]), "{late:?}");
+        assert_eq!(recorded.wakes.as_ref().unwrap().times().count(), 2);
+        let intervals = simulated::intervals(&recorded);
+        let gaps = simulated::gaps(&recorded);
+        let Some(involuntary) = involuntary else {
+            assert!(gaps.is_empty(), "{gaps:?}");
+            continue;
+        };
+        let [gap] = gaps[..] else { panic!("{intervals:?}") };
+        assert!((gap as u64).abs_diff(ms(4)) <= 2 * SLIP, "{gap}");
+        // The wait ends when the period is due, and the gap behind it when the thread runs.
+        let [_, wait, ran] = intervals[..] else { panic!("{intervals:?}") };
+        assert_eq!((wait.onset, ran.onset), (IntervalStart::Wait, IntervalStart::Late));
+        assert_eq!((wait.start_ns, wait.end_ns), (ms(10) as i64, ms(10) as i64));
+        let counted = CounterDeltas { involuntary, voluntary: 0, faults: 0 };
+        assert_eq!(ran.evidence, Evidence { cleared: None, counted: Some(counted) });
+    }
+}
+
+/// What a thread waited for a CPU within a period is none of its wait for the next one.
+#[test]
+fn a_preempted_period_does_not_make_the_next_begin_a_wait() {
+    let taken = vec![by(ms(1), ms(5), PreemptionSource::Thread)];
+    let (recorded, _) = marked(&spec(), taken, |machine, recorder, account| {
+        begin(recorder, account, Some(EPOCH));
+        machine.compute(ms(3));
+        end(recorder, account);
+        machine.wait(ms(4));
+        begin(recorder, account, Some(EPOCH + ms(10)));
+        machine.compute(ms(1));
+        end(recorder, account);
+    });
+    let intervals = simulated::intervals(&recorded);
+    let late = intervals.iter().find(|interval| interval.onset == IntervalStart::Late).unwrap();
+    assert_eq!(late.evidence.counted.map(|counted| counted.involuntary), Some(0));
 }
 
 /// Marks that do not fit change nothing; a period cut off by the end counts only if it is late.
@@ -244,7 +314,7 @@ fn a_loop_on_this_machine() {
     }
     let Deadlines { hit, missed, completed, .. } = own.deadlines();
     assert_eq!((hit + missed, completed), (10, 10));
-    let measured = own.finish();
+    let LoopMeasurement { measured, .. } = own.finish();
     let [thread] = &measured.threads[..] else { panic!() };
     assert_eq!(thread.tid, os::id());
     assert_eq!(thread.recorded.tally.deadlines.unwrap().completed, 10);

@@ -3,7 +3,7 @@
 //!
 //! Owns: counting them, also where the trace is full or absent. Must not: know why.
 
-use super::CPU_WORDS;
+use hourglass_sys::thread::CpuWords;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AffinityViolation {
@@ -20,20 +20,25 @@ pub struct AffinityViolation {
 
 #[derive(Debug)]
 pub(super) struct AffinityCheck {
-    cpus: [u64; CPU_WORDS],
+    cpus: CpuWords,
     pub(super) strayed: Option<AffinityViolation>,
 }
 
 impl AffinityCheck {
     /// Around these CPUs; around all if the list is empty.
     pub(super) fn around(cpus: &[u32]) -> AffinityCheck {
-        let mut words = [if cpus.is_empty() { u64::MAX } else { 0 }; CPU_WORDS];
+        let mut words = [if cpus.is_empty() { u64::MAX } else { 0 }; size_of::<CpuWords>() / 8];
         for cpu in cpus {
             if let Some(word) = words.get_mut((cpu / 64) as usize) {
                 *word |= 1 << (cpu % 64);
             }
         }
         AffinityCheck { cpus: words, strayed: None }
+    }
+
+    /// From here on these are the CPUs that the thread was given.
+    pub(super) fn move_to(&mut self, cpus: CpuWords) {
+        self.cpus = cpus;
     }
 
     /// Whether a CPU is outside. One whose number has no bit is not known to be.

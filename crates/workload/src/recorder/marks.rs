@@ -5,7 +5,8 @@
 //! intervals of marked periods. Must not: know periods or deadlines.
 
 use hourglass_clock::CounterReading;
-use hourglass_trace::{Evidence, IntervalStart};
+use hourglass_time::Span;
+use hourglass_trace::{CounterDeltas, Evidence, IntervalStart};
 
 use super::Recorder;
 use crate::measuring_counter::MeasuringCounter;
@@ -27,9 +28,68 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
         let now = self.counter.read();
         let evidence = self.witness.collect();
         self.last = now.ticks.max(self.last);
-        let onset = if self.intervals == 0 { IntervalStart::Start } else { IntervalStart::Wait };
-        self.open_at(now.cpu, onset, evidence);
+        self.open_at(now.cpu, self.first_or(IntervalStart::Wait), evidence);
         self.witness.begin_stretch(self.last);
+    }
+
+    /// [`Recorder::resume`] of a thread that was due to run at `due`. What others took of the time from then on is a
+    /// gap ([`IntervalStart::Late`]), if it is longer than [`LATE`] or GAP. Returns how late the thread is.
+    pub(crate) fn resume_due(&mut self, due: u64) -> u64 {
+        if self.open.is_none() {
+            let now = self.counter.read();
+            let evidence = self.witness.collect();
+            let waited_ns = self.witness.waited_since();
+            // What it still did of its own when it was due was not taken from it.
+            let from = due.max(self.last);
+            let passed = now.ticks.saturating_sub(from);
+            let least = self.settings.timeline.ticks_at_least(LATE).min(self.settings.gap);
+            let taken = self.taken_of(passed, now.ticks, waited_ns);
+            if self.intervals > 0 && taken > least {
+                self.begin_late(
+                    from,
+                    CounterReading { ticks: from + taken, ..now },
+                    waited_ns,
+                    evidence,
+                );
+                self.last = now.ticks.max(self.last);
+            } else {
+                self.last = now.ticks.max(self.last);
+                self.open_at(now.cpu, self.first_or(IntervalStart::Wait), evidence);
+            }
+            self.witness.begin_stretch(self.last);
+        }
+        self.last.saturating_sub(due)
+    }
+
+    /// How much of the last `passed` ticks others took, where the thread itself may have run before it came to its mark.
+    fn taken_of(&self, passed: u64, now: u64, waited_ns: Option<u64>) -> u64 {
+        let ticks = |ns: u64| self.settings.timeline.calibration.rate.ticks_ceil(ns);
+        let ran = self.witness.stretch().map_or(0, |(begun, received_ns)| {
+            let away = now.saturating_sub(self.last);
+            ticks(received_ns).saturating_sub(self.last.saturating_sub(begun)).min(away)
+        });
+        // It may have run before it was due; that it waited for a CPU is sure.
+        passed.saturating_sub(ran).max(waited_ns.map_or(0, ticks).min(passed))
+    }
+
+    /// Divides the wait before `now` into one until `due` and a gap behind it.
+    #[cold]
+    #[inline(never)]
+    fn begin_late(
+        &mut self,
+        due: u64,
+        now: CounterReading,
+        waited_ns: Option<u64>,
+        evidence: Evidence,
+    ) {
+        let taken_ns = self.settings.timeline.ns_in(now.ticks.saturating_sub(due));
+        self.last = due;
+        self.open_at(self.last_cpu, IntervalStart::Wait, evidence);
+        self.note_gap_with(now, IntervalStart::Late, wait_for_cpu(taken_ns, waited_ns, evidence));
+    }
+
+    fn first_or(&self, onset: IntervalStart) -> IntervalStart {
+        if self.intervals == 0 { IntervalStart::Start } else { onset }
     }
 
     /// The thread still runs, or runs again: what was taken from it since the last mark is a gap.
@@ -73,6 +133,8 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
         self.last = now.ticks.saturating_sub(lost).max(self.last);
         self.note_gap_with(now, IntervalStart::Gap, evidence);
         self.witness.begin_stretch(self.last);
+        // What it waited within a period is none of the wait for the next one.
+        let _ = self.witness.waited_since();
     }
 
     /// What the CPU clock misses since the stretch began, in ticks.
@@ -80,6 +142,21 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
         let Some((begun, received_ns)) = self.witness.stretch() else { return 0 };
         let received = self.settings.timeline.calibration.rate.ticks_ceil(received_ns);
         now.ticks.saturating_sub(begun).saturating_sub(received)
+    }
+}
+
+/// A begin that is later is a gap: wake-ups of virtual machines under load take most of that.
+const LATE: Span = Span::from_micros(100);
+
+/// The evidence of a late begin: an involuntary switch where the thread waited for a CPU for most of the time, none
+/// where it was woken late; its own wait before is not counted.
+fn wait_for_cpu(taken_ns: u64, waited_ns: Option<u64>, seen: Evidence) -> Evidence {
+    let Some(waited_ns) = waited_ns else { return Evidence::NONE };
+    let counted = seen.counted.unwrap_or_default();
+    let involuntary = if waited_ns >= taken_ns / 2 { counted.involuntary.max(1) } else { 0 };
+    Evidence {
+        cleared: None,
+        counted: Some(CounterDeltas { involuntary, voluntary: 0, ..counted }),
     }
 }
 

@@ -6,6 +6,7 @@ mod claims;
 mod given_up;
 mod owner;
 
+use std::env;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -89,7 +90,11 @@ impl Capable {
         let command = folder.path().join("hourglass");
         copy_program(HOURGLASS, &command);
         fs::set_permissions(&command, fs::Permissions::from_mode(0o755)).unwrap();
-        let set = Command::new("setcap").arg("cap_sys_nice,cap_ipc_lock+ep").arg(&command).output();
+        // Where the condition looks for it, too: Debian's users do not have it on their path.
+        let path = format!("{}:/usr/sbin:/sbin", env::var("PATH").unwrap_or_default());
+        let mut setcap = Command::new("setcap");
+        let set =
+            setcap.env("PATH", path).arg("cap_sys_nice,cap_ipc_lock+ep").arg(&command).output();
         match set {
             Ok(output) if output.status.success() => {}
             Ok(output) => {
