@@ -21,20 +21,87 @@ to the thread with the first tick and taken back at the end: when the iterator i
 dropped (a `for` that is left by `break` drops it, unless a name holds it). `with hourglass.periodic(...) as loop:` makes
 sure of it.
 
+`async for tick in hourglass.periodic("10ms")` awaits each tick and lets other tasks of the event loop run meanwhile; a task
+that computes delays the ticks, and `lateness_ns` tells so. `await` by itself belongs to no tick's deadline: a job
+is over when the next tick is asked for, as in a plain `for`.
+
+`loop.shift("20us")` moves all later ticks (`"-20us"`: earlier), so that a loop may follow the clock of a device.
+
 `waiting` is how the loop waits, as a `Sleeper`'s policy: `"kernel"` costs least, `"learned"` spins the last microseconds.
 The interpreter is let go while it waits; a thread that holds it then delays the tick, and `lateness_ns` tells so.
 """
 
 from __future__ import annotations
 
+import asyncio as _asyncio
 from typing import TYPE_CHECKING, Callable, Iterable, Literal, Optional, Union
 
-from ._hourglass import Completed, Distribution, Periodic, Tick, Totals
+from . import clock as _clock
+from ._hourglass import Completed, Distribution, Tick, Timer, Totals
+from ._hourglass import Periodic as _Periodic
 
 if TYPE_CHECKING:
     from ._hourglass import SpanLike
+    from typing_extensions import Self
 
 __all__ = ["Completed", "Distribution", "Periodic", "Tick", "Totals", "periodic"]
+
+
+class _Alarm:
+    """Wakes the task of an event loop that awaits it: at a time, or at once."""
+
+    def __init__(self) -> None:
+        self._loop = _asyncio.get_running_loop()
+        self._awaited: Optional[_asyncio.Future[None]] = None
+        self._timer = Timer(lambda _expiration: self.ring())
+
+    def ring(self) -> None:
+        """From any thread."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._set)
+
+    def _set(self) -> None:
+        if self._awaited is not None and not self._awaited.done():
+            self._awaited.set_result(None)
+
+    async def until(self, due_ns: int) -> None:
+        # Also where it is past: other tasks are to run between two ticks.
+        self._awaited = self._loop.create_future()
+        if due_ns <= _clock.now_ns():
+            self._loop.call_soon(self._set)
+        else:
+            self._timer.at(due_ns)
+        try:
+            await self._awaited
+        finally:
+            self._timer.cancel()
+            self._awaited = None
+
+
+class Periodic(_Periodic):
+    """An iterator over ticks, for `for` and for `async for`; made by `periodic`."""
+
+    _alarm: Optional[_Alarm] = None
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Tick:
+        due_ns = self._complete()
+        if due_ns is not None:
+            if self._alarm is None:
+                self._alarm = _Alarm()
+            await self._alarm.until(due_ns)
+            tick = self._begin()
+            if tick is not None:
+                return tick
+        raise StopAsyncIteration
+
+    def stop(self) -> None:
+        """Ends the loop, from any thread: the wait in progress at once, a body that runs after it."""
+        super().stop()
+        if self._alarm is not None:
+            self._alarm.ring()
 
 
 def periodic(

@@ -186,6 +186,11 @@ impl ActiveLoop {
         }
     }
 
+    /// Whether there is another job after those that are complete.
+    fn has_next(&self, count: Option<u64>) -> bool {
+        count.is_none_or(|count| self.completed() < count)
+    }
+
     /// Waits for the next release; `None` if the loop was stopped.
     fn wait(&mut self, py: Python<'_>) -> PyResult<Option<DueRelease>> {
         let next_ns = self.task.next_release_ns();
@@ -204,7 +209,7 @@ impl ActiveLoop {
 }
 
 /// A loop at a rate, in the thread that iterates over it. Made by `hourglass.periodic`.
-#[pyclass(frozen, name = "Periodic", module = "hourglass.loops")]
+#[pyclass(frozen, subclass, name = "Periodic", module = "hourglass._hourglass")]
 struct PyPeriodic {
     parameters: ValidParameters,
     settings: SleeperSettings,
@@ -325,6 +330,12 @@ impl PyPeriodic {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyTick>> {
+        if self.complete(py)?.is_none() { Ok(None) } else { self.begin(py) }
+    }
+
+    /// Ends the job of the last tick. When the next one is released, ns; None if there is none.
+    #[pyo3(name = "_complete")]
+    fn complete(&self, py: Python<'_>) -> PyResult<Option<u64>> {
         if self.closed.load(Ordering::Relaxed) {
             return Err(PyFailure::new(ErrorKind::Closed, "the loop is closed: make another one"))?;
         }
@@ -332,18 +343,37 @@ impl PyPeriodic {
             self.end()?;
             return Ok(None);
         }
-        let owned = self.live(py)?;
-        let mut live = owned.get(LOOP)?;
+        let mut live = self.live(py)?.get(LOOP)?;
         live.complete();
-        let over = self.count.is_some_and(|count| live.completed() >= count);
-        let due = if over { None } else { live.wait(py)? };
-        if let Some(due) = due {
+        if live.has_next(self.count) {
+            return Ok(Some(live.task.next_release_ns()));
+        }
+        drop(live);
+        self.stopped.store(true, Ordering::Release);
+        self.end()?;
+        Ok(None)
+    }
+
+    /// Waits for the next release and begins its job; None if the loop was stopped.
+    #[pyo3(name = "_begin")]
+    fn begin(&self, py: Python<'_>) -> PyResult<Option<PyTick>> {
+        let mut live = self.live(py)?.get(LOOP)?;
+        if let Some(due) = live.wait(py)? {
             return Ok(Some(live.tick(due)));
         }
         drop(live);
         self.stopped.store(true, Ordering::Release);
         self.end()?;
         Ok(None)
+    }
+
+    /// Moves all ticks that are still to come, later or earlier, by less than a period (more is held there). In the
+    /// loop's own thread.
+    fn shift(&self, by: DurationArg) -> PyResult<()> {
+        let text = "the loop has not begun: move its grid within its body, or give it an epoch";
+        let live = self.live.get().ok_or_else(|| PyFailure::new(ErrorKind::Closed, text))?;
+        live.get(LOOP)?.task.shift(by.0);
+        Ok(())
     }
 
     /// Ends the loop, from any thread: the wait in progress at once, a body that runs after it.

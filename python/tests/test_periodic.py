@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import gc
 import os
@@ -287,3 +288,67 @@ def test_a_start_hook_that_raises_ends_the_loop() -> None:
     with pytest.raises(FileNotFoundError, match="no device"):
         next(loop)
     assert os.sched_getaffinity(0) == before
+
+
+def test_a_loop_follows_a_device() -> None:
+    """Issue 33, 2: all later ticks move; by less than a period at a time."""
+    loop = hourglass.periodic("5ms", count=5)
+    expected = None
+    for tick in loop:
+        if expected is not None:
+            assert (tick.expiry_ns - expected) == tick.lost * 5 * MS
+        expected = tick.expiry_ns + 5 * MS
+        if tick.number == 1:
+            loop.shift("500us")
+            expected += MS // 2
+        elif tick.number == 2:
+            loop.shift(-200_000)
+            expected -= MS // 5
+        elif tick.number == 3:
+            loop.shift("1s")
+            expected += 5 * MS - 1
+    with pytest.raises(errors.ClosedError, match="not begun"):
+        hourglass.periodic("1ms").shift(1)
+
+
+def test_an_event_loop_awaits_ticks() -> None:
+    """Issue 33, 2. Another task runs between the ticks; a stop from another thread ends the wait at once."""
+    others = 0
+
+    async def other() -> None:
+        nonlocal others
+        while True:
+            others += 1
+            await asyncio.sleep(0)
+
+    async def ticks() -> list[hourglass.Tick]:
+        beside = asyncio.create_task(other())
+        loop = hourglass.periodic("2ms", count=10)
+        seen = [tick async for tick in loop]
+        assert loop.totals.completed == 10
+        endless = hourglass.periodic("1h")
+        async for tick in endless:
+            threading.Timer(0.05, endless.stop).start()
+        beside.cancel()
+        return seen
+
+    begun = time.monotonic()
+    seen = asyncio.run(ticks())
+    assert [tick.number for tick in seen] == list(range(10)) and others > 10
+    lost = 0
+    for tick in seen:
+        lost += tick.lost
+        assert tick.expiry_ns == seen[0].expiry_ns + (tick.number + lost) * 2 * MS and tick.lateness_ns >= 0
+    assert time.monotonic() - begun < 60
+
+
+def test_an_awaited_tick_can_be_cancelled() -> None:
+    async def wait() -> int:
+        loop = hourglass.periodic("1h")
+        assert (await loop.__anext__()).number == 0
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(loop.__anext__(), 0.02)
+        loop.close()
+        return loop.totals.completed
+
+    assert asyncio.run(wait()) == 1

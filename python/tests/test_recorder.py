@@ -6,6 +6,8 @@ import gc
 import json
 import os
 import pathlib
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -140,3 +142,42 @@ def test_a_forked_child_has_no_recorder(tmp_path: pathlib.Path) -> None:
                 os._exit(2)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert recorder.kept == tmp_path / "run"
+
+
+HOG = """
+import os, sys, time
+os.sched_setaffinity(0, {int(sys.argv[1])})
+os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(20))
+print("ready", flush=True)
+for _ in range(3):
+    time.sleep(0.1)
+    until = time.monotonic() + 0.012
+    while time.monotonic() < until:
+        pass
+"""
+
+
+def test_a_starved_loop_says_why(tmp_path: pathlib.Path) -> None:
+    """Issue 33, 2: beside a FIFO hog the folder had no gap, no latency, no cause, and the policy OTHER."""
+    cpus = sorted(os.sched_getaffinity(0))
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    except PermissionError as refused:
+        pytest.skip(f"SCHED_FIFO: {refused} [lacks: chrt --fifo 1 true]")
+    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    with subprocess.Popen([sys.executable, "-c", HOG, str(cpus[-1])], stdout=subprocess.PIPE) as hog:
+        assert hog.stdout is not None and hog.stdout.readline()
+        with hourglass.Recorder("1ms", folder=tmp_path / "run") as recorder:
+            ticks = hourglass.periodic("1ms", count=400, policy="FIFO:10", cpus=cpus[-1])
+            for _ in recorder.watch(ticks):
+                pass
+    assert recorder.result is not None
+    thread = recorder.result["threads"][0]
+    assert (thread["policy"], thread["cpus"]) == ("FIFO:10", [cpus[-1]])
+    assert thread["latency"]["count"] >= 360 and thread["latency"]["max_ns"] >= 8_000_000
+    assert thread["latency"]["lost"] == thread["deadlines"]["lost"] > 0
+    causes = {cause["cause"]: cause for cause in recorder.result["causes"]}
+    assert causes["context_switch_involuntary"]["max_ns"] >= 8_000_000
+    if len(cpus) > 1:
+        who = {ran["name"] for gap in recorder.result["meanwhile"] for ran in gap["ran"]}
+        assert any(name and name.startswith("python") for name in who), who

@@ -1641,6 +1641,12 @@ hg_status hg_job_check(const hg_job *job, hg_standing *standing, hg_error *error
  * Threads: the job's. Signals: no. Errors: none. Free: nothing. */
 bool hg_job_is_stopping(const hg_job *job);
 
+/* Moves the grid by `by_ns`, later or (negative) earlier, by less than a period in all: what is more is held there.
+ * All releases after this job's, so that the loop may follow the clock of a device.
+ * Threads: the job's. Signals: no. Errors: HG_NULL, HG_STALE if it does not run in this thread. Free:
+ * nothing. */
+hg_status hg_job_shift(const hg_job *job, int64_t by_ns, hg_error *error);
+
 /* Pauses within the job. `slept` may be NULL.
  * Threads: the job's. Signals: no. Errors: HG_NULL, HG_STALE if it does not run in this thread;
  * HG_INTERRUPTED if the thread is stopped. Free: nothing. */
@@ -1703,7 +1709,8 @@ enum {
     HG_ONSET_GAP = 1,
     HG_ONSET_WAIT = 2, /* the thread waited for its period */
     HG_ONSET_YIELD = 3,
-    HG_ONSET_MIGRATION = 4
+    HG_ONSET_MIGRATION = 4,
+    HG_ONSET_LATE = 5 /* the period was due, and the thread did not run yet */
 };
 
 typedef struct hg_interval {
@@ -1714,7 +1721,8 @@ typedef struct hg_interval {
 } hg_interval;
 
 /* Makes everything ready, in some 30 ms, and starts to measure. CPUs and policy are the caller's, and
- * should be set before. The folder is made here, so that finishing cannot fail late for a silly reason.
+ * should be set before the first period; they are looked at when that begins, and then once a second. Until
+ * the end a thread samples who runs meanwhile, on CPUs that the loop may not use, if there are any. The folder is made here, so that finishing cannot fail late for a silly reason.
  * Threads: any: the loop is that one's. Signals: no. Errors: HG_NULL; HG_INVALID, also for a folder that
  * exists, whose place does not, or whose name is empty; HG_UNSUPPORTED; HG_EXHAUSTED if memory is short;
  * HG_PERMISSION and HG_OS for the folder. Free: the loop, with hg_loop_finish. */

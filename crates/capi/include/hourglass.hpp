@@ -1121,6 +1121,11 @@ public:
     bool late() const noexcept { return inner_->late; }
     std::uint64_t lost_before() const noexcept { return inner_->lost_before; }
     bool is_stopping() const noexcept { return hg_job_is_stopping(inner_); }
+    /// Moves all releases after this one, by less than a period in all.
+    void shift(std::chrono::nanoseconds by) const
+    {
+        detail::check([&](hg_error *e) { return hg_job_shift(inner_, by.count(), e); });
+    }
     hg_standing check() const
     {
         hg_standing found;

@@ -247,6 +247,22 @@ pub unsafe extern "C" fn hg_job_is_stopping(job: *const hg_job) -> bool {
     answer(false, || unsafe { job_of(job) }.is_ok_and(|job| job.is_stopping()))
 }
 
+/// Moves the grid of the job's thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_job_shift(
+    job: *const hg_job,
+    by_ns: i64,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        // SAFETY: as the header says of `job`.
+        unsafe { job_of(job) }?.shift(Span::from_nanos(by_ns));
+        Ok(())
+    };
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, work) }
+}
+
 /// Pauses within a job.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hg_job_sleep_until(

@@ -4,8 +4,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use hourglass_skip::{Requirement, skip};
+use hourglass_sys::sched::Attributes;
 
 use crate::support::{Link, bench, compile, compilers, package, run};
 
@@ -215,6 +217,46 @@ fn a_loop_that_was_kept_is_a_run() {
     let again = keep();
     assert!(!again.status.success());
     assert!(String::from_utf8_lossy(&again.stderr).contains("exists already"));
+}
+
+/// Takes a CPU from all below FIFO 20 for 12 ms, three times.
+fn hog(cpu: u32) {
+    hourglass_sys::thread::set_affinity([cpu]).unwrap();
+    hourglass_sys::sched::set(Attributes::Fifo(20)).unwrap();
+    for _ in 0..3 {
+        std::thread::sleep(Duration::from_millis(100));
+        let until = Instant::now() + Duration::from_millis(12);
+        while Instant::now() < until {}
+    }
+}
+
+/// Issue 33, 2: the guide's promise, in C and in C++: the lateness of each begin, and the gap before it with its cause.
+#[test]
+fn a_starved_loop_says_why() {
+    let cpu = *hourglass_sys::thread::affinity().unwrap().last().unwrap();
+    let may = std::thread::spawn(|| hourglass_sys::sched::set(Attributes::Fifo(1)));
+    if let Err(error) = may.join().unwrap() {
+        return skip(Requirement::REAL_TIME, error);
+    }
+    for (language, flags) in [("c", ["-std=c11"].as_slice()), ("c++", &["-std=c++17", "-xc++"])] {
+        let Some(compiler) = compilers(language).first().copied() else { continue };
+        let bench = bench();
+        let source = package().join("tests/data/starved.c");
+        let program = compile(compiler, bench.path(), &source, flags, Link::Shared);
+        let folder = bench.path().join("kept");
+        let hog = std::thread::spawn(move || hog(cpu));
+        let said = Command::new(&program).arg(&folder).arg(cpu.to_string()).output().unwrap();
+        hog.join().unwrap();
+        assert!(said.status.success(), "{language}: {said:?}");
+        let run = hourglass_runs::open_run(&folder).unwrap();
+        let thread = &run.document.result.threads[0];
+        assert_eq!((&*thread.policy, &thread.cpus[..]), ("FIFO:10", &[cpu][..]));
+        let latency = thread.latency.as_ref().unwrap();
+        assert!(latency.count == 400 && latency.max_ns >= 8_000_000, "{language}: {latency:?}");
+        let causes = &run.document.result.causes;
+        let taken = causes.iter().find(|cause| cause.cause == "context_switch_involuntary");
+        assert!(taken.is_some_and(|cause| cause.max_ns >= 8_000_000), "{language}: {causes:?}");
+    }
 }
 
 /// Leaks are looked for as well: whatever C makes, C can free.

@@ -57,6 +57,35 @@ static void by_itself(void)
     CHECK(hg_job_check(kept, &standing, &error) == HG_STALE && !hg_job_is_stopping(kept));
 }
 
+static uint64_t before;
+
+/* The grid moves by 300 us after the second job: the third one's release shows it. */
+static bool moved(hg_job *job, void *user)
+{
+    const uint64_t lost = job->lost_before * 5 * MS;
+    (void)user;
+    if (job->number == 1) {
+        CHECK(hg_job_shift(job, MS / 2, NULL) == HG_OK && hg_job_shift(job, -MS / 5, NULL) == HG_OK);
+    }
+    if (job->number > 0) {
+        CHECK(job->release_ns - before - lost == 5 * MS + (job->number == 2 ? 3 * MS / 10 : 0));
+    }
+    before = job->release_ns;
+    return job->number < 3;
+}
+
+static void follows_a_device(void)
+{
+    hg_periodic_settings settings;
+    hg_periodic thread;
+    memset(&settings, 0, sizeof settings);
+    settings.period_ns = 5 * MS;
+    OK(hg_periodic_start(&settings, moved, NULL, NULL, &thread, &error));
+    OK(hg_periodic_join(thread, NULL, &error));
+    OK(hg_periodic_free(thread, &error));
+    CHECK(hg_job_shift(NULL, 1, &error) == HG_NULL);
+}
+
 static bool for_ever(hg_job *job, void *user)
 {
     hg_periodic self;
@@ -338,6 +367,7 @@ int main(void)
     __atomic_store_n(&jobs, 0, __ATOMIC_SEQ_CST);
     __atomic_store_n(&released, 0, __ATOMIC_SEQ_CST);
     by_itself();
+    follows_a_device();
     stopped();
     faults();
     no_call_back_waits_for_its_own_thread();

@@ -128,7 +128,7 @@ int main(void)
     OK(hg_recording_intervals(recording, 0, intervals, 64, &count, &error));
     CHECK(count == summary.intervals);
     for (at = 0; at < count && at < 64; at++) {
-        CHECK(intervals[at].end_ns >= intervals[at].start_ns && intervals[at].onset <= HG_ONSET_MIGRATION);
+        CHECK(intervals[at].end_ns >= intervals[at].start_ns && intervals[at].onset <= HG_ONSET_LATE);
         CHECK(at == 0 || intervals[at].start_ns >= intervals[at - 1].end_ns);
     }
     CHECK(intervals[0].onset == HG_ONSET_START);

@@ -40,6 +40,8 @@ pub struct RunningJob<'a, C = &'static Clock, M = KernelSleep> {
     pub(super) budget_ns: Option<u64>,
     pub(super) cpu_begun_ns: u64,
     pub(super) previous: Option<CompletedJob>,
+    /// By how much it moved the grid.
+    pub(super) shift: Span,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,6 +138,12 @@ impl<C, M> RunningJob<'_, C, M> {
     #[must_use]
     pub fn lost_before(&self) -> u64 {
         self.previous.map_or(0, |previous| previous.lost)
+    }
+
+    /// Moves the grid by `by`, later or earlier, by less than a period in all (more is held there): all releases after
+    /// this job's, so that the loop may follow the clock of a device. Earlier moves of this job count too.
+    pub fn shift(&mut self, by: Span) {
+        self.shift = self.shift.saturating_add(by);
     }
 
     /// Whether the task is asked to stop: a long job may want to end early.

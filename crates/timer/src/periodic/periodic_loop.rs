@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use hourglass_clock::Clock;
 use hourglass_clock::timekeeping::Timebase;
+use hourglass_time::Span;
 
 use crate::sleep::{
     Delay, Interrupter, KernelSleep, Mechanism, SleepOutcome, SleepPolicy, Sleeper, SleeperSettings,
@@ -254,6 +255,12 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> PeriodicLoop<C, M> 
         }
     }
 
+    /// Moves the grid by `by`, less than a period either way (more is held there): the releases that are still to come,
+    /// so that the loop may follow the clock of a device. Within a body that is [`RunningJob::shift`].
+    pub fn shift(&mut self, by: Span) {
+        self.releases.shift(by);
+    }
+
     /// When the next job is released, ns.
     #[must_use]
     pub fn next_release_ns(&self) -> u64 {
@@ -384,10 +391,12 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> PeriodicLoop<C, M> 
             budget_ns: self.budget_ns,
             cpu_begun_ns,
             previous: self.previous,
+            shift: Span::ZERO,
         };
         let last = body(&mut job).is_last().then_some(LoopEnd::ByItself);
         let completed_ns = job.now_ns();
         let took_ns = job.cost_ns();
+        self.releases.shift(job.shift);
         let ended = last.or(watched.complete().then_some(LoopEnd::ByWatch));
         (ended, completed_ns, took_ns)
     }

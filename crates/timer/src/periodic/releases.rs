@@ -1,5 +1,7 @@
 //! When the next release is, and what passed meanwhile. Pure arithmetic: time is passed in.
 
+use hourglass_time::Span;
+
 use crate::event::Period;
 
 use super::parameters::{OverrunPolicy, ValidParameters};
@@ -63,6 +65,13 @@ impl Releases {
             }
         };
         MissedReleases { overrun: true, lost, moved_ns }
+    }
+
+    /// Moves all releases from the next one on, by less than a period: what is more is held there, so that none comes
+    /// before the one that was.
+    pub(super) fn shift(&mut self, by: Span) {
+        let most = i128::from(self.period.nth_ns(1)).saturating_sub(1);
+        self.base_ns += i128::from(by.nanos()).clamp(-most, most);
     }
 
     /// The first point from the next release on that is not before `at_ns`.

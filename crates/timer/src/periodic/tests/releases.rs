@@ -36,6 +36,26 @@ fn passed_releases_are_reported() {
     }
 }
 
+/// Issue 33, 2: a loop follows the clock of a device. All later releases move, also those that pass meanwhile; a move of
+/// a period or more is held below it, so that no release comes before the one that was.
+#[test]
+fn a_grid_can_be_moved() {
+    let mut releases = every_ms(OverrunPolicy::Skip);
+    releases.shift(Span::from_micros(250));
+    assert_eq!(releases.completed(10 * MS + 1), MissedReleases::default());
+    assert_eq!(releases.next_ns(), 11 * MS + MS / 4);
+    releases.shift(Span::from_micros(-500));
+    let passed = releases.completed(14 * MS);
+    assert_eq!((passed.lost, releases.next_ns()), (3, 14 * MS + 3 * MS / 4));
+    for (by, next) in [(Span::MAX, 16 * MS + 3 * MS / 4 - 1), (Span::MIN, 14 * MS + 3 * MS / 4 + 1)]
+    {
+        let mut far = releases;
+        far.shift(by);
+        far.completed(0);
+        assert_eq!(far.next_ns(), next);
+    }
+}
+
 /// A job that ends exactly at a release three periods on: two releases passed, that one did not. When
 /// the grid moves to where it ends, two whole periods have no job.
 #[test]
