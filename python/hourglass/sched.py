@@ -10,7 +10,7 @@
     >>> sched.check(tasks)["verdict"]
     'feasible'
 
-A set of tasks is described as in a file of tasks of the command (`hourglass check --help`), by any of
+A set of tasks is described as in a file of tasks of the command (`man 5 hourglass-tasks`), by any of
 
 - a `TaskSet`,
 - the path of such a file (TOML, JSON, rt-app's JSON) or of a run folder, whose tasks need what was measured,

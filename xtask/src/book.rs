@@ -9,7 +9,7 @@ use crate::workspace::{Workspace, has_program};
 /// The tests that know what the command and the documents say, and write it where this is set.
 const WRITE: &str = "HOURGLASS_BOOK";
 
-const PAGES: [&str; 2] = ["commands.md", "keys.md"];
+const PAGES: [&str; 3] = ["commands.md", "tasks.md", "keys.md"];
 
 pub(crate) fn run(workspace: &Workspace) -> Result<(), StepFailure> {
     let pages = PAGES.map(|page| workspace.root.join("docs/src/reference").join(page));
@@ -22,7 +22,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), StepFailure> {
     if let Some(missing) = pages.iter().find(|page| !page.exists()) {
         return Err(StepFailure::Broken(format!("no test wrote {}", missing.display())));
     }
-    println!("docs/src/reference: {} are written", PAGES.join(" and "));
+    println!("docs/src/reference: {} are written", PAGES.join(", "));
     if !has_program("mdbook") {
         println!("mdbook is not installed, so that no book is made; cargo install mdbook --locked");
         return Ok(());

@@ -10,6 +10,7 @@ use hourglass_documents::CpuSet;
 use hourglass_time::{ParseSpanError, ParseSpanErrorKind, Span};
 
 use super::error::{Location, TaskSetError};
+use super::language::TableDef;
 use super::node::Node;
 use super::spelling::did_you_mean;
 
@@ -24,11 +25,11 @@ pub(crate) struct Keys<'a> {
 }
 
 impl<'a> Keys<'a> {
-    /// Opens a table that may have the keys `known`.
+    /// Opens a table that may have the keys of `table`.
     pub(crate) fn open(
         place: Location,
         node: &'a Node,
-        known: &[&str],
+        table: &TableDef,
         unit: Option<Span>,
     ) -> KeyResult<Keys<'a>> {
         let Node::Table(entries) = node else {
@@ -38,8 +39,8 @@ impl<'a> Keys<'a> {
             if entries[..position].iter().any(|(earlier, _)| earlier == key) {
                 return Err(TaskSetError::KeyTwice { place, key: key.clone() });
             }
-            if !known.contains(&key.as_str()) {
-                return Err(place.unknown_key(key, known.iter().copied()));
+            if !table.names().any(|known| known == key) {
+                return Err(place.unknown_key(key, table.names()));
             }
         }
         Ok(Keys { place, entries, unit })

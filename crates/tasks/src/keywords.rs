@@ -1,6 +1,6 @@
-//! The words that files have for choices, and the keys of each table.
+//! The words that files have for choices.
 //!
-//! Owns: the vocabulary, in one place for reading, writing and explaining. Must not: read.
+//! Owns: the vocabulary, in one place for reading, writing and explaining; keys are in `language`. Must not: read.
 
 use super::resource::Protocol;
 use super::server::ServerKind;
@@ -9,79 +9,6 @@ use super::task_set::{Assignment, Scheduler};
 
 /// Name and version of the format, which a file may state.
 pub const TASKS_SCHEMA: &str = "hourglass.tasks/1";
-
-pub(crate) const FILE_KEYS: [&str; 12] = [
-    "schema",
-    "name",
-    "unit",
-    "scheduler",
-    "priorities",
-    "horizon",
-    "machine",
-    "resource",
-    "server",
-    "task",
-    "interference",
-    "background",
-];
-
-pub(crate) const TASK_KEYS: [&str; 27] = [
-    "name",
-    "activation",
-    "period",
-    "wcet",
-    "bcet",
-    "execution_time",
-    "deadline",
-    "jitter",
-    "offset",
-    "blocking",
-    "suspension",
-    "preemptive",
-    "preemption_threshold",
-    "longest_section",
-    "last_section",
-    "floating_section",
-    "priority",
-    "policy",
-    "cpus",
-    "cpu",
-    "arrivals",
-    "after",
-    "critical_sections",
-    "timer",
-    "tick_jitter",
-    "loops",
-    "phases",
-];
-
-pub(crate) const PHASE_KEYS: [&str; 5] = ["name", "loops", "policy", "cpus", "steps"];
-
-pub(crate) const SECTION_KEYS: [&str; 3] = ["resource", "length", "count"];
-
-pub(crate) const RESOURCE_KEYS: [&str; 3] = ["name", "protocol", "ceiling"];
-
-pub(crate) const SERVER_KEYS: [&str; 10] = [
-    "name",
-    "kind",
-    "budget",
-    "period",
-    "deadline",
-    "priority",
-    "cpus",
-    "cpu",
-    "scheduler",
-    "tasks",
-];
-
-pub(crate) const MACHINE_KEYS: [&str; 3] = ["cpus", "cores", "overheads"];
-
-pub(crate) const OVERHEAD_KEYS: [&str; 5] =
-    ["context_switch", "tick_period", "tick_cost", "timer_granularity", "cache_delay"];
-
-pub(crate) const INTERFERENCE_KEYS: [&str; 3] = ["task", "beside", "rate"];
-
-pub(crate) const BACKGROUND_KEYS: [&str; 6] = ["name", "policy", "cpus", "cpu", "loops", "phases"];
 
 pub(crate) const SCHEDULERS: [(&str, Scheduler); 5] = [
     ("fixed-priority", Scheduler::FixedPriority),
@@ -117,6 +44,17 @@ pub(crate) const SERVER_KINDS: [(&str, ServerKind); 7] = [
     ("periodic-resource", ServerKind::PeriodicResource),
     ("explicit-deadline", ServerKind::ExplicitDeadline),
 ];
+
+/// The words of a choice.
+pub(crate) const fn names<T, const N: usize>(words: &[(&'static str, T); N]) -> [&'static str; N] {
+    let mut names = [""; N];
+    let mut at = 0;
+    while at < N {
+        names[at] = words[at].0;
+        at += 1;
+    }
+    names
+}
 
 pub(crate) fn word<T: PartialEq>(words: &[(&'static str, T)], value: &T) -> &'static str {
     words.iter().find(|(_, known)| known == value).map_or("", |(word, _)| *word)

@@ -25,6 +25,9 @@
 //! # Ok::<(), hourglass_tasks::TaskSetError>(())
 //! ```
 //!
+//! The keys of each table are in [`language::TABLES`]. The handbook's chapter "Files of tasks", the manual page
+//! hourglass-tasks(5) and the JSON Schema are made from them.
+//!
 #![doc = include_str!("format.md")]
 #![forbid(unsafe_code)]
 
@@ -39,6 +42,7 @@ pub mod generate;
 pub mod import;
 mod keys;
 mod keywords;
+pub mod language;
 mod machine;
 mod node;
 pub mod program;

@@ -9,8 +9,9 @@ use hourglass_documents::CpuSet;
 use hourglass_time::Span;
 
 use super::error::{Location, TaskSetError};
-use super::keys::{KeyResult, Keys};
+use super::keys::{KeyResult, Keys, remedy};
 use super::keywords;
+use super::language;
 use super::node::Node;
 use super::{
     Background, CriticalSection, Fraction, Interference, MachineModel, Overheads, Phase,
@@ -18,7 +19,7 @@ use super::{
 };
 
 impl TaskSet {
-    /// Reads TOML; the format is described in [`tasks`](super).
+    /// Reads TOML; the format is described in [`language`](super::language).
     ///
     /// # Errors
     /// The text is no TOML, or something in it is not understood or cannot be meant.
@@ -58,7 +59,7 @@ pub(crate) fn syntax(error: &serde_json::Error) -> TaskSetError {
 }
 
 pub(crate) fn from_node(node: &Node) -> KeyResult<TaskSet> {
-    let file = Keys::open(Location::file(), node, &keywords::FILE_KEYS, None)?;
+    let file = Keys::open(Location::file(), node, &language::FILE, None)?;
     if let Some(schema) = file.text("schema")?
         && schema != keywords::TASKS_SCHEMA
     {
@@ -130,7 +131,7 @@ struct TaskDraft {
 }
 
 fn task(place: Location, node: &Node, unit: Option<Span>) -> KeyResult<TaskDraft> {
-    let keys = Keys::open(place, node, &keywords::TASK_KEYS, unit)?;
+    let keys = Keys::open(place, node, &language::TASK, unit)?;
     let name = name(&keys)?;
     let execution_time: Option<hourglass_documents::ExecutionTime> =
         keys.parsed("execution_time")?;
@@ -223,7 +224,7 @@ fn preemption(keys: &Keys<'_>) -> KeyResult<Preemption> {
 fn critical_sections(keys: &Keys<'_>, unit: Option<Span>) -> KeyResult<Vec<CriticalSection>> {
     let section = |(position, node): (usize, &Node)| {
         let place = keys.place.within(format_args!("critical section {}", position + 1));
-        let keys = Keys::open(place, node, &keywords::SECTION_KEYS, unit)?;
+        let keys = Keys::open(place, node, &language::CRITICAL_SECTION, unit)?;
         let resource = keys.text("resource")?.map(str::to_owned);
         Ok(CriticalSection {
             resource: resource.ok_or_else(|| keys.missing("resource", "name what it holds"))?,
@@ -243,7 +244,7 @@ fn program(keys: &Keys<'_>) -> KeyResult<Option<Program>> {
     }
     let phase = |(position, node): (usize, &Node)| {
         let place = keys.place.within(format_args!("phase {}", position + 1));
-        let keys = Keys::open(place, node, &keywords::PHASE_KEYS, None)?;
+        let keys = Keys::open(place, node, &language::PHASE, None)?;
         let step = |node: &Node| match node {
             Node::Text(text) => {
                 text.parse::<ProgramStep>().map_err(|error| keys.bad("steps", node, error))
@@ -273,7 +274,7 @@ fn loops(keys: &Keys<'_>, default: Option<u64>) -> KeyResult<Option<u64>> {
 }
 
 fn resource(place: Location, node: &Node) -> KeyResult<Resource> {
-    let keys = Keys::open(place, node, &keywords::RESOURCE_KEYS, None)?;
+    let keys = Keys::open(place, node, &language::RESOURCE, None)?;
     Ok(Resource {
         name: name(&keys)?,
         protocol: keys.word("protocol", &keywords::PROTOCOLS)?.unwrap_or_default(),
@@ -282,11 +283,10 @@ fn resource(place: Location, node: &Node) -> KeyResult<Resource> {
 }
 
 fn server(place: Location, node: &Node, unit: Option<Span>) -> KeyResult<Server> {
-    let keys = Keys::open(place, node, &keywords::SERVER_KEYS, unit)?;
-    let kinds = "use polling, deferrable, sporadic, cbs-hard, cbs-soft, periodic-resource or \
-                 explicit-deadline";
+    let keys = Keys::open(place, node, &language::SERVER, unit)?;
+    let kinds = || remedy("", keywords::names(&keywords::SERVER_KINDS).into_iter());
     let kind = keys.word("kind", &keywords::SERVER_KINDS)?;
-    let kind = kind.ok_or_else(|| keys.missing("kind", kinds))?;
+    let kind = kind.ok_or_else(|| keys.missing("kind", &kinds()))?;
     let budget = keys.needed_span("budget", "give the processor time per period")?;
     let period = keys.needed_span("period", "give the time between two replenishments")?;
     Ok(Server {
@@ -317,7 +317,7 @@ fn named_again(node: &Node) -> Option<u32> {
 }
 
 fn machine(node: &Node, unit: Option<Span>) -> KeyResult<MachineModel> {
-    let keys = Keys::open(Location::part("machine"), node, &keywords::MACHINE_KEYS, None)?;
+    let keys = Keys::open(Location::part("machine"), node, &language::MACHINE, None)?;
     let core = |node: &Node| match named_again(node) {
         Some(cpu) => {
             let reason = "it is there twice in a core; name it once";
@@ -334,8 +334,7 @@ fn machine(node: &Node, unit: Option<Span>) -> KeyResult<MachineModel> {
 }
 
 fn overheads(node: &Node, unit: Option<Span>) -> KeyResult<Overheads> {
-    let keys =
-        Keys::open(Location::part("machine.overheads"), node, &keywords::OVERHEAD_KEYS, unit)?;
+    let keys = Keys::open(Location::part("machine.overheads"), node, &language::OVERHEADS, unit)?;
     Ok(Overheads {
         context_switch: keys.span("context_switch")?,
         tick_period: keys.span("tick_period")?,
@@ -346,7 +345,7 @@ fn overheads(node: &Node, unit: Option<Span>) -> KeyResult<Overheads> {
 }
 
 fn interference(place: Location, node: &Node) -> KeyResult<Interference> {
-    let keys = Keys::open(place, node, &keywords::INTERFERENCE_KEYS, None)?;
+    let keys = Keys::open(place, node, &language::INTERFERENCE, None)?;
     let rate = match keys.get("rate") {
         Some(Node::Whole(0)) => Some(Fraction::ZERO),
         Some(Node::Whole(1)) => Some(Fraction::ONE),
@@ -366,7 +365,7 @@ fn interference(place: Location, node: &Node) -> KeyResult<Interference> {
 }
 
 fn background(place: Location, node: &Node) -> KeyResult<Background> {
-    let keys = Keys::open(place, node, &keywords::BACKGROUND_KEYS, None)?;
+    let keys = Keys::open(place, node, &language::BACKGROUND, None)?;
     Ok(Background {
         name: name(&keys)?,
         policy: keys.parsed("policy")?,

@@ -13,6 +13,7 @@ use hourglass_time::Span;
 
 use crate::atomic_file;
 use crate::commands::batch::{self, FileResult, Form};
+use crate::commands::task_file;
 use crate::exit::{NO, Stop, YES};
 use crate::lab::task_input::{self as input, Source};
 use crate::lab::theory::check::{self, ANALYSES, CheckRequest, FitHeuristic, PlacementOrder};
@@ -21,9 +22,7 @@ use crate::messages;
 use crate::output;
 use crate::settings::Settings;
 
-/// Say whether the deadlines of a set of tasks hold, by analysis, and why
-#[derive(Args, Debug)]
-#[command(after_help = "\
+const ABOUT: &str = "\
 The analysis follows from what the file says. Exit codes: 0, every deadline
 holds; 1, some deadline does not hold or is undecided; 2, a file cannot be read.
 With several files the worst of them counts, and an error in one does not stop
@@ -33,8 +32,9 @@ that case, and hourglass simulate shows the same miss.
 
 Every search ends: an analysis is given up, and the verdict is unknown, after
 4 000 000 steps for each processor, about a second. A file may have 64 MiB and 10 000
-tasks, and at most 2 000 tasks may share a processor.
+tasks, and at most 2 000 tasks may share a processor.";
 
+const EXAMPLES: &str = "\
 Examples:
   hourglass example tasks                     writes tasks.toml
   hourglass check tasks.toml                  a table, and why
@@ -46,7 +46,11 @@ Examples:
   hourglass check video.json --format rt-app  a file of rt-app
   hourglass check monday                      what a recorded run needed
   hourglass check sets/*.toml --jsonl         a line of JSON for each file
-  hourglass check --corpus cases --json       worked examples")]
+  hourglass check --corpus cases --json       worked examples";
+
+/// Say whether the deadlines of a set of tasks hold, by analysis, and why
+#[derive(Args, Debug)]
+#[command(after_help = format!("{ABOUT}\n\n{}\n{EXAMPLES}", task_file::frequent_keys()))]
 pub(crate) struct Check {
     /// Files of tasks (TOML, JSON, rt-app, SchedCAT, SimSo, MAST, AMALTHEA, SAG) or run folders
     #[arg(value_name = "FILE", value_hint = ValueHint::AnyPath)]

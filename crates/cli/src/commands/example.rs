@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args, ValueHint};
 use hourglass_documents::spelling;
+use hourglass_tasks::language;
 
 use crate::atomic_file;
 use crate::exit::Stop;
@@ -21,21 +22,26 @@ use crate::settings::Settings;
 /// Write a workload, a set of tasks or an experiment to begin with
 #[derive(Args, Debug)]
 #[command(after_help = "\
-A file that exists is left as it is.
+A file that exists is left as it is. Editors that use Taplo complete and check
+files of tasks whose first line is #:schema ./hourglass-tasks.schema.json.
 
 Examples:
   hourglass example --list
   hourglass example audio && hourglass run audio.toml
   hourglass example tasks && hourglass check tasks.toml
   hourglass example smt -o mine.toml
-  hourglass example audio -o -               print it")]
+  hourglass example audio -o -               print it
+  hourglass example --schema -o hourglass-tasks.schema.json")]
 pub(crate) struct Example {
     /// Name of the example
-    #[arg(value_name = "NAME", required_unless_present = "list")]
+    #[arg(value_name = "NAME", required_unless_present_any = ["list", "schema"])]
     name: Option<String>,
     /// List the examples, and a command for each
     #[arg(long, conflicts_with_all = ["name", "output"])]
     list: bool,
+    /// Print the JSON Schema of files of tasks, for editors; with -o, write it
+    #[arg(long, conflicts_with_all = ["name", "list"])]
+    schema: bool,
     /// File to write, - for stdout [default: the example's own name, in this folder]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
@@ -96,6 +102,9 @@ const EXAMPLES: [ExampleFile; 7] = [
 /// There is no such example, or a file of its name is there already.
 pub(crate) fn example(asked: &Example, settings: Settings) -> Result<ExitCode> {
     super::no_json("example", "a file", settings)?;
+    if asked.schema {
+        return schema(asked.output.as_deref(), settings);
+    }
     let Some(name) = &asked.name else {
         output::unless_closed(output::text(&list()))?;
         return Ok(ExitCode::SUCCESS);
@@ -113,6 +122,22 @@ pub(crate) fn example(asked: &Example, settings: Settings) -> Result<ExitCode> {
     write_new(path, entry.text)?;
     if !settings.quiet {
         messages::say(&format!("wrote {}; try {}", path.display(), entry.line(path)));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the JSON Schema of files of tasks, or writes it.
+fn schema(file: Option<&Path>, settings: Settings) -> Result<ExitCode> {
+    let text = language::json_schema();
+    let Some(path) = file.filter(|path| *path != Path::new("-")) else {
+        output::unless_closed(output::text(&text))?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    write_new(path, &text)?;
+    if !settings.quiet {
+        let shown = path.display();
+        let from = if path.is_absolute() { "" } else { "./" };
+        messages::say(&format!("wrote {shown}; begin files of tasks with #:schema {from}{shown}"));
     }
     Ok(ExitCode::SUCCESS)
 }

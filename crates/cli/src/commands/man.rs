@@ -1,6 +1,7 @@
 //! `man`: the manual pages, made from the same definitions as the help.
 
 use std::io::{self, Write};
+use std::iter;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -13,6 +14,7 @@ use hourglass_documents::spelling;
 use crate::args::help;
 use crate::args::options::GROUPS;
 use crate::atomic_file;
+use crate::commands::task_file;
 use crate::compat::help::HelpTexts;
 use crate::compat::{self, latency, noise};
 use crate::exit::Stop;
@@ -27,14 +29,23 @@ use crate::settings::Settings;
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   hourglass man run | man -l -
-  hourglass man --dir ~/.local/share/man/man1")]
+  hourglass man tasks | man -l -             the keys of a file of tasks
+  hourglass man --dir ~/.local/share/man/man1
+  hourglass man tasks > ~/.local/share/man/man5/hourglass-tasks.5")]
 pub(crate) struct ManArgs {
-    /// Command to print the page of [default: hourglass itself]
+    /// Command to print the page of, or tasks: the keys of a file of tasks [default: hourglass
+    /// itself]
     #[arg(value_name = "COMMAND", conflicts_with = "dir")]
     command: Option<String>,
     /// Existing folder to write all pages to
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     dir: Option<PathBuf>,
+}
+
+struct Page {
+    name: String,
+    file: String,
+    text: Vec<u8>,
 }
 
 /// Prints or writes pages.
@@ -45,43 +56,90 @@ pub(crate) fn man(man: &ManArgs, command: clap::Command, settings: Settings) -> 
     super::no_json("man", "a manual page", settings)?;
     let pages = pages(command);
     if let Some(dir) = &man.dir {
-        for (command, page) in pages {
-            let path = dir.join(clap_mangen::Man::new(command).get_filename());
-            atomic_file::keep("--dir", &path, &page)?;
+        for page in pages {
+            let path = dir.join(page.file);
+            atomic_file::keep("--dir", &path, &page.text)?;
             messages::wrote(&path, settings.quiet);
         }
         return Ok(ExitCode::SUCCESS);
     }
     let wanted = man.command.as_deref().unwrap_or("hourglass");
-    let known: Vec<String> =
-        pages.iter().map(|(command, _)| command.get_name().to_owned()).collect();
-    let unknown = || spelling::unknown("manual page", wanted, known.iter().map(String::as_str));
-    match pages.into_iter().find(|(command, _)| command.get_name() == wanted) {
-        Some((_, page)) => output::text(&String::from_utf8_lossy(&page))?,
+    let unknown =
+        || spelling::unknown("manual page", wanted, pages.iter().map(|page| page.name.as_str()));
+    match pages.iter().find(|page| page.name == wanted) {
+        Some(page) => output::text(&String::from_utf8_lossy(&page.text))?,
         None => return Err(Stop::usage(unknown()).into()),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Every command with its page.
-fn pages(all: clap::Command) -> Vec<(clap::Command, Vec<u8>)> {
+/// A page of every command, and that of the keys of a file of tasks.
+fn pages(all: clap::Command) -> Vec<Page> {
     let mut all = all.disable_help_subcommand(true);
     all.build();
-    let commands: Vec<clap::Command> =
-        std::iter::once(&all).chain(all.get_subcommands()).cloned().collect();
     let page = |command: &clap::Command| {
         let man = clap_mangen::Man::new(command.clone());
-        let mut page = Vec::new();
+        let mut text = Vec::new();
         let written = match command.get_name() {
-            "run" => run_page(&man, &mut page),
-            "latency" => peer_page(&man, &latency::TEXTS, &latency::GROUPS, &mut page),
-            "noise" => peer_page(&man, &noise::TEXTS, &noise::GROUPS, &mut page),
-            _ => man.render(&mut page),
+            "run" => run_page(&man, &mut text),
+            "latency" => peer_page(&man, &latency::TEXTS, &latency::GROUPS, &mut text),
+            "noise" => peer_page(&man, &noise::TEXTS, &noise::GROUPS, &mut text),
+            _ => page_of(&man, command, &mut text),
         };
         // Writing into memory does not fail.
-        written.map(|()| page).unwrap_or_default()
+        let text = written.map(|()| text).unwrap_or_default();
+        Page { name: command.get_name().to_owned(), file: man.get_filename(), text }
     };
-    commands.into_iter().map(|command| (command.clone(), page(&command))).collect()
+    let mut pages: Vec<Page> = iter::once(&all).chain(all.get_subcommands()).map(page).collect();
+    let (name, file) = task_file::PAGE;
+    pages.push(Page { name: name.to_owned(), file: file.to_owned(), text: task_file::page() });
+    pages
+}
+
+/// The page of a command that clap knows. What stands behind its options keeps its lines, since it has tables.
+fn page_of(man: &clap_mangen::Man, command: &clap::Command, out: &mut dyn Write) -> io::Result<()> {
+    let mut out = out;
+    man.render_title(&mut out)?;
+    man.render_name_section(&mut out)?;
+    man.render_synopsis_section(&mut out)?;
+    man.render_description_section(&mut out)?;
+    man.render_options_section(&mut out)?;
+    if command.has_subcommands() {
+        man.render_subcommands_section(&mut out)?;
+    }
+    let Some(text) = command.get_after_help().map(ToString::to_string) else { return Ok(()) };
+    let mut page = Roff::new();
+    if !text.split_once('\n').is_some_and(|(first, _)| first.ends_with(':')) {
+        section(&mut page, "NOTES");
+    }
+    for paragraph in text.split("\n\n") {
+        let (first, rest) = paragraph.split_once('\n').unwrap_or((paragraph, ""));
+        let lines = match first.strip_suffix(':').filter(|_| rest.starts_with("  ")) {
+            Some("Exit codes") => {
+                section(&mut page, "EXIT STATUS");
+                rest
+            }
+            Some(heading) => {
+                section(&mut page, heading);
+                rest
+            }
+            None => {
+                page.control("PP", []);
+                paragraph
+            }
+        };
+        let is_table = lines.lines().any(|line| line.starts_with("  "));
+        if is_table {
+            page.control("nf", []);
+        }
+        lines.lines().for_each(|line| {
+            page.text([roman(line)]);
+        });
+        if is_table {
+            page.control("fi", []);
+        }
+    }
+    page.to_writer(&mut out)
 }
 
 /// The page of `run`, whose options clap knows only in part.
@@ -139,9 +197,9 @@ mod tests {
     use super::*;
 
     fn page(name: &str) -> String {
-        let (_, page) =
-            pages(crate::cli::command()).into_iter().find(|(c, _)| c.get_name() == name).unwrap();
-        String::from_utf8(page).unwrap()
+        let pages = pages(crate::cli::command());
+        let page = pages.into_iter().find(|page| page.name == name).unwrap();
+        String::from_utf8(page.text).unwrap()
     }
 
     #[test]
@@ -155,13 +213,39 @@ mod tests {
         }
     }
 
+    /// They were filled: a table or an example became a paragraph.
+    #[test]
+    fn what_is_behind_the_options_keeps_its_lines() {
+        let page = page("check").replace("\\-", "-");
+        let (_, examples) = page.split_once(".SH EXAMPLES\n.nf\n").unwrap();
+        let line =
+            "  hourglass check tasks.toml --explain        what was understood, and the proof\n";
+        assert!(examples.contains(line), "{examples}");
+        assert!(!page.contains(".SH EXTRA"), "{page}");
+    }
+
+    #[test]
+    fn the_page_of_task_files_has_every_key() {
+        let page = page("tasks").replace("\\-", "-");
+        for table in hourglass_tasks::language::TABLES {
+            let heading = table.heading.replace("The file", "\"The file\"");
+            assert!(page.contains(&format!(".SH {heading}\n")), "{heading}");
+            for key in table.keys {
+                assert!(page.contains(&format!(".TP\n\\fB{}\\fR\n", key.name)), "{}", key.name);
+            }
+        }
+        for missing in ["`", "**", "](", "scheduler = edf"] {
+            assert!(!page.contains(missing), "{missing}: {page}");
+        }
+    }
+
     #[test]
     fn every_command_has_a_page() {
-        let names: Vec<String> =
-            pages(crate::cli::command()).iter().map(|(c, _)| c.get_name().to_owned()).collect();
+        let pages = pages(crate::cli::command());
+        let names: Vec<&str> = pages.iter().map(|page| page.name.as_str()).collect();
         let known = "hourglass run latency noise watch show render report export diff clocks doctor \
                      check simulate predict sweep merge reserve cache-cost paper example \
-                     completions man";
+                     completions man tasks";
         assert_eq!(names.join(" "), known.split_whitespace().collect::<Vec<_>>().join(" "));
         assert!(page("render").contains("pixels"));
         assert!(page("latency").replace("\\-", "-").contains("-b, --breaktrace USEC"));

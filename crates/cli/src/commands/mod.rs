@@ -22,6 +22,7 @@ pub(crate) mod run;
 pub(crate) mod show;
 pub(crate) mod simulate;
 pub(crate) mod sweep;
+mod task_file;
 pub(crate) mod watch;
 
 use std::io::{self, Write};

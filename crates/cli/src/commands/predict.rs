@@ -28,6 +28,7 @@ Where a job takes longer than its bound, the analysis is repeated with what was 
 timers as release jitter, busy waiting as execution time, what others take as one more task.
 Exit code 0: every deadline held, and the analysis says that it always will; 1: some did not, or
 need not; 2: the file cannot be read or run; 3: the machine refuses a privilege.
+Keys of the file: hourglass man tasks, the most frequent hourglass check --help.
 
 Examples:
   hourglass example tasks                       writes tasks.toml

@@ -54,6 +54,7 @@ Exit codes:
   130  ended by Ctrl-C; what was simulated is printed and kept
 With several files the worst of them counts, and an error in one does not stop
 the others; --json prints one document of all (hourglass.batch/1).
+Keys of a file: hourglass man tasks, the most frequent hourglass check --help.
 
 Examples:
   hourglass example tasks && hourglass simulate tasks.toml

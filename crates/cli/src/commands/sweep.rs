@@ -47,6 +47,7 @@ cost leaves of it).
 With -o every finished point is kept. Ctrl-C ends early; the same command goes
 on from there. The folder holds sweep.json, sweep.parquet, sweep.svg, and with
 --keep-sets sets.parquet.
+Keys of a task file: hourglass man tasks.
 
 Examples:
   hourglass sweep --list                          the analyses

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use clap::builder::styling::{AnsiColor, Style};
 use clap::{Arg, ArgAction, ValueHint};
-use clap_mangen::roff::{Roff, bold, roman};
+use clap_mangen::roff::{Inline, Roff, bold, roman};
 
 use super::{Effect, Groups, OptionDef, Values};
 
@@ -83,7 +83,11 @@ pub(crate) fn section(page: &mut Roff, heading: &str) {
 
 /// A name and what it means, in a manual page.
 pub(crate) fn entry(page: &mut Roff, name: &str, meaning: &str) {
-    page.control("TP", []).text([bold(name)]).text([roman(meaning)]);
+    entry_of(page, name, vec![roman(meaning)]);
+}
+
+pub(crate) fn entry_of(page: &mut Roff, name: &str, meaning: Vec<Inline>) {
+    page.control("TP", []).text([bold(name)]).text(meaning);
 }
 
 /// The options as sections of a manual page.

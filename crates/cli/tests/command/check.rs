@@ -268,9 +268,13 @@ fn analyses_are_listed_and_asked_for_by_name() {
     // 235/264 is over 2 (2^(1/2) - 1), and (1 + 3/8) (1 + 17/33) is over 2.
     assert_eq!(document(&by("hyperbolic"))["verdict"], "unknown");
     assert_eq!(document(&by("fp-preemptive"))["verdict"], "feasible");
-    for (name, wanted) in
-        [("edf-demand", "does not answer this set"), ("rta", "unknown analysis 'rta'")]
-    {
+    // "Its scheduler is another" did not say how to ask for EDF.
+    for (name, wanted) in [
+        ("edf-demand", "does not answer this set: the file needs scheduler = \"edf\""),
+        ("edf", "the file needs scheduler = \"edf\"; as it is, fp-preemptive answers it"),
+        ("rta", "unknown analysis 'rta'"),
+        ("rm", "for which check has fp-preemptive with priorities = \"rate-monotonic\""),
+    ] {
         is_refused(&by(name), 2, wanted, name);
     }
 }

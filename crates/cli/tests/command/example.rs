@@ -46,6 +46,22 @@ fn examples_are_printed_and_named() {
     }
 }
 
+#[test]
+fn the_schema_of_task_files_is_printed_and_written() {
+    let home = tempfile::tempdir().unwrap();
+    let printed = text(&ends(&hourglass_in(home.path(), &["example", "--schema"]), 0, "").stdout);
+    let schema: serde_json::Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!(schema["$schema"], "http://json-schema.org/draft-07/schema#");
+    assert_eq!(schema["properties"]["scheduler"]["enum"][1], "edf");
+    let line = ["example", "--schema", "-o", "keys.json"];
+    let said = text(&hourglass_in(home.path(), &line).stderr);
+    assert!(said.contains("begin files of tasks with #:schema ./keys.json"), "{said}");
+    assert_eq!(std::fs::read_to_string(home.path().join("keys.json")).unwrap(), printed);
+    is_refused(&hourglass_in(home.path(), &line), 2, "exists already", "again");
+    let both = hourglass_in(home.path(), &["example", "tasks", "--schema"]);
+    is_refused(&both, 2, "cannot be used with", "both");
+}
+
 /// `-q -o DIR` in a pipe wrote a line for every interval; without `-n` nothing was run.
 #[test]
 fn a_run_says_what_it_is_asked_to_say() {

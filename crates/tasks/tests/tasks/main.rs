@@ -7,3 +7,4 @@ mod task_files_refused;
 mod task_foreign;
 mod task_imports;
 mod task_properties;
+mod task_schema;

@@ -8,28 +8,40 @@ fn refusal(set: Result<TaskSet, TaskSetError>, text: &str) -> String {
     message
 }
 
-/// The rows of `data/refused.txt`, which says how they are written.
-#[test]
-fn mistakes_are_named_and_doubts_are_warnings() {
-    let rows = include_str!("../data/refused.txt").split("\n=== ").skip(1);
-    for row in rows {
+/// A row of `data/refused.txt`, which says how they are written.
+pub(crate) struct Row {
+    name: &'static str,
+    /// `accepted`, `rt-app`, or another beginning of the file.
+    pub(crate) kind: &'static str,
+    pub(crate) file: String,
+    pub(crate) message: &'static str,
+}
+
+pub(crate) fn rows() -> Vec<Row> {
+    let row = |row: &'static str| {
         let (name, row) = row.split_once('\n').unwrap();
-        let (lines, expected) = row.split_once("\n---").unwrap();
-        let expected = expected.trim();
-        let name_alone = "[[task]]\nname = \"video\"\n";
+        let (lines, message) = row.split_once("\n---").unwrap();
         let kind = name.rsplit_once(", ").unwrap().1;
+        let name_alone = "[[task]]\nname = \"video\"\n";
         let beginning = match kind {
             "file" | "rt-app" => String::new(),
             "name" => name_alone.to_owned(),
             _ => format!("{name_alone}wcet = \"17ms\"\nperiod = \"33ms\"\n"),
         };
-        let text = format!("{beginning}{lines}");
+        Row { name, kind, file: beginning + lines, message: message.trim() }
+    };
+    include_str!("../data/refused.txt").split("\n=== ").skip(1).map(row).collect()
+}
+
+#[test]
+fn mistakes_are_named_and_doubts_are_warnings() {
+    for Row { name, kind, file, message } in rows() {
         let found = match kind {
-            "accepted" => warnings(&text).join("\n"),
-            "rt-app" => refusal(TaskSet::from_rt_app(&text).map(|imported| imported.set), &text),
-            _ => refusal(TaskSet::from_toml(&text), &text),
+            "accepted" => warnings(&file).join("\n"),
+            "rt-app" => refusal(TaskSet::from_rt_app(&file).map(|imported| imported.set), &file),
+            _ => refusal(TaskSet::from_toml(&file), &file),
         };
-        assert_eq!(found, expected, "{name}: {lines}");
+        assert_eq!(found, message, "{name}: {file}");
     }
 }
 

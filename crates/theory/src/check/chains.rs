@@ -33,7 +33,10 @@ pub(super) fn solve(
         ));
     }
     if processor_builder::rule(set.scheduler)? != Rule::FixedPriority {
-        return Err("chains are analysed under fixed priorities only".to_owned());
+        return Err(
+            "chains are analysed under fixed priorities only: scheduler = \"fixed-priority\""
+                .to_owned(),
+        );
     }
     // Without the order, each task by itself has the numbers of its step.
     let mut alone = set.clone();

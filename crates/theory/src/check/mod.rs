@@ -38,6 +38,7 @@ mod global;
 mod guard;
 mod jobs;
 mod locks;
+mod needs;
 mod parameters;
 mod partition;
 mod priorities;
@@ -52,8 +53,7 @@ mod solve;
 mod time_sharing;
 
 use hourglass_documents::check::CheckDocument;
-use hourglass_documents::spelling;
-use hourglass_sched::catalogue::{self, Rule};
+use hourglass_sched::catalogue;
 use hourglass_tasks::TaskSet;
 use hourglass_time::Span;
 use thiserror::Error;
@@ -86,7 +86,7 @@ pub enum RequestError {
     /// No such analysis.
     #[error(
         "unknown analysis '{0}'; {question}hourglass check --list-analyses lists them",
-        question = meant(.0)
+        question = needs::meant(.0)
     )]
     UnknownAnalysis(String),
     /// The set is not what the analysis is for.
@@ -110,12 +110,6 @@ pub enum RequestError {
     /// A reservation with such a period cannot be.
     #[error("--server: a period of {0} is not above zero")]
     NoPeriod(Span),
-}
-
-/// The question which analysis a name may have meant, with a space behind it; empty if none is near.
-fn meant(name: &str) -> String {
-    let question = spelling::did_you_mean(name, ANALYSES.iter().map(|entry| entry.name));
-    question.map_or_else(String::new, |question| format!("{question} "))
 }
 
 /// Tasks of a set that are analysed at a time, at most.
@@ -182,16 +176,8 @@ pub fn check(set: &TaskSet, request: &CheckRequest) -> Result<CheckDocument, Req
 /// Checks that an analysis requested by name is for processors like these.
 fn fit(processors: &[Processor], asked: &AnalysisEntry) -> Result<(), RequestError> {
     for processor in processors {
-        let question = processor.question();
-        if !asked.answers(&question) {
-            let rule = match question.rule {
-                Rule::FixedPriority => "fp-",
-                Rule::Edf => "edf-",
-                Rule::Fifo => "fifo",
-            };
-            let is_other = !asked.name.starts_with(rule);
-            let other = if is_other { "; its scheduler is another" } else { "" };
-            let reason = format!("it asks for {}{other}", processor.analysis());
+        if !asked.answers(&processor.question()) {
+            let reason = needs::refusal(asked, processor);
             return Err(RequestError::Unfit { name: asked.name.to_owned(), reason });
         }
     }

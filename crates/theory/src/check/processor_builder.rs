@@ -432,8 +432,8 @@ pub(super) fn rule(scheduler: Scheduler) -> Result<Rule, String> {
         Scheduler::RoundRobin | Scheduler::Fair => {
             let name = if scheduler == Scheduler::Fair { "fair" } else { "round-robin" };
             Err(format!(
-                "no analysis here bounds response times under the scheduler {name}; give \
-                 fixed-priority, edf or fifo"
+                "no analysis here bounds response times under the scheduler {name}; write \
+                 scheduler = \"fixed-priority\", \"edf\" or \"fifo\""
             ))
         }
     }
