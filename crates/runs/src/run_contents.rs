@@ -109,6 +109,14 @@ impl OpenRun {
         })
     }
 
+    /// Latencies of wake-ups in nanoseconds to three digits, ascending, with their counts, by thread.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub fn latency_counts(&self) -> Result<BTreeMap<u32, Vec<(u64, u64)>>, LatencyError> {
+        Ok(self.latencies()?.ns)
+    }
+
     fn spans(&self) -> Result<Vec<RecordedSpan>, RunContentsError> {
         let spans = self.folder.spans()?.into_iter().flatten();
         let most = usize::try_from(MOST_RECORDS).unwrap_or(usize::MAX);

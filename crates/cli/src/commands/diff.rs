@@ -1,17 +1,25 @@
 //! `diff`: what got better or worse between runs that were kept.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
+use hourglass_documents::diff::DiffDocument;
+use hourglass_report::svg::ComparedQuantity;
+use hourglass_report::text::Style;
+use hourglass_report::{html, svg, text};
 use hourglass_time::Span;
 
 use super::baseline;
 use crate::args::fail_on::FailOn;
+use crate::atomic_file;
 use crate::exit::Stop;
 use crate::lab::compare::{Rules, folders};
 use crate::lab::workload_file;
+use crate::messages;
 use crate::settings::Settings;
 
 /// Compare runs that were kept: which metrics moved, by how much, and is it more than chance?
@@ -41,6 +49,7 @@ Examples:
   hourglass diff rounds --fail-on worse          in a test that may be undecided
   hourglass diff rounds --margin 10 --gap 1us    coarser
   hourglass diff rounds --json                   the document (hourglass.diff/1)
+  hourglass diff monday tuesday -o change.svg    histograms and distributions
   hourglass run -n 1 -d 2s --against '-p LOW' -o rounds   makes such a folder")]
 pub(crate) struct Diff {
     /// Run folders, or one folder of rounds
@@ -49,6 +58,9 @@ pub(crate) struct Diff {
     /// The other runs, one for each DIR
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, num_args = 1..)]
     with: Vec<PathBuf>,
+    /// Draw the histograms and distributions of both sides: FILE.svg, or FILE.html with the text
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    output: Option<PathBuf>,
     /// Treat changes up to this percentage of A as no change
     #[arg(long, value_name = "PERCENT", default_value = "5", value_parser = margin)]
     #[arg(allow_negative_numbers = true)]
@@ -82,6 +94,7 @@ fn not_negative(text: &str) -> Result<Span, String> {
 /// # Errors
 /// A folder cannot be read, or has no partner.
 pub(crate) fn diff(diff: &Diff, settings: Settings) -> Result<ExitCode> {
+    let output = diff.output.as_deref().map(Output::of).transpose()?;
     let rules = Rules { margin_percent: diff.margin, seed: diff.seed };
     let gap_ns = diff.gap.nanos_or_zero();
     let compared = match (&diff.folders[..], &diff.with[..]) {
@@ -99,8 +112,65 @@ pub(crate) fn diff(diff: &Diff, settings: Settings) -> Result<ExitCode> {
         (a, b) => folders::compare(a, b, &rules, gap_ns),
     };
     let document = compared.map_err(Stop::bad_input)?;
+    let drawing = output.map(|output| output.draw(&document)).transpose()?;
     baseline::show(&document, settings)?;
+    if let Some((path, drawing)) = diff.output.as_deref().zip(drawing) {
+        atomic_file::keep("-o", path, drawing.as_bytes())?;
+        messages::wrote(path, settings.json || settings.quiet);
+    }
     Ok(diff.fail_on.code(&document))
+}
+
+/// What is drawn into the file of `-o`.
+#[derive(Clone, Copy)]
+enum Output {
+    Svg,
+    Html,
+}
+
+impl Output {
+    fn of(path: &Path) -> Result<Output, Stop> {
+        match path.extension().and_then(OsStr::to_str) {
+            Some("svg") => Ok(Output::Svg),
+            Some("html") => Ok(Output::Html),
+            _ => Err(Stop::usage(format!(
+                "-o: {} ends with neither .svg nor .html; name such a file",
+                path.display()
+            ))),
+        }
+    }
+
+    fn draw(self, document: &DiffDocument) -> Result<String> {
+        let [a, b] = folders::compared_counts(document).map_err(Stop::bad_input)?;
+        let quantity = |name, counted, counts: [BTreeMap<u64, u64>; 2]| {
+            let counts = counts.map(|counts| counts.into_iter().collect::<Vec<_>>());
+            let both = counts.iter().all(|counts| !counts.is_empty());
+            both.then_some(ComparedQuantity { name, counted, counts })
+        };
+        let quantities: Vec<ComparedQuantity> = [
+            quantity("wake-up latency", "wake-ups", [a.latencies, b.latencies]),
+            quantity("gap length", "gaps", [a.gaps, b.gaps]),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        if quantities.is_empty() {
+            return Err(Stop::usage(
+                "-o: A and B have neither wake-ups nor gaps of both to draw; leave -o out, or measure longer",
+            )
+            .into());
+        }
+        let names = [&document.a, &document.b].map(|side| match &side.folders[..] {
+            [one] => one.clone(),
+            [first, rest @ ..] => format!("{first} and {} more", rest.len()),
+            [] => side.what.clone(),
+        });
+        let picture = svg::comparison(&quantities, [&names[0], &names[1]]);
+        Ok(match self {
+            Output::Svg => picture,
+            Output::Html => html::comparison(&picture, &text::diff(document, Style::Plain)),
+        })
+    }
 }
 
 #[cfg(test)]

@@ -1,11 +1,14 @@
 //! A run folder read as a whole, for the commands that show all of it.
 
+use std::io::Write;
 use std::path::Path;
 
 use anyhow::Result;
 use hourglass_documents::document::RunDocument;
 use hourglass_documents::kernel::KernelNames;
+use hourglass_report::export::{self, WakeUpRow};
 use hourglass_report::{LatencyCounts, RunView};
+use hourglass_runs::store::StoredWakeUp;
 
 use crate::exit::Stop;
 use crate::lab::{self, OpenRun, RunContents};
@@ -56,6 +59,40 @@ impl LoadedRun {
 
     pub(super) fn document(&self) -> &RunDocument {
         &self.recalled.document
+    }
+
+    /// Whether any thread measured the latency of a wake-up.
+    pub(super) fn has_wake_ups(&self) -> bool {
+        let mut threads = self.document().result.threads.iter();
+        threads.any(|thread| thread.latency.is_some_and(|latency| latency.count > 0))
+    }
+
+    /// Writes the wake-ups one by one, or the histograms where not all of them were stored.
+    pub(super) fn write_wake_ups(&self, out: impl Write) -> Result<()> {
+        let threads = || {
+            let threads = self.document().result.threads.iter();
+            threads.filter_map(|thread| Some((thread.id, thread.latency?.count)))
+        };
+        let mut all = Vec::new();
+        for (id, count) in threads() {
+            let single = self.recalled.has_single_latencies(id)?;
+            if !single || self.recalled.wake_ups(id)?.count() as u64 != count {
+                let counts = self.recalled.latency_counts()?;
+                return Ok(export::csv_latency_counts(out, &counts)?);
+            }
+            all.push(id);
+        }
+        let rows = all.into_iter().flat_map(|thread| {
+            let (wake_ups, error) = match self.recalled.wake_ups(thread) {
+                Ok(wake_ups) => (Some(wake_ups), None),
+                Err(error) => (None, Some(Err(error))),
+            };
+            wake_ups.into_iter().flatten().chain(error).map(move |one| {
+                let StoredWakeUp { woke_ns, lateness_ps } = one?;
+                Ok::<_, anyhow::Error>(WakeUpRow { thread, woke_ns, latency_ps: lateness_ps })
+            })
+        });
+        export::csv_wake_ups(out, rows)
     }
 
     /// Records of the trace.

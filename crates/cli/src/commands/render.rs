@@ -1,4 +1,4 @@
-//! `render`: draws the execution trace of a run.
+//! `render`: draws the execution trace of a run, and the latencies of its wake-ups.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -6,8 +6,11 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args, ValueEnum, ValueHint};
 use hourglass_documents::document::ThreadReport;
-use hourglass_report::svg::{Rows, TraceOptions, TracePicture};
+use hourglass_report::svg::{
+    self, LatencyPicture, LatencyThread, Rows, SvgError, TraceOptions, TracePicture,
+};
 use hourglass_time::Span;
+use hourglass_trace::wakeup::TimedWakeUp;
 use serde_json::json;
 
 use super::write_output;
@@ -16,6 +19,8 @@ use crate::lab;
 use crate::lab::cpu_occupancy::{CpuOccupancy, Slice};
 use crate::output::Source;
 use crate::settings::Settings;
+
+const PS_PER_NS: u64 = 1_000;
 
 /// What the rows of the picture are.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -26,7 +31,7 @@ enum RowsAsked {
     Cpus,
 }
 
-/// Draw when each thread of a run had the CPU, as an SVG picture
+/// Draw a run as an SVG picture: when threads had the CPU, and latencies over time
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   hourglass render monday -o monday.svg
@@ -67,18 +72,22 @@ pub(crate) fn render(render: &Render, settings: Settings) -> Result<ExitCode> {
         let ended = Span::saturating_from_nanos(ended);
         return Err(Stop::usage(format!("--from: the run had ended by then, at {ended}")).into());
     }
-    let options = options(render, &recalled);
-    let mut picture =
-        TracePicture::new(&options).map_err(|error| Stop::usage(format!("--to: {error}")))?;
-    recalled
-        .each_interval(|interval| {
-            picture.push(&interval);
-            Ok(())
-        })
-        .map_err(super::damaged)?;
-    draw_who_ran(&mut picture, &recalled).map_err(super::damaged)?;
-    let mut svg = Vec::new();
-    picture.finish(&mut svg)?;
+    let mut options = options(render, &recalled);
+    let mut pictures = Vec::new();
+    if let Some(latencies) = draw_latencies(&options, &recalled)? {
+        pictures.push(latencies);
+        // Above the first picture is enough.
+        options.title.clear();
+    }
+    // A run of latency threads alone has no intervals, and rows only with the kernel's trace.
+    if pictures.is_empty()
+        || !options.threads.is_empty()
+        || recalled.document().manifest.kernel.is_some()
+    {
+        pictures.push(draw_trace(&options, &mut recalled)?);
+    }
+    let title = render.title.as_deref().unwrap_or("Latency of wake-ups, and execution trace");
+    let svg = svg::stacked(title, &pictures).into_bytes();
     let document = json!({
         "schema": "hourglass.render/1",
         "picture": render.output,
@@ -86,6 +95,56 @@ pub(crate) fn render(render: &Render, settings: Settings) -> Result<ExitCode> {
         "to_ns": options.to.nanos(),
     });
     write_output(("render", "a picture"), &render.output, &svg, &document, settings)
+}
+
+/// Draws when threads ran, and who had the CPUs.
+fn draw_trace(options: &TraceOptions, recalled: &mut lab::OpenRun) -> Result<String> {
+    let mut picture = TracePicture::new(options).map_err(empty_range)?;
+    recalled
+        .each_interval(|interval| {
+            picture.push(&interval);
+            Ok(())
+        })
+        .map_err(super::damaged)?;
+    draw_who_ran(&mut picture, recalled).map_err(super::damaged)?;
+    let mut drawn = Vec::new();
+    picture.finish(&mut drawn)?;
+    Ok(String::from_utf8(drawn)?)
+}
+
+fn empty_range(error: SvgError) -> Stop {
+    Stop::usage(format!("--to: {error}"))
+}
+
+/// Draws the latencies of wake-ups; `None` if no thread measured any.
+fn draw_latencies(options: &TraceOptions, recalled: &lab::OpenRun) -> Result<Option<String>> {
+    let reports = &recalled.document().result.threads;
+    if reports.iter().all(|thread| thread.latency.is_none()) {
+        return Ok(None);
+    }
+    let mut counts = recalled.latency_counts().map_err(Stop::bad_input)?;
+    let threads = reports.iter().filter_map(|thread| {
+        Some(LatencyThread {
+            id: thread.id,
+            label: label(thread),
+            report: thread.latency?,
+            counts: counts.remove(&thread.id).unwrap_or_default(),
+        })
+    });
+    let threads: Vec<LatencyThread> = threads.collect();
+    let mut picture = LatencyPicture::new(options, &threads).map_err(empty_range)?;
+    for thread in &threads {
+        if !recalled.has_single_latencies(thread.id).map_err(Stop::bad_input)? {
+            continue;
+        }
+        for one in recalled.wake_ups(thread.id).map_err(Stop::bad_input)? {
+            let one = one.map_err(Stop::bad_input)?;
+            let latency_ns = one.lateness_ps / PS_PER_NS;
+            let timed = one.woke_ns.map(|woke_ns| TimedWakeUp { woke_ns, latency_ns });
+            timed.into_iter().for_each(|timed| picture.push(thread.id, timed));
+        }
+    }
+    Ok(Some(picture.finish()))
 }
 
 /// Adds who had each CPU that the kernel's trace covers.
@@ -105,6 +164,13 @@ fn draw_who_ran(picture: &mut TracePicture<'_>, recalled: &lab::OpenRun) -> Resu
     Ok(())
 }
 
+fn label(thread: &ThreadReport) -> String {
+    match &thread.name {
+        Some(name) => format!("{name}: {}", thread.workload),
+        None => thread.workload.clone(),
+    }
+}
+
 fn options(render: &Render, recalled: &lab::OpenRun) -> TraceOptions {
     let document = recalled.document();
     let elapsed = i64::try_from(document.manifest.elapsed_ns).unwrap_or(i64::MAX);
@@ -118,10 +184,6 @@ fn options(render: &Render, recalled: &lab::OpenRun) -> TraceOptions {
     };
     // Latency threads write no trace: a row of theirs would look like a thread that starved.
     let traced = document.result.threads.iter().filter(|thread| thread.latency.is_none());
-    let label = |thread: &ThreadReport| match &thread.name {
-        Some(name) => format!("{name}: {}", thread.workload),
-        None => thread.workload.clone(),
-    };
     options.tids = document
         .result
         .threads

@@ -42,6 +42,43 @@ fn check(document: &Value) {
     }
 }
 
+/// rt-tests' users lay two histograms over each other.
+#[test]
+fn two_runs_are_drawn() {
+    let home = tempfile::tempdir().unwrap();
+    let place = |name: &str| home.path().join(name).display().to_string();
+    let late = |name: &str| kept(home.path(), name, "-n 1 -d 0.3s -w LAT 2ms");
+    let (a, b) = (late("a"), late("b"));
+    let ran = kept(home.path(), "ran", "-n 1 -d 0.3s");
+    let (svg, page) = (place("x.svg"), place("x.html"));
+    let code = |output: &std::process::Output| output.status.code();
+    let plain = hourglass(&["diff", &a, &b]);
+    let drawn = hourglass(&["diff", &a, &b, "-o", &svg]);
+    assert_eq!((code(&drawn), &drawn.stdout), (code(&plain), &plain.stdout));
+    assert!(stderr(&drawn).contains("wrote "), "{}", stderr(&drawn));
+    let picture = fs::read_to_string(&svg).unwrap();
+    for part in [">wake-up latency, us<", ">A</text>", ">B</text>", &format!("B: {b}, ")] {
+        assert!(picture.contains(part), "{part}: {picture}");
+    }
+    let paged = hourglass(&["diff", &a, &b, "-o", &page, "--json"]);
+    assert_eq!(
+        (code(&paged), document(&paged)["schema"].as_str()),
+        (code(&plain), Some("hourglass.diff/1"))
+    );
+    let page = fs::read_to_string(&page).unwrap();
+    assert!(page.contains("<pre>A  ") && page.contains(">wake-up latency, us<"), "{page}");
+    assert!(page.contains("latency.p50_ns"), "{page}");
+    let runs = [kept(home.path(), "other", "-n 1 -d 0.3s"), ran.clone()];
+    let gaps = hourglass(&["diff", &runs[0], &runs[1], "-o", &svg, "-q"]);
+    assert!(matches!(code(&gaps), Some(0 | 1 | 4)), "{gaps:?}");
+    assert!(fs::read_to_string(&svg).unwrap().contains(">gap length, us<"));
+    for name in ["x.png", "x", "-"] {
+        refused(&["diff", &a, &b, "-o", name], "ends with neither .svg nor .html");
+    }
+    refused(&["diff", &a, &ran, "-o", &place("y.svg")], "neither wake-ups nor gaps of both");
+    assert!(!home.path().join("y.svg").exists());
+}
+
 fn verdict<'a>(document: &'a Value, name: &str) -> &'a str {
     let metrics = document["metrics"].as_array().unwrap();
     metrics.iter().find(|m| m["name"] == name).unwrap()["verdict"].as_str().unwrap()

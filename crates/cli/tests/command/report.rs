@@ -90,6 +90,74 @@ fn latencies_become_the_files_of_cyclictest() {
     }
 }
 
+/// Of a latency test `render` drew an empty axis, and `export --csv` wrote a header, both with exit code 0.
+#[test]
+fn latencies_are_drawn_and_become_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    done(&["latency", "-q", "-i", "1000", "-l", "200", "-t", "2", "-o", "late"], folder);
+    let document = done(&["show", "late", "--json"], folder);
+    let document: Value = serde_json::from_slice(&document).unwrap();
+    let latencies = |key: &str| -> Vec<f64> {
+        let threads = document["threads"].as_array().unwrap().iter();
+        threads.map(|thread| thread["latency"][key].as_f64().unwrap()).collect()
+    };
+    let csv = String::from_utf8(done(&["export", "late", "--csv", "-"], folder)).unwrap();
+    let mut lines = csv.lines();
+    assert_eq!(lines.next(), Some("thread,expiry_ns,woke_ns,latency_ns"));
+    let rows: Vec<Vec<f64>> =
+        lines.map(|line| line.split(',').map(|field| field.parse().unwrap()).collect()).collect();
+    assert_eq!(rows.len() as f64, latencies("count").iter().sum::<f64>());
+    for (thread, max_ns) in latencies("max_ns").into_iter().enumerate() {
+        let own = rows.iter().filter(|row| row[0] == thread as f64);
+        let found = own.map(|row| row[3]).fold(0.0, f64::max);
+        assert!((found - max_ns).abs() <= 1.0, "{thread}: {found}, {max_ns}");
+    }
+    assert!(rows.iter().all(|row| (row[2] - row[1] - row[3]).abs() <= 1.0), "{csv}");
+    let picture = String::from_utf8(done(&["render", "late", "-o", "-"], folder)).unwrap();
+    for part in [">wake-up latency, us<", ">wake-ups of the run<", " median ", ">max "] {
+        assert!(picture.contains(part), "{part}: {picture}");
+    }
+    assert!(!picture.contains("ran without a gap"), "no row of the trace: {picture}");
+    // Where single wake-ups are not there, their histogram is.
+    fs::remove_file(folder.join("late/latency.parquet")).unwrap();
+    let csv = String::from_utf8(done(&["export", "late", "--csv", "-"], folder)).unwrap();
+    let counts = csv.lines().skip(1).map(|line| line.rsplit(',').next().unwrap());
+    let sum: u64 = counts.map(|count| count.parse::<u64>().unwrap()).sum();
+    assert!(csv.starts_with("thread,latency_ns,count\n"), "{csv}");
+    assert_eq!(sum, rows.len() as u64);
+    let picture = String::from_utf8(done(&["render", "late", "-o", "-"], folder)).unwrap();
+    assert!(picture.contains("their histogram alone"), "{picture}");
+}
+
+/// Threads that measure latencies beside others: one picture has both.
+#[test]
+fn latencies_and_records_are_in_one_picture() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let words = "-q -n 2 -d 0.2s -t 0 -w LAT 5ms -t 1 -w PERIODIC 1ms 10ms -o run";
+    done(&words.split(' ').collect::<Vec<_>>(), folder);
+    let title = ["render", "run", "-o", "-", "--title", "Monday"];
+    let picture = String::from_utf8(done(&title, folder)).unwrap();
+    assert!(picture.contains(">wake-up latency, us<") && picture.contains("PERIODIC"), "{picture}");
+    assert_eq!(picture.matches("<svg ").count(), 3, "two in one");
+    assert_eq!(picture.matches(">Monday</text>").count(), 1);
+}
+
+/// A folder may have neither records nor wake-ups: a header alone would say that nothing happened.
+#[test]
+fn nothing_to_export_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    done(&["latency", "-q", "-i", "1000", "-l", "5", "-o", "late"], folder);
+    let manifest = folder.join("late/manifest.json");
+    let mut found: Value = serde_json::from_slice(&fs::read(&manifest).unwrap()).unwrap();
+    found["result"]["threads"][0]["latency"] = Value::Null;
+    fs::write(&manifest, serde_json::to_vec(&found).unwrap()).unwrap();
+    refused(&["export", "late", "--csv", "x.csv"], folder, "neither records nor wake-ups");
+    assert!(!folder.join("x.csv").exists());
+}
+
 /// What a crash, a copy that broke off, or a wrong name leaves.
 #[test]
 fn folders_that_cannot_be_read_are_refused() {

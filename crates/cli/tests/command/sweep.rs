@@ -189,6 +189,34 @@ fn mistakes_are_one_line_with_a_remedy() {
     }
 }
 
+/// A table for a spreadsheet was to be had of parquet or JSON lines only.
+#[test]
+fn a_sweep_becomes_rows() {
+    let parent = tempfile::tempdir().unwrap();
+    let place = |name: &str| parent.path().join(name).to_str().unwrap().to_owned();
+    let folder = place("kept");
+    printed(&[&SMALL[..], &["-q", "-o", &folder]].concat());
+    let found = document(&SMALL);
+    let csv = printed(&["export", &folder, "--csv", "-"]);
+    assert!(csv.starts_with("utilisation,analysis,sets,accepted,undecided\n0.7,liu-layland,20,"));
+    assert_eq!(csv.lines().count(), 1 + 2 * 3, "{csv}");
+    for point in found["points"].as_array().unwrap() {
+        for (name, accepted) in point["accepted"].as_object().unwrap() {
+            let row = format!("{},{name},20,{accepted},0\n", point["utilisation"]);
+            assert!(csv.contains(&row), "{row}: {csv}");
+        }
+    }
+    let other = place("x");
+    let refused = hourglass(&["export", &folder, "--csv", &other, "--perfetto", &other, "-q"]);
+    is_refused(&refused, 2, "name another file", "twice");
+    let refused = hourglass(&["export", &folder, "--perfetto", &other]);
+    is_refused(&refused, 2, "holds a sweep; export it with --csv", "perfetto");
+    fs::write(Path::new(&folder).join("points.jsonl"), "").unwrap();
+    let refused = hourglass(&["export", &folder, "--csv", &other]);
+    is_refused(&refused, 2, "no point of", "empty");
+    assert!(!Path::new(&other).exists());
+}
+
 /// Killed or interrupted, the finished points stay, and the same command ends with what it would
 /// have found at once.
 #[test]

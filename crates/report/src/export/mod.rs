@@ -11,7 +11,7 @@ mod perfetto;
 mod protobuf;
 pub(crate) mod wall_time;
 
-pub use csv::csv;
+pub use csv::{WakeUpRow, csv, csv_latency_counts, csv_sweep, csv_wake_ups};
 pub use cyclictest::{cyclictest, cyclictest_histogram};
 pub use hdr::{HdrError, hdr};
 pub use perfetto::perfetto;

@@ -6,13 +6,11 @@ use super::gaps::{Gap, KINDS};
 use super::plot::{Curve, Plot};
 use super::table::{begin_section, grouped};
 use crate::run::{LatencyCounts, RunView, label};
+use crate::svg::histogram::{self, BINS_A_DECADE as LATENCY_BINS_A_DECADE, bin_of, power, steps};
 use crate::units::rounded;
 
-/// Bins in a decade of latencies; their numbers have three digits, so that bins are filled evenly.
-const LATENCY_BINS_A_DECADE: u32 = 20;
-
 /// Bins in a decade of gaps.
-const BINS_A_DECADE: u32 = 10;
+const GAP_BINS_A_DECADE: u32 = 10;
 
 /// Colours of threads in the style sheet.
 const COLOURS: u32 = 12;
@@ -52,17 +50,12 @@ fn decades(bins: impl Iterator<Item = u32> + Clone, a_decade: u32) -> (f64, f64)
 
 /// How many wake-ups are in each bin. Of those whose microsecond only is known the middle of it counts.
 fn bins(counts: &LatencyCounts) -> BTreeMap<u32, u64> {
-    let mut bins: BTreeMap<u32, u64> = BTreeMap::new();
-    let mut add = |ns, count: u64| {
-        let sum = bins.entry(bin_of(ns, LATENCY_BINS_A_DECADE)).or_default();
-        *sum = sum.saturating_add(count);
-    };
-    counts.fine.iter().for_each(|(ns, count)| add(*ns, *count));
-    if counts.fine.is_empty() {
-        let middle = |us: u64| us.saturating_mul(1_000).saturating_add(500);
-        counts.counts.iter().for_each(|(us, count)| add(middle(*us), *count));
+    if !counts.fine.is_empty() {
+        return histogram::bins(counts.fine.iter().copied(), LATENCY_BINS_A_DECADE);
     }
-    bins
+    let middle = |us: u64| us.saturating_mul(1_000).saturating_add(500);
+    let middles = counts.counts.iter().map(|(us, count)| (middle(*us), *count));
+    histogram::bins(middles, LATENCY_BINS_A_DECADE)
 }
 
 fn curve(run: &RunView<'_>, counts: &LatencyCounts, bins: &BTreeMap<u32, u64>) -> Curve {
@@ -77,11 +70,6 @@ fn curve(run: &RunView<'_>, counts: &LatencyCounts, bins: &BTreeMap<u32, u64>) -
         steps: steps(bins, LATENCY_BINS_A_DECADE),
         note: note.unwrap_or_default(),
     }
-}
-
-/// Each bin from its lower to its upper edge.
-fn steps(bins: &BTreeMap<u32, u64>, a_decade: u32) -> Vec<(f64, f64, u64)> {
-    bins.iter().map(|(bin, n)| (power(*bin, a_decade), power(bin + 1, a_decade), *n)).collect()
 }
 
 /// The colour of a thread, and the dashes that tell it from others of that colour.
@@ -103,14 +91,14 @@ pub(super) fn gaps(out: &mut String, gaps: &[Gap<'_>]) {
         *kinds
             .entry(gap.kind)
             .or_default()
-            .entry(bin_of(gap.length_ns(), BINS_A_DECADE))
+            .entry(bin_of(gap.length_ns(), GAP_BINS_A_DECADE))
             .or_default() += 1;
     }
     let all = kinds.values().flat_map(|bins| bins.keys().copied());
     let plot = Plot {
         label: "Histogram of gaps: length across and count upwards, both by powers of ten"
             .to_owned(),
-        across: decades(all, BINS_A_DECADE),
+        across: decades(all, GAP_BINS_A_DECADE),
         caption: "length of a gap".to_owned(),
         counted: "gaps",
         curves: kinds
@@ -118,7 +106,7 @@ pub(super) fn gaps(out: &mut String, gaps: &[Gap<'_>]) {
             .map(|(kind, bins)| Curve {
                 name: KINDS.get(*kind).copied().unwrap_or("gap").to_owned(),
                 class: format!("k{kind}"),
-                steps: steps(bins, BINS_A_DECADE),
+                steps: steps(bins, GAP_BINS_A_DECADE),
                 note: grouped(bins.values().sum()),
             })
             .collect(),
@@ -128,31 +116,9 @@ pub(super) fn gaps(out: &mut String, gaps: &[Gap<'_>]) {
     out.push_str("</section>\n");
 }
 
-/// The bin that holds a time, with `a_decade` bins in each decade; times below a nanosecond are in the first.
-fn bin_of(ns: u64, a_decade: u32) -> u32 {
-    ((ns.max(1) as f64).log10() * f64::from(a_decade) + 1e-9).floor() as u32
-}
-
-/// The lower edge of a bin, ns.
-fn power(bin: u32, a_decade: u32) -> f64 {
-    10f64.powf(f64::from(bin) / f64::from(a_decade))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_length_is_within_its_bin() {
-        for ns in [1, 9, 10, 11, 999, 1_000, 123_456_789, u64::MAX] {
-            for a_decade in [BINS_A_DECADE, LATENCY_BINS_A_DECADE] {
-                let bin = bin_of(ns, a_decade);
-                assert!(power(bin, a_decade) <= ns as f64 * 1.000_001, "{ns}");
-                assert!(power(bin + 1, a_decade) > ns as f64 * 0.999_999, "{ns}");
-            }
-        }
-        assert_eq!((bin_of(0, 10), bin_of(1_000, 10)), (0, 30));
-    }
 
     /// Issue 6: 64 threads share twelve colours, and still no two lines look the same; the style sheet
     /// knows each.

@@ -95,6 +95,20 @@ pub fn page(run: &RunView<'_>, title: &str) -> String {
     out
 }
 
+/// The page of a comparison: its picture, an SVG, and its text as `diff` prints it.
+#[must_use]
+pub fn comparison(picture: &str, text: &str) -> String {
+    let mut out = String::new();
+    head(&mut out, "Comparison of two runs");
+    let _ = write!(
+        out,
+        "<header><h1>Comparison of two runs</h1></header>\n<main>\n<section class=\"picture\">\n{picture}</section>\n\
+         <section>\n<pre>{}</pre>\n</section>\n</main>\n</body>\n</html>\n",
+        text.lines().map(for_xml).collect::<Vec<_>>().join("\n")
+    );
+    out
+}
+
 fn head(out: &mut String, title: &str) {
     let title = for_xml(title);
     // Writing to a string cannot fail.

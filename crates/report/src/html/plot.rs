@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use crate::clean::for_xml;
 use crate::svg::chart::{Area, Axes, Chart, Division, Line, Series, WIDTH};
+use crate::svg::histogram::path;
 use crate::svg::scale::{Axis, time};
 
 const HEIGHT: u32 = 316;
@@ -19,7 +20,7 @@ pub(super) struct Curve {
     /// The style sheet's name of its colour.
     pub(super) class: String,
     /// From, to (ns), and how many; ascending.
-    pub(super) steps: Vec<(f64, f64, u64)>,
+    pub(super) steps: Vec<(f64, f64, f64)>,
     /// What the legend says besides the name.
     pub(super) note: String,
 }
@@ -73,7 +74,7 @@ impl Plot {
 
     fn axes(&self) -> Axes {
         let counts = self.curves.iter().flat_map(|curve| &curve.steps).map(|step| step.2);
-        let most = counts.max().unwrap_or(1).max(1) as f64 * 1.6;
+        let most = counts.fold(1.0, f64::max) * 1.6;
         let up = Axis::decades(LEAST_COUNT, most, |count| super::table::grouped(count as u64));
         Axes {
             area: AREA,
@@ -85,30 +86,6 @@ impl Plot {
     }
 }
 
-/// Steps that touch are joined; where nothing was counted the curve is on the ground.
-fn path(steps: &[(f64, f64, u64)], axes: &Axes) -> String {
-    let ground = AREA.bottom;
-    let x = |at| axes.x(at).unwrap_or_default();
-    let mut d = String::new();
-    let mut end: Option<f64> = None;
-    for &(from, to, count) in steps {
-        let Some(y) = axes.y(count as f64) else { continue };
-        let touches = end.is_some_and(|end| (end - from).abs() <= from.abs() * 1e-9);
-        if !touches {
-            if end.is_some() {
-                let _ = write!(d, "V{ground}");
-            }
-            let _ = write!(d, "M{:.1} {ground}", x(from));
-        }
-        let _ = write!(d, "V{y:.1}H{:.1}", x(to));
-        end = Some(to);
-    }
-    if end.is_some() {
-        let _ = write!(d, "V{ground}");
-    }
-    d
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,7 +93,7 @@ mod tests {
     /// A single wake-up stands above the ground, and a hole goes down to it.
     #[test]
     fn one_can_be_seen() {
-        let steps = vec![(1.0, 2.0, 5), (2.0, 3.0, 1), (7.0, 8.0, 1), (8.0, 9.0, 0)];
+        let steps = vec![(1.0, 2.0, 5.0), (2.0, 3.0, 1.0), (7.0, 8.0, 1.0), (8.0, 9.0, 0.0)];
         let curve = Curve { name: String::new(), class: String::new(), steps, note: String::new() };
         let plot = Plot {
             label: String::new(),

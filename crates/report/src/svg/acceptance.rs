@@ -8,10 +8,9 @@ use hourglass_documents::sweep::{SweepDocument, SweepPoint};
 
 use super::chart::{Area, Axes, Chart, Division, Line, Mark, Series, Texts, WIDTH, joined, page};
 use super::hatch::THREAD_COLOURS;
-use super::legend::{self, LegendEntry, thread_class};
-use super::page::pixels;
+use super::labels::{self, NamedCurve};
+use super::legend::{LegendEntry, thread_class};
 use super::scale::{Axis, round_step};
-use crate::clean::for_xml;
 use crate::text::sweep_summary;
 
 /// The edges of the plot: the room that the labels of the axes need.
@@ -20,17 +19,11 @@ const AREA: Area = Area { left: 72, right: WIDTH - 40, top: 84, bottom: 504 };
 /// Length of a dash where curves lie on each other, in pixels.
 const DASH: usize = 9;
 
-/// Dots are drawn where they are at least so far apart, in pixels.
-const DOT_DISTANCE: f64 = 8.0;
+/// Marks are drawn where they are at least so far apart, in pixels: their shapes are to be seen.
+const MARK_DISTANCE: f64 = 16.0;
 
 /// Steps of the lower edge, at most.
 const MOST_STEPS: f64 = 12.0;
-
-/// Height that a name takes, and the distance at which places for it are tried, in pixels.
-const LINE: f64 = 15.0;
-
-/// Names stand at these heights, so that neighbours do not cover each other.
-const NAMES: (f64, f64) = (0.92, 0.12);
 
 /// Draws the curves as one self-contained SVG. Curves that are one from end to end are drawn as
 /// dashes of all of their colours, and share a name beside them.
@@ -51,7 +44,7 @@ pub fn acceptance(document: &SweepDocument) -> String {
         legend: &curves.entries(),
         note: "",
     };
-    let marks = curves.names(&groups);
+    let marks = labels::names(AREA, &curves.named(&groups));
     page(&Chart { axes: curves.axes, series, marks }, &texts)
 }
 
@@ -115,59 +108,30 @@ impl<'a> AcceptanceCurves<'a> {
         let places = &self.places[curve];
         let mut marks = String::new();
         let mut free = f64::NEG_INFINITY;
-        // Curves that are one have their dots in turn.
+        // Curves that are one have their marks in turn.
         for (x, y) in places.iter().skip(place).step_by(many) {
             if *x >= free {
                 marks += &mark(curve).at(*x, *y);
-                free = x + DOT_DISTANCE;
+                free = x + MARK_DISTANCE;
             }
         }
         Series { marks, ..series(curve, &dashes, joined(places)) }
     }
 
-    /// The names beside the curves, each at a height of its own.
-    fn names(&self, groups: &[Vec<usize>]) -> String {
-        let mut out = String::new();
-        // The first to fall stands lowest, where it has fallen far from the others.
-        let mut order: Vec<(f64, &Vec<usize>)> =
-            groups.iter().map(|group| (self.shares[group[0]].iter().sum::<f64>(), group)).collect();
-        order.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let mut taken: Vec<LabelPosition> = Vec::new();
-        for (rank, (_, group)) in order.iter().enumerate() {
-            let part = if order.len() < 2 { 0.5 } else { rank as f64 / (order.len() - 1) as f64 };
-            let level = NAMES.0 + (NAMES.1 - NAMES.0) * part;
-            let Some((x, y)) = self.crossing(group[0], level) else { continue };
+    /// The curves with their names: those that fall first before the others, which have more room.
+    fn named(&self, groups: &[Vec<usize>]) -> Vec<NamedCurve> {
+        let mut order: Vec<&Vec<usize>> = groups.iter().collect();
+        let area = |group: &Vec<usize>| self.shares[group[0]].iter().sum::<f64>();
+        order.sort_by(|a, b| area(a).total_cmp(&area(b)));
+        let named = |group: &Vec<usize>| {
             let names: Vec<&str> = group.iter().map(|curve| self.name(*curve)).collect();
-            let text = names.join(", ");
-            let width = f64::from(legend::width_of(&text));
-            let room = f64::from(AREA.right) - x > width + 16.0;
-            let (x, anchor) = if room { (x + 8.0, "start") } else { (x - 8.0, "end") };
-            let left = if room { x } else { x - width };
-            let y = free(&taken, left, left + width, y);
-            taken.push(LabelPosition { left, right: left + width, y });
-            let _ = writeln!(
-                out,
-                "<text class=\"hg-ink hg-name\" x=\"{}\" y=\"{}\" text-anchor=\"{anchor}\">{}</text>",
-                pixels(x),
-                pixels(y + 4.0),
-                for_xml(&text)
-            );
-        }
-        out
-    }
-
-    /// Where a curve first falls to this share; its last point if it never does.
-    fn crossing(&self, curve: usize, level: f64) -> Option<(f64, f64)> {
-        let height = self.axes.y(level)?;
-        let places = &self.places[curve];
-        let fallen = places.windows(2).find(|pair| pair[0].1 <= height && pair[1].1 > height);
-        match fallen {
-            Some(pair) => {
-                let part = (height - pair[0].1) / (pair[1].1 - pair[0].1);
-                Some((pair[0].0 + part * (pair[1].0 - pair[0].0), height))
+            NamedCurve {
+                points: self.places[group[0]].clone(),
+                name: names.join(", "),
+                looks: group.iter().map(|curve| (class(*curve), mark(*curve))).collect(),
             }
-            None => places.last().copied(),
-        }
+        };
+        order.into_iter().map(named).collect()
     }
 
     fn entries(&self) -> Vec<LegendEntry> {
@@ -196,38 +160,19 @@ impl<'a> AcceptanceCurves<'a> {
     }
 }
 
-struct LabelPosition {
-    left: f64,
-    right: f64,
-    y: f64,
-}
-
-/// The height nearest to `y` at which a name does not cover those that stand there: curves that accept
-/// nothing all end in one place. `y` if no height is free.
-fn free(taken: &[LabelPosition], left: f64, right: f64, y: f64) -> f64 {
-    let covers = |at: f64| {
-        let over = |place: &LabelPosition| {
-            left < place.right && place.left < right && (at - place.y).abs() < LINE
-        };
-        taken.iter().any(over)
-    };
-    let inside = |at: &f64| *at >= f64::from(AREA.top) && *at <= f64::from(AREA.bottom);
-    let steps = (0..(AREA.bottom - AREA.top) / 4).map(|step| f64::from(step) * 4.0);
-    let mut places = steps.flat_map(|away| [y - away, y + away]).filter(inside);
-    places.find(|at| !covers(*at)).unwrap_or(y)
-}
-
-/// The mark of a curve. Colours begin again after a dozen curves, with another mark.
+/// The mark of a curve. Where colours begin again after a dozen curves, they have the next mark.
 fn mark(curve: usize) -> Mark {
-    let marks = [Mark::Dot, Mark::Square, Mark::Triangle, Mark::Diamond];
-    marks[curve / THREAD_COLOURS as usize % marks.len()]
+    Mark::of(curve + curve / THREAD_COLOURS as usize)
+}
+
+fn class(curve: usize) -> String {
+    thread_class(u32::try_from(curve).unwrap_or(0))
 }
 
 /// A curve without marks.
 fn series(curve: usize, dashes: &str, path: String) -> Series {
     let line = Line { attributes: format!("class=\"hg-curve\"{dashes}"), path };
-    let class = thread_class(u32::try_from(curve).unwrap_or(0));
-    Series { class, line: Some(line), ..Series::default() }
+    Series { class: class(curve), line: Some(line), ..Series::default() }
 }
 
 /// The lower axis: a tick at each 1, 2 or 5 times a power of ten, and few of them.

@@ -164,6 +164,12 @@ pub(crate) enum Mark {
 }
 
 impl Mark {
+    /// The mark of the curve with this number: one in six has the same.
+    pub(super) fn of(number: usize) -> Mark {
+        let all = [Mark::Dot, Mark::Square, Mark::Triangle, Mark::Ring, Mark::Diamond, Mark::Frame];
+        all[number % all.len()]
+    }
+
     pub(crate) fn at(self, x: f64, y: f64) -> String {
         let from = |dx: f64, dy: f64| format!("{} {}", pixels(x + dx), pixels(y + dy));
         let filled = |path: String| format!("<path class=\"hg-dot\" d=\"M{path}z\"/>");
@@ -211,10 +217,28 @@ pub(super) struct Texts<'a> {
     pub(super) note: &'a str,
 }
 
+/// The attribute that breaks the line of the curve with this number, so that not its colour alone tells it from
+/// others; nothing for the first.
+pub(super) fn dashes(number: usize) -> String {
+    match ["", "7 4", "2 3", "10 3 2 3", "4 2"][number % 5] {
+        "" => String::new(),
+        dashes => format!(" stroke-dasharray=\"{dashes}\""),
+    }
+}
+
 /// A chart as one self-contained SVG.
 pub(super) fn page(chart: &Chart, texts: &Texts<'_>) -> String {
-    let below = if chart.axes.across.caption.is_empty() { 44 } else { 62 };
-    let (legend, mut end) = legend::placed(texts.legend, WIDTH, chart.axes.area.bottom + below);
+    panels(std::slice::from_ref(chart), WIDTH, texts)
+}
+
+/// Charts below each other, in areas that do not overlap, as one self-contained SVG of this width.
+pub(super) fn panels(charts: &[Chart], width: u32, texts: &Texts<'_>) -> String {
+    let lower_end = |chart: &Chart| {
+        let below = if chart.axes.across.caption.is_empty() { 44 } else { 62 };
+        chart.axes.area.bottom + below
+    };
+    let bottom = charts.iter().map(lower_end).max().unwrap_or(0);
+    let (legend, mut end) = legend::placed(texts.legend, width, bottom);
     let line = |y: u32, text: &str| match text {
         "" => String::new(),
         text => {
@@ -225,10 +249,10 @@ pub(super) fn page(chart: &Chart, texts: &Texts<'_>) -> String {
         end += 24;
     }
     [
-        head((WIDTH, end + EDGE), texts.title, &for_xml(texts.description), STYLE),
-        heading(WIDTH, texts.title),
+        head((width, end + EDGE), texts.title, &for_xml(texts.description), STYLE),
+        heading(width, texts.title),
         line(46, texts.under),
-        chart.svg(),
+        charts.iter().map(Chart::svg).collect(),
         legend,
         line(end, texts.note),
         "</svg>\n".to_owned(),

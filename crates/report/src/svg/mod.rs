@@ -8,9 +8,13 @@ mod acceptance;
 mod axis;
 mod bars;
 pub(crate) mod chart;
+mod comparison;
 mod costs;
 mod curves;
 mod hatch;
+pub(crate) mod histogram;
+mod labels;
+mod latency;
 mod legend;
 mod occupancy_rows;
 mod options;
@@ -20,6 +24,7 @@ pub(crate) mod scale;
 mod view;
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use hourglass_documents::paper::{PaperFigure, TraceFigure};
@@ -31,8 +36,10 @@ use thiserror::Error;
 use crate::occupants::CpuOccupants;
 pub use acceptance::acceptance;
 pub use bars::bars;
+pub use comparison::{ComparedQuantity, comparison};
 pub use costs::costs;
 pub use curves::curves;
+pub use latency::{LatencyPicture, LatencyThread};
 use occupancy_rows::OccupancyRow;
 pub use options::{Rows, TraceOptions};
 use row::{LongestGap, Row};
@@ -59,6 +66,26 @@ pub enum SvgError {
     /// The picture could not be written.
     #[error("cannot write the picture")]
     Write(#[from] io::Error),
+}
+
+/// Pictures below each other as one; a single one stays as it is.
+#[must_use]
+pub fn stacked(title: &str, pictures: &[String]) -> String {
+    if let [one] = pictures {
+        return one.clone();
+    }
+    let size = |picture: &str, name: &str| {
+        let value = picture.split_once(name).and_then(|(_, rest)| rest.split_once('"'));
+        value.and_then(|(digits, _)| digits.parse::<u32>().ok()).unwrap_or(0)
+    };
+    let (mut width, mut height, mut body) = (0, 0, String::new());
+    for picture in pictures {
+        let within = picture.strip_prefix("<svg ").unwrap_or(picture);
+        let _ = write!(body, "<svg y=\"{height}\" {within}");
+        width = width.max(size(picture, " width=\""));
+        height += size(picture, " height=\"");
+    }
+    page::head((width, height), title, "", "") + &body + "</svg>\n"
 }
 
 /// Draws a paper's figure.

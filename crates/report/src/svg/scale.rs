@@ -11,7 +11,7 @@ const STEPS: [f64; 3] = [1.0, 2.0, 5.0];
 const DECADES: std::ops::RangeInclusive<i32> = -3..=15;
 
 /// With fewer decades than this, the ticks between them have labels too.
-const FEW_DECADES: f64 = 1.5;
+const FEW_DECADES: f64 = 2.6;
 
 /// Steps of an evenly divided axis, at most.
 const MOST_STEPS: f64 = 8.0;
@@ -51,6 +51,20 @@ impl Axis {
         let at = (0..=count as u32).map(|n| least + f64::from(n) * step);
         let ticks = at.map(|at| Tick { at, label: label(at) }).collect();
         Axis { caption: String::new(), ticks, least, most, scale: AxisScale::Linear }
+    }
+
+    /// An evenly divided axis of the time between two moments, whose caption ends with its unit.
+    pub(crate) fn moments(from_ns: f64, to_ns: f64, caption: &str) -> Axis {
+        let (unit, length) = unit_of(to_ns.abs().max(from_ns.abs()));
+        let step = round_step((to_ns - from_ns) / MOST_STEPS);
+        let first = (from_ns / step - ROUNDING).ceil();
+        let count = (to_ns / step + ROUNDING).floor() - first;
+        let at = (0..=count.max(0.0) as u32).map(|n| (first + f64::from(n)) * step);
+        let label = |at: f64| format!("{}", (at / length * 1e6).round() / 1e6);
+        let ticks = at.map(|at| Tick { at, label: label(at) }).collect();
+        let scale = AxisScale::Linear;
+        let axis = Axis { caption: String::new(), ticks, least: from_ns, most: to_ns, scale };
+        axis.captioned(format!("{caption}, {unit}"))
     }
 
     /// An axis from 0 to `count`, in thousands or millions where it is large.
@@ -172,6 +186,11 @@ pub(crate) fn three_digits(ns: f64) -> String {
     format!("{value:.decimals$} {unit}")
 }
 
+/// The microseconds of a time, for an axis in them.
+pub(crate) fn microseconds(ns: f64) -> String {
+    format!("{}", (ns / 1e3 * 1e6).round() / 1e6)
+}
+
 fn number(value: f64) -> String {
     match value {
         value if value >= 1e6 => format!("{} million", (value / 1e6 * 1e3).round() / 1e3),
@@ -201,6 +220,15 @@ mod tests {
         assert_eq!((axis.place(1e9), axis.place(f64::NAN)), (Some(1.0), None));
         let nothing = Axis::of_edge(&edge, std::iter::empty());
         assert_eq!((labels(&nothing).len(), nothing.place(0.0)), (2, Some(0.0)));
+    }
+
+    #[test]
+    fn moments_have_round_ticks_wherever_they_begin() {
+        let axis = Axis::moments(1.52e9, 1.61e9, "time");
+        assert_eq!(labels(&axis), ["1.52", "1.54", "1.56", "1.58", "1.6"]);
+        assert_eq!((axis.caption.as_str(), axis.place(1.565e9)), ("time, s", Some(0.5)));
+        assert_eq!(labels(&Axis::moments(0.0, 4e6, "")).last(), Some(&"4"));
+        assert_eq!(["0.05", "1", "200"], [50.0, 1e3, 2e5].map(microseconds));
     }
 
     #[test]

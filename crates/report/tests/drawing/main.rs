@@ -3,9 +3,11 @@
 //! One program for all of it: each program of tests has to be linked with all that it draws from.
 
 mod browser;
+mod comparison;
 mod diff;
 mod doctor;
 mod foreign;
+mod latency;
 mod lines;
 mod page;
 mod paper;

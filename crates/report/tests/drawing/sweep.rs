@@ -1,5 +1,7 @@
 //! The table and the picture of an experiment of schedulability.
 
+use std::collections::BTreeSet;
+
 use hourglass_documents::sweep::{SWEEP_SCHEMA, SweepDocument, SweepExperiment, SweepPoint};
 use hourglass_report::svg::acceptance;
 use hourglass_report::text::{Style, sweep};
@@ -134,17 +136,21 @@ fn the_picture_has_a_dot_for_each_point_where_it_belongs() {
     assert!((xs[1] - xs[0] - (xs[2] - xs[1])).abs() < 0.2, "equal steps: {xs:?}");
     // All of the sets at the top, a thousandth and none at the bottom of 420 pixels.
     assert!((ys[2] - ys[0] - 420.0).abs() < 0.2 && (ys[2] - ys[1] - 0.42).abs() < 0.2, "{ys:?}");
-    // Of two curves that are one each has some of the dots, and the name beside them has both.
-    let shared = [dots(&picture, "hg-t1", "cx"), dots(&picture, "hg-t2", "cx")];
-    assert_eq!([&shared[0][..], &shared[1][..]], [&[xs[0], xs[2]][..], &[xs[1]]]);
+    // Of two curves that are one each has some of the marks, of its own shape, and the name beside them has both.
+    let curve = |class: &str| {
+        let group = format!("<g class=\"{class}\"><path class=\"hg-curve\" stroke-dasharray");
+        picture.split_once(&group).unwrap().1.split_once("</g>").unwrap().0
+    };
+    assert_eq!(curve("hg-t1").matches("h7v7h-7z").count(), 2);
+    assert_eq!(curve("hg-t2").matches("l5 9h-10z").count(), 1);
     assert!(picture.contains(">rm, dm</text>") && picture.contains(">rm-ll</text>"));
     assert!(picture.contains("rm: from 100.0 % to 0.4 %."), "in words too");
     assert!(picture.contains("rm-ll, weighted 0.500"));
     assert_eq!(acceptance(&three()), picture);
 }
 
-/// All there are: after a dozen colours the marks change, and no name covers another, not even at 0 %,
-/// where tests that accept nothing lie.
+/// All there are: no two have the same colour and mark, neighbours have marks that differ without colour, and no name
+/// covers another, not even at 0 %, where tests that accept nothing lie.
 #[test]
 fn thirty_curves_can_be_distinguished() {
     let names: Vec<String> = (0..30).map(|n| format!("analysis-{n}")).collect();
@@ -152,11 +158,14 @@ fn thirty_curves_can_be_distinguished() {
     let falling: Vec<u64> = (0..30).map(|n| if n < 20 { n } else { 900 - n }).collect();
     let rows = [("0.5", &falling[..]), ("0.75", &falling[..]), ("1", &[0; 30][..])];
     let picture = acceptance(&document(&names, &rows));
-    let signs = picture.split("<path class=\"hg-curve\" d=\"M0 5H16\"/>").skip(1);
-    let signs: Vec<&str> = signs.map(|sign| sign.split_once("</g>").unwrap().0).collect();
-    assert_eq!(signs.len(), 30);
-    assert!(signs[0] == signs[11] && signs[12] == signs[23] && signs[24] == signs[29]);
-    assert!(signs[0] != signs[12] && signs[12] != signs[24] && signs[0] != signs[24]);
+    let line = "<path class=\"hg-curve\" d=\"M0 5H16\"/>";
+    let around: Vec<&str> = picture.split(line).collect();
+    let class = |text: &str| text.rsplit_once("<g class=\"").unwrap().1.to_owned();
+    let mark = |text: &str| text.split_once("</g>").unwrap().0.to_owned();
+    let signs: Vec<(String, String)> =
+        around.windows(2).map(|pair| (class(pair[0]), mark(pair[1]))).collect();
+    assert_eq!(signs.iter().collect::<BTreeSet<_>>().len(), 30);
+    assert!(signs.windows(2).all(|pair| pair[0].1 != pair[1].1), "{signs:?}");
     let value = |text: &str, name: &str| -> f64 {
         let (_, rest) = text.split_once(&format!(" {name}=\"")).unwrap();
         rest.split_once('"').unwrap().0.parse().unwrap()
@@ -169,6 +178,34 @@ fn thirty_curves_can_be_distinguished() {
         found.push((x, y));
     }
     assert!(found.len() > 20, "{}", found.len());
+}
+
+/// The name liu-layland lay on the curve of the hyperbolic bound: each name has the mark of its curve and a line that
+/// begins on it, where no other curve is.
+#[test]
+fn a_name_stands_at_its_own_curve() {
+    let all = [1_000, 1_000, 1_000, 1_000];
+    let rows: [(&str, &[u64]); 6] = [
+        ("0.6", &all),
+        ("0.7", &all),
+        ("0.72", &[0, 150, 1_000, 1_000]),
+        ("0.74", &[0, 0, 1_000, 1_000]),
+        ("0.9", &[0, 0, 850, 1_000]),
+        ("1", &[0, 0, 0, 1_000]),
+    ];
+    let names = ["liu-layland", "hyperbolic", "rm", "edf-preemptive"];
+    let picture = acceptance(&document(&names, &rows));
+    for (at, name) in names.iter().enumerate() {
+        let named =
+            picture.lines().find(|line| line.ends_with(&format!(">{name}</text>"))).unwrap();
+        let leader = format!("<path class=\"hg-leader hg-t{at}\" d=\"M");
+        let (x, rest) = named.split_once(&leader).unwrap().1.split_once(' ').unwrap();
+        let (y, _) = rest.split_once('L').unwrap();
+        let (x, y): (f64, f64) = (x.parse().unwrap(), y.parse().unwrap());
+        // Where the four are one, at 100 % up to 0.7, or the first two, at 0 % from 0.74 on, a name would tell nothing.
+        assert!(x > 166.22 + 212.0, "{name}: {x}");
+        assert!(at > 1 || y < 503.0, "{name}: {y}");
+    }
 }
 
 /// One point, no point, or the finest step: the picture has no NaN and nothing outside the page.

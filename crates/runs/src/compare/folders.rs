@@ -1,10 +1,11 @@
 //! Comparing what was kept.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::store::rounds::find_rounds;
 use crate::store::{LatencyError, OpenError, TraceError};
-use hourglass_documents::diff::DiffDocument;
+use hourglass_documents::diff::{DiffDocument, DiffSide};
 use hourglass_documents::document::Warning;
 use thiserror::Error;
 
@@ -88,6 +89,38 @@ pub fn compare_rounds(
         });
     }
     Ok(document)
+}
+
+/// What was compared, of all runs of a side together: times (ns, ascending), and how often each was found.
+#[derive(Debug, Default)]
+pub struct ComparedCounts {
+    pub latencies: BTreeMap<u64, u64>,
+    /// Lengths of gaps, of those that were not left out.
+    pub gaps: BTreeMap<u64, u64>,
+}
+
+/// What the two sides of a comparison were compared by.
+///
+/// # Errors
+/// A folder cannot be read any more.
+pub fn compared_counts(document: &DiffDocument) -> Result<[ComparedCounts; 2], CompareError> {
+    let of = |side: &DiffSide| -> Result<ComparedCounts, CompareError> {
+        let mut all = ComparedCounts::default();
+        for folder in &side.folders {
+            let path = PathBuf::from(folder);
+            let mut run = ComparedRun::from_folder(&open_run(&path)?, path)?;
+            run.sample.drop_gaps_to(document.gap_ns);
+            let add = |sum: &mut BTreeMap<u64, u64>, counts: BTreeMap<u64, u64>| {
+                for (ns, count) in counts {
+                    *sum.entry(ns).or_default() += count;
+                }
+            };
+            add(&mut all.latencies, run.sample.latency_counts());
+            add(&mut all.gaps, run.sample.gap_counts());
+        }
+        Ok(all)
+    };
+    Ok([of(&document.a)?, of(&document.b)?])
 }
 
 fn read(folders: &[PathBuf]) -> Result<Vec<ComparedRun>, CompareError> {

@@ -115,6 +115,16 @@ impl RunSample {
         self.gaps.retain(|gap| gap.ns > ns);
     }
 
+    /// Lengths of gaps (ns, ascending), and how often each was found.
+    pub fn gap_counts(&self) -> BTreeMap<u64, u64> {
+        counted(&self.gaps)
+    }
+
+    /// Latencies (ns, ascending), and how often each was found.
+    pub fn latency_counts(&self) -> BTreeMap<u64, u64> {
+        counted(&self.latencies)
+    }
+
     /// Periods not finished in time, and all.
     pub(super) fn periods(&self) -> Option<(u64, u64)> {
         self.counts.periods
@@ -179,6 +189,14 @@ impl RunSample {
             from = end;
         }
     }
+}
+
+fn counted(measured: &[MeasuredValue]) -> BTreeMap<u64, u64> {
+    let mut counts = BTreeMap::new();
+    for one in measured {
+        *counts.entry(one.ns).or_default() += 1;
+    }
+    counts
 }
 
 fn sorted(measured: &[MeasuredValue]) -> Vec<u64> {
