@@ -36,13 +36,15 @@ fn table(of: &TableDef) -> Map<String, Value> {
         of.keys.iter().map(|key| (key.name.to_owned(), property(key))).collect();
     let required = of.keys.iter().filter(|key| key.presence == Presence::Required);
     let required: Vec<&str> = required.map(|key| key.name).collect();
-    let either = of.keys.iter().filter_map(|key| match key.presence {
+    let conditions = of.keys.iter().filter_map(|key| match key.presence {
         Presence::RequiredUnless(other) => {
-            Some(json!({"anyOf": [{"required": [key.name]}, {"required": [other]}]}))
+            // Validators say "wcet is a required property" of this, and nothing readable of `anyOf`.
+            let without = json!({"not": {"required": [other]}});
+            Some(json!({"if": without, "then": {"required": [key.name]}}))
         }
         _ => None,
     });
-    let either: Vec<Value> = either.collect();
+    let conditions: Vec<Value> = conditions.collect();
     let mut schema = Map::new();
     schema.insert("type".into(), "object".into());
     schema.insert("description".into(), of.about.into());
@@ -51,8 +53,8 @@ fn table(of: &TableDef) -> Map<String, Value> {
     if !required.is_empty() {
         schema.insert("required".into(), required.into());
     }
-    if !either.is_empty() {
-        schema.insert("allOf".into(), either.into());
+    if !conditions.is_empty() {
+        schema.insert("allOf".into(), conditions.into());
     }
     schema
 }

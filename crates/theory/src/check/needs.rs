@@ -90,13 +90,11 @@ pub(super) fn meant(name: &str) -> String {
         ANALYSES.iter().find(|entry| entry.contenders.iter().any(|known| known.name == test.name))
     };
     if let Some((test, entry)) = test.and_then(|test| Some((test, of(test)?))) {
-        let mut keys: Vec<&str> = test.name.split('-').filter_map(key_of_test).collect();
-        keys.insert(0, entry.name);
-        return format!(
-            "it is a test of sweep ({}), for which check has {}; ",
-            test.about,
-            keys.join(" with ")
-        );
+        let keys: Vec<&str> = test.name.split('-').filter_map(key_of_test).collect();
+        let keys =
+            if keys.is_empty() { String::new() } else { format!(" with {}", keys.join(", ")) };
+        let (about, analysis) = (test.about, entry.name);
+        return format!("it is a test of sweep ({about}), for which check has {analysis}{keys}; ");
     }
     let question = spelling::did_you_mean(name, ANALYSES.iter().map(|entry| entry.name));
     question.map_or_else(String::new, |question| format!("{question} "))
@@ -233,12 +231,9 @@ mod tests {
             ("rm", "for which check has fp-preemptive with priorities = \"rate-monotonic\"; "),
             (
                 "dm-np",
-                "has fp-nonpreemptive with priorities = \"deadline-monotonic\" with preemptive = false; ",
+                "has fp-nonpreemptive with priorities = \"deadline-monotonic\", preemptive = false; ",
             ),
-            (
-                "p-edf-wf",
-                "has edf-preemptive with scheduler = \"edf\" with --partition worst-fit; ",
-            ),
+            ("p-edf-wf", "has edf-preemptive with scheduler = \"edf\", --partition worst-fit; "),
             ("g-edf-bar", "has global-edf with scheduler = \"edf\"; "),
             ("fp-premptive", "did you mean 'fp-preemptive'? "),
         ] {
