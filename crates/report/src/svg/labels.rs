@@ -35,6 +35,9 @@ const HALF: f64 = 8.0;
 /// Pixels from the mark of a curve to its name.
 const INDENT: f64 = 12.0;
 
+/// Pixels between them and the name.
+const SPACE: f64 = 2.0;
+
 /// Curves that share a name, since they are one: the line that they have, and the name with the marks of each.
 pub(super) struct NamedCurve {
     pub(super) points: Vec<(f64, f64)>,
@@ -63,7 +66,7 @@ impl NamedCurve {
     }
 
     fn marks_width(&self) -> f64 {
-        INDENT * self.looks.len() as f64
+        INDENT * self.looks.len() as f64 + SPACE
     }
 
     /// Where a curve is between its ends: a part of its length in pixels.
@@ -157,6 +160,8 @@ fn clutter(
             || (label.y - other.y).abs() >= 2.0 * HALF - 1.0;
         if !apart {
             cost += TAKEN;
+        } else if covers(other, leader[0], leader[1]) {
+            cost += COVERED;
         }
     }
     for (at, curve) in curves.iter().enumerate() {
@@ -232,7 +237,8 @@ fn drawn(curve: &NamedCurve, place: &LabelPlace) -> String {
         );
     }
     for (at, (class, mark)) in curve.looks.iter().enumerate() {
-        let x = marks + INDENT * (at as f64 + 0.5);
+        let space = if right { 0.0 } else { SPACE };
+        let x = marks + space + INDENT * (at as f64 + 0.5);
         let _ = write!(out, "<g class=\"{class}\">{}</g>", mark.at(x, bounds.y));
     }
     let _ = writeln!(
