@@ -222,9 +222,12 @@ fn drawn(curve: &NamedCurve, place: &LabelPlace) -> String {
     let mut out = String::new();
     // The marks stand beside the curve.
     let right = bounds.left > from.0;
-    let (near, marks, name) = match right {
-        true => (bounds.left, bounds.left, bounds.left + curve.marks_width()),
-        false => (bounds.right, bounds.right - curve.marks_width(), bounds.left),
+    let (near, marks, name, anchor) = match right {
+        true => (bounds.left, bounds.left, bounds.left + curve.marks_width(), ""),
+        false => {
+            let marks = bounds.right - curve.marks_width();
+            (bounds.right, marks + SPACE, marks, " text-anchor=\"end\"")
+        }
     };
     if let Some((class, _)) = curve.looks.first() {
         let _ = write!(
@@ -236,18 +239,18 @@ fn drawn(curve: &NamedCurve, place: &LabelPlace) -> String {
             pixels(bounds.y)
         );
     }
-    for (at, (class, mark)) in curve.looks.iter().enumerate() {
-        let space = if right { 0.0 } else { SPACE };
-        let x = marks + space + INDENT * (at as f64 + 0.5);
-        let _ = write!(out, "<g class=\"{class}\">{}</g>", mark.at(x, bounds.y));
-    }
-    let _ = writeln!(
+    let _ = write!(
         out,
-        "<text class=\"hg-ink hg-name\" x=\"{}\" y=\"{}\">{}</text>",
+        "<text class=\"hg-ink hg-name\" x=\"{}\" y=\"{}\"{anchor}>{}</text>",
         pixels(name),
         pixels(bounds.y + 4.0),
         for_xml(&curve.name)
     );
+    for (at, (class, mark)) in curve.looks.iter().enumerate() {
+        let x = marks + INDENT * (at as f64 + 0.5);
+        let _ = write!(out, "<g class=\"{class}\">{}</g>", mark.at(x, bounds.y));
+    }
+    out.push('\n');
     out
 }
 
