@@ -65,6 +65,7 @@ pub(crate) struct Render {
 /// # Errors
 /// The folder holds none, or the picture cannot be written.
 pub(crate) fn render(render: &Render, settings: Settings) -> Result<ExitCode> {
+    super::check_ending(&render.output, "svg")?;
     let mut recalled = lab::open_run(&render.folder).map_err(Stop::bad_input)?;
     let ended = recalled.document().manifest.elapsed_ns;
     let forwards = render.to.is_none_or(|to| to > render.from);

@@ -53,6 +53,7 @@ pub(crate) fn report(report: &Report, settings: Settings) -> Result<ExitCode> {
     let Some(page_file) = &report.output else {
         return Err(Stop::usage("-o: a run makes a page; name it, as in -o run.html").into());
     };
+    super::check_ending(page_file, "html")?;
     let folder = report.folder.file_name().map(|name| name.to_string_lossy().into_owned());
     let title = report.title.clone().or(folder).unwrap_or_default();
     let page = html::page(&shown.run(), &title);

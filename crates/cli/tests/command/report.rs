@@ -53,6 +53,12 @@ fn a_run_becomes_a_page_and_files_for_others() {
     refused(&["export", "run", "--csv", "x", "--perfetto", "x"], folder, "name another file");
     refused(&["export", "run", "--csv", "-", "--json"], folder, "not JSON");
     refused(&["export", "run"], folder, "required");
+    // `file x.png` said SVG, and x.pdf was HTML.
+    refused(&["report", "run", "-o", "x.pdf"], folder, "-o: x.pdf would hold HTML");
+    for name in ["x.PNG", "x.pdf", "x.html"] {
+        refused(&["render", "run", "-o", name], folder, "would hold SVG, whatever its name says");
+    }
+    done(&["render", "run", "-o", "monday.2", "-q"], folder);
     refused(&["report", "run", "-o", "no/where.html"], folder, "-o: no/where.html");
     refused(&["export", "run", "--csv", "no/where.csv"], folder, "--csv: no/where.csv");
 }

@@ -35,6 +35,9 @@ const HALF: f64 = 8.0;
 /// Pixels from the mark of a curve to its name.
 const INDENT: f64 = 12.0;
 
+/// Pixels between them and the name.
+const SPACE: f64 = 2.0;
+
 /// Curves that share a name, since they are one: the line that they have, and the name with the marks of each.
 pub(super) struct NamedCurve {
     pub(super) points: Vec<(f64, f64)>,
@@ -63,7 +66,7 @@ impl NamedCurve {
     }
 
     fn marks_width(&self) -> f64 {
-        INDENT * self.looks.len() as f64
+        INDENT * self.looks.len() as f64 + SPACE
     }
 
     /// Where a curve is between its ends: a part of its length in pixels.
@@ -157,6 +160,8 @@ fn clutter(
             || (label.y - other.y).abs() >= 2.0 * HALF - 1.0;
         if !apart {
             cost += TAKEN;
+        } else if covers(other, leader[0], leader[1]) {
+            cost += COVERED;
         }
     }
     for (at, curve) in curves.iter().enumerate() {
@@ -217,9 +222,12 @@ fn drawn(curve: &NamedCurve, place: &LabelPlace) -> String {
     let mut out = String::new();
     // The marks stand beside the curve.
     let right = bounds.left > from.0;
-    let (near, marks, name) = match right {
-        true => (bounds.left, bounds.left, bounds.left + curve.marks_width()),
-        false => (bounds.right, bounds.right - curve.marks_width(), bounds.left),
+    let (near, marks, name, anchor) = match right {
+        true => (bounds.left, bounds.left, bounds.left + curve.marks_width(), ""),
+        false => {
+            let marks = bounds.right - curve.marks_width();
+            (bounds.right, marks + SPACE, marks, " text-anchor=\"end\"")
+        }
     };
     if let Some((class, _)) = curve.looks.first() {
         let _ = write!(
@@ -231,17 +239,18 @@ fn drawn(curve: &NamedCurve, place: &LabelPlace) -> String {
             pixels(bounds.y)
         );
     }
-    for (at, (class, mark)) in curve.looks.iter().enumerate() {
-        let x = marks + INDENT * (at as f64 + 0.5);
-        let _ = write!(out, "<g class=\"{class}\">{}</g>", mark.at(x, bounds.y));
-    }
-    let _ = writeln!(
+    let _ = write!(
         out,
-        "<text class=\"hg-ink hg-name\" x=\"{}\" y=\"{}\">{}</text>",
+        "<text class=\"hg-ink hg-name\" x=\"{}\" y=\"{}\"{anchor}>{}</text>",
         pixels(name),
         pixels(bounds.y + 4.0),
         for_xml(&curve.name)
     );
+    for (at, (class, mark)) in curve.looks.iter().enumerate() {
+        let x = marks + INDENT * (at as f64 + 0.5);
+        let _ = write!(out, "<g class=\"{class}\">{}</g>", mark.at(x, bounds.y));
+    }
+    out.push('\n');
     out
 }
 

@@ -11,16 +11,14 @@ use super::chart::{
 };
 use super::histogram::{BINS_A_DECADE, bins, path, steps};
 use super::legend::{LegendEntry, thread_class};
-use super::page::pixels;
+use super::page::{Frame, pixels};
 use super::scale::{Axis, microseconds};
 use super::view::TimeRange;
 use super::{SvgError, TraceOptions, WIDTHS};
 use crate::clean::{for_xml, shortened};
 use crate::units::rounded;
 
-/// Edges of the two plots, from the left, from the right, and from the top; their heights.
-const LEFT: u32 = 72;
-const RIGHT: u32 = 28;
+/// Upper edges of the two plots; their heights.
 const TOPS: [u32; 2] = [84, 452];
 const HEIGHT: u32 = 280;
 
@@ -28,6 +26,9 @@ const HEIGHT: u32 = 280;
 /// wider still, so that a picture stays small.
 const LEAST_STEP: u32 = 5;
 const THREADS_A_PIXEL: u32 = 4;
+
+/// With more columns than these, the marks of a single thread are small.
+const FEW_MARKS: usize = 250;
 
 /// A label is cut to this many characters.
 const LONGEST_LABEL: usize = 40;
@@ -55,6 +56,8 @@ pub struct LatencyPicture<'a> {
     options: &'a TraceOptions,
     threads: &'a [LatencyThread],
     width: u32,
+    /// Horizontal edges as in the picture of the trace, which may stand below.
+    frame: Frame,
     view: TimeRange,
     columns: BTreeMap<u32, Columns>,
 }
@@ -112,6 +115,7 @@ impl<'a> LatencyPicture<'a> {
             return Err(SvgError::EmptyRange { from: options.from, to: options.to });
         }
         let width = options.width.clamp(WIDTHS.0, WIDTHS.1);
+        let frame = Frame::new(options, width);
         let step = match threads.len() as u32 {
             0 | 1 => 1,
             several => several.div_ceil(THREADS_A_PIXEL).max(LEAST_STEP),
@@ -119,9 +123,9 @@ impl<'a> LatencyPicture<'a> {
         let view = TimeRange {
             from_ns: options.from.nanos(),
             to_ns: options.to.nanos(),
-            columns: ((width - LEFT - RIGHT) / step).max(1),
+            columns: (frame.plot_width / step).max(1),
         };
-        Ok(LatencyPicture { options, threads, width, view, columns: BTreeMap::new() })
+        Ok(LatencyPicture { options, threads, width, frame, view, columns: BTreeMap::new() })
     }
 
     /// Takes the next wake-up, inside the range or not.
@@ -170,7 +174,8 @@ impl<'a> LatencyPicture<'a> {
 
     fn area(&self, panel: usize) -> Area {
         let top = TOPS[panel];
-        Area { left: LEFT, right: self.width - RIGHT, top, bottom: top + HEIGHT }
+        let left = self.frame.left;
+        Area { left, right: left + self.frame.plot_width, top, bottom: top + HEIGHT }
     }
 
     fn over_time(&self, several: bool) -> Chart {
@@ -196,7 +201,8 @@ impl<'a> LatencyPicture<'a> {
                 Some((x, axes.y(drawn(ns))?))
             };
             let latest = columns.done.iter().filter_map(|one| point(one, one.max_ns));
-            let marks = marks(Mark::of(place), self.threads.len(), latest);
+            let shapes = self.threads.len() > 1 || columns.done.len() <= FEW_MARKS;
+            let marks = marks(Mark::of(place), shapes, latest);
             let medians: Vec<(f64, f64)> =
                 columns.done.iter().filter_map(|one| point(one, one.median_ns)).collect();
             let line = several.then(|| Line {
@@ -293,9 +299,9 @@ fn drawn(ns: u64) -> f64 {
     ns.max(1) as f64
 }
 
-/// The marks of wake-ups: shapes where they tell threads apart, dots in one path else.
-fn marks(mark: Mark, threads: usize, points: impl Iterator<Item = (f64, f64)>) -> String {
-    if threads > 1 {
+/// The marks of wake-ups: shapes where they tell threads apart or are few, dots in one path else.
+fn marks(mark: Mark, shapes: bool, points: impl Iterator<Item = (f64, f64)>) -> String {
+    if shapes {
         return points.map(|(x, y)| mark.at(x, y)).collect();
     }
     let dots: String = points.map(|(x, y)| format!("M{} {}h0", pixels(x), pixels(y))).collect();

@@ -78,7 +78,7 @@ pub(super) struct Content<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
     width: u32,
-    left: u32,
+    pub(super) left: u32,
     pub(super) plot_width: u32,
 }
 
