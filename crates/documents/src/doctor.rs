@@ -21,6 +21,26 @@ pub struct DoctorDocument {
     pub counts: StatusCounts,
     /// The checks, always in the same order.
     pub checks: Vec<CheckResult>,
+    /// Where the checks differ from the expected values (`--profile`); absent if there are none to compare with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub differences: Option<Vec<CheckDifference>>,
+}
+
+/// A check that is not as a profile expects it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckDifference {
+    /// Name of the check.
+    pub id: String,
+    /// The status that is expected; null if any will do.
+    pub expected_status: Option<Status>,
+    /// The state that is expected; null if any will do.
+    pub expected: Option<String>,
+    /// Its status here.
+    pub status: Status,
+    /// Its state here.
+    pub found: String,
+    /// The command that changes the state; empty where the check itself wants nothing.
+    pub remedy: String,
 }
 
 /// Why these CPUs are judged.
@@ -112,6 +132,7 @@ mod tests {
             cpus_are: CpuSelection::Isolated,
             counts: StatusCounts::count(std::slice::from_ref(&check)),
             checks: vec![check],
+            differences: None,
         };
         let text = serde_json::to_string(&document).unwrap();
         assert_eq!(

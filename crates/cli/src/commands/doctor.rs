@@ -1,14 +1,18 @@
 //! `doctor`: what on this machine spoils real-time work, and the line that changes it.
 
+use std::fmt::Display;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{Args, builder::StyledStr};
+use clap::{Args, ValueEnum, ValueHint, builder::StyledStr};
+use hourglass_documents::doctor::Status;
 use hourglass_documents::{CpuSet, spelling};
 use hourglass_report::text;
 
 use crate::exit::{NO, Stop};
-use crate::lab::doctor;
+use crate::lab::doctor::{self, Profile};
 use crate::output;
 use crate::settings::Settings;
 
@@ -25,6 +29,36 @@ pub(crate) struct Doctor {
     /// Make only this check; may be repeated
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     check: Vec<String>,
+    /// End with 1 also if a check warns, or is unknown
+    #[arg(long, value_name = "STATUS", default_value = "fail", hide_default_value = true)]
+    fail_on: FailOn,
+    /// Compare with expected values, a document of `doctor --json`; differences end with 1
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["fail_on", "script"])]
+    profile: Option<PathBuf>,
+    /// Print the remedies as a shell script that root can run and take back
+    #[arg(long)]
+    script: bool,
+}
+
+/// From which status on the machine is not accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum FailOn {
+    /// A check fails
+    Fail,
+    /// A check fails or warns
+    Warn,
+    /// A check fails, warns or is unknown
+    Unknown,
+}
+
+impl FailOn {
+    fn status(self) -> Status {
+        match self {
+            FailOn::Fail => Status::Fail,
+            FailOn::Warn => Status::Warn,
+            FailOn::Unknown => Status::Unknown,
+        }
+    }
 }
 
 /// Statuses, exit codes, examples, and the names of the checks.
@@ -51,8 +85,8 @@ Statuses, the worst first:
   ok       as it should be, or without effect here
 
 Exit codes:
-  0  no check fails
-  1  a check fails
+  0  no check fails; none warns (--fail-on warn); none differs (--profile)
+  1  a check fails, warns (--fail-on warn), differs (--profile)
   2  wrong usage
 
 Checks:
@@ -63,6 +97,9 @@ Examples:
   hourglass doctor --cpus 2-3          for work that is to run on these CPUs
   hourglass doctor --check governor    one check
   sudo hourglass doctor                also what only root may read
+  hourglass doctor --fail-on warn      a gate: 1 unless all is well or unknown
+  hourglass doctor --json > good.json; hourglass doctor --profile good.json
+  hourglass doctor --script > fix.sh   sudo sh fix.sh, sudo sh fix.sh undo
   hourglass doctor --json              the document (hourglass.doctor/1)"
     )
     .into()
@@ -78,10 +115,34 @@ pub(crate) fn examine(doctor: &Doctor, settings: Settings) -> Result<ExitCode> {
     {
         return Err(unknown_check(stranger).into());
     }
-    let document = doctor::examine(doctor.cpus.clone(), &doctor.check)
+    if doctor.script && settings.json {
+        return Err(Stop::usage("--script: it is no document; leave --json out").into());
+    }
+    let profile = doctor.profile.as_deref().map(read_profile).transpose()?;
+    let only: Vec<String> = match &profile {
+        Some(profile) if doctor.check.is_empty() => profile.ids().map(str::to_owned).collect(),
+        _ => doctor.check.clone(),
+    };
+    let mut document = doctor::examine(doctor.cpus.clone(), &only)
         .map_err(|error| Stop::usage(format!("--cpus: {error}")))?;
-    output::unless_closed(output::shown(&document, text::doctor, settings))?;
-    Ok(if document.counts.fail == 0 { ExitCode::SUCCESS } else { ExitCode::from(NO) })
+    document.differences = profile.map(|profile| profile.differences(&document.checks));
+    if doctor.script {
+        output::unless_closed(output::text(&doctor::script(&document)))?;
+    } else {
+        output::unless_closed(output::shown(&document, text::doctor, settings))?;
+    }
+    let bad = match &document.differences {
+        Some(differences) => !differences.is_empty(),
+        None => document.checks.iter().any(|check| check.status <= doctor.fail_on.status()),
+    };
+    Ok(if bad { ExitCode::from(NO) } else { ExitCode::SUCCESS })
+}
+
+fn read_profile(path: &Path) -> Result<Profile> {
+    let named =
+        |error: &dyn Display| Stop::bad_input(format!("--profile {}: {error}", path.display()));
+    let text = fs::read_to_string(path).map_err(|error| named(&error))?;
+    Profile::read(&text).map_err(|error| named(&error).into())
 }
 
 fn unknown_check(given: &str) -> Stop {

@@ -84,3 +84,68 @@ fn a_full_disk_is_no_panic() {
     let output = command("doctor --check swap").stdout(full).output().unwrap();
     is_refused(&output, 3, "", "swap");
 }
+
+/// Issue 33, 4: a gate on warnings, as `--fail-on` of comparisons.
+#[test]
+fn warnings_end_with_1_where_that_is_asked_for() {
+    let all = document(&doctor("--json"));
+    let count = |status: &str| all["counts"][status].as_u64().unwrap();
+    for (word, bad) in [
+        ("fail", count("fail")),
+        ("warn", count("fail") + count("warn")),
+        ("unknown", count("fail") + count("warn") + count("unknown")),
+    ] {
+        let code = doctor(&format!("--fail-on {word} --json")).status.code();
+        assert_eq!(code, Some(i32::from(bad > 0)), "{word}");
+    }
+    is_refused(&doctor("--fail-on ok"), 2, "--fail-on", "ok");
+}
+
+/// Issue 33, 4: expected values of a fleet. This machine is as it was a moment ago, but for what is made up.
+#[test]
+fn a_profile_names_what_differs() {
+    let home = tempfile::tempdir().unwrap();
+    let checks = "rtprio,ksm,tsc,virtual-machine";
+    let mut expected = document(&doctor(&format!("--json --check {checks}")));
+    let path = home.path().join("good.json");
+    let compare = |expected: &serde_json::Value| {
+        std::fs::write(&path, expected.to_string()).unwrap();
+        doctor(&format!("--profile {} --json", path.display()))
+    };
+    let same = compare(&expected);
+    assert_eq!(same.status.code(), Some(0), "{}", text(&same.stdout));
+    assert_eq!(document(&same)["differences"], serde_json::json!([]));
+    expected["checks"][1]["found"] = "made up".into();
+    let other = compare(&expected);
+    assert_eq!(other.status.code(), Some(1));
+    let differences = &document(&other)["differences"];
+    assert_eq!(differences.as_array().map(Vec::len), Some(1), "{differences}");
+    assert_eq!(
+        (&differences[0]["id"], &differences[0]["expected"]),
+        (&expected["checks"][1]["id"], &"made up".into())
+    );
+    let shown = doctor(&format!("--profile {}", path.display()));
+    let shown = text(&shown.stdout);
+    assert!(shown.contains("made up") && shown.ends_with("1 of 4 checks differ\n"), "{shown}");
+    std::fs::write(&path, "{").unwrap();
+    assert_eq!(doctor(&format!("--profile {}", path.display())).status.code(), Some(2));
+}
+
+/// The remedies as a script that a shell accepts; what no script can do is a comment.
+#[test]
+fn the_script_is_one_for_the_shell() {
+    let output = doctor("--script");
+    let script = text(&output.stdout);
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("fix.sh");
+    std::fs::write(&path, &script).unwrap();
+    let checked = std::process::Command::new("sh").arg("-n").arg(&path).status().unwrap();
+    assert!(checked.success() && script.starts_with("#!/bin/sh\n"), "{script}");
+    let listed = document(&doctor("--json"));
+    for check in listed["checks"].as_array().unwrap() {
+        let bad = ["fail", "warn"].contains(&check["status"].as_str().unwrap());
+        let id = check["id"].as_str().unwrap();
+        assert_eq!(script.contains(&format!("# {id}: ")), bad, "{id}");
+    }
+    is_refused(&doctor("--script --json"), 2, "--script", "json");
+}

@@ -27,9 +27,11 @@ mod memory;
 mod noise;
 mod power;
 mod probes;
+mod profile;
 mod registry;
 mod remedy;
 mod scheduler;
+mod script;
 #[cfg(test)]
 mod tests;
 mod verdict;
@@ -44,7 +46,9 @@ use thiserror::Error;
 use crate::facts::HostReader;
 
 pub use input::{DoctorInput, ProbeResults};
+pub use profile::{Profile, ProfileError};
 use registry::{CHECKS, Check};
+pub use script::script;
 
 /// CPUs were asked for that are not there.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -109,5 +113,6 @@ pub fn diagnose(evidence: &DoctorInput, only: &[String]) -> DoctorDocument {
         cpus_are,
         counts: StatusCounts::count(&checks),
         checks,
+        differences: None,
     }
 }

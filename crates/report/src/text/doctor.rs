@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use hourglass_documents::doctor::{CheckResult, CpuSelection, DoctorDocument, Status};
+use hourglass_documents::doctor::{
+    CheckDifference, CheckResult, CpuSelection, DoctorDocument, Status,
+};
 
 use super::Style;
 use super::table::{NARROW as PAGE, TextStyle, paint, wrapped_within};
@@ -18,6 +20,9 @@ const BETWEEN: usize = 2;
 /// and the line that changes it. The last line counts.
 #[must_use]
 pub fn doctor(document: &DoctorDocument, style: Style) -> String {
+    if let Some(differences) = &document.differences {
+        return different(document, differences, style);
+    }
     let mut out = String::new();
     let heading = match (document.cpus.is_empty(), document.cpus_are) {
         (true, _) => "Real-time work on this machine".to_owned(),
@@ -49,6 +54,31 @@ pub fn doctor(document: &DoctorDocument, style: Style) -> String {
         counts.unknown,
         counts.ok
     );
+    out
+}
+
+/// What is not as expected, and how many were compared.
+fn different(document: &DoctorDocument, differences: &[CheckDifference], style: Style) -> String {
+    let mut out = String::new();
+    for one in differences {
+        let state = |status: Option<Status>, found: Option<&str>| {
+            let status = status.map(Status::name).into_iter();
+            status.chain(found).map(clean::for_terminal).collect::<Vec<_>>().join(": ")
+        };
+        let expected = state(one.expected_status, one.expected.as_deref());
+        let found = state(Some(one.status), Some(&one.found));
+        let name = paint(&clean::for_terminal(&one.id), TextStyle::Heading, style);
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            out,
+            "{name}\n{:STATUS$}expected  {expected}\n{:STATUS$}found     {found}",
+            "", ""
+        );
+        if !one.remedy.is_empty() {
+            let _ = writeln!(out, "{:STATUS$}{}", "", clean::for_terminal(&one.remedy));
+        }
+    }
+    let _ = writeln!(out, "{} of {} checks differ", differences.len(), document.checks.len());
     out
 }
 

@@ -23,6 +23,7 @@ fn document(checks: Vec<CheckResult>) -> DoctorDocument {
         cpus_are: CpuSelection::Asked,
         counts: StatusCounts::count(&checks),
         checks,
+        differences: None,
     }
 }
 
