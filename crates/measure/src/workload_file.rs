@@ -80,6 +80,10 @@ impl WorkloadFile {
 pub enum WorkloadFileError {
     #[error("{path}: {source}")]
     Read { path: String, source: io::Error },
+    #[error(
+        "{0}: no such file; name a workload file (hourglass example writes some), or give options: hourglass run --help"
+    )]
+    Missing(String),
     #[error("{path}:{line}:{column}: {message}")]
     Wrong {
         path: String,
@@ -151,6 +155,9 @@ pub fn read(path: &Path) -> Result<WorkloadFile, WorkloadFileError> {
     let name = path.display().to_string();
     match read_text(path) {
         Ok(text) => parse(&name, &text, online_cpus().as_ref()),
+        Err(source) if source.kind() == io::ErrorKind::NotFound => {
+            Err(WorkloadFileError::Missing(name))
+        }
         Err(source) => Err(WorkloadFileError::Read { path: name, source }),
     }
 }

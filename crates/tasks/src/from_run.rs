@@ -97,9 +97,18 @@ impl TaskSet {
             }
         }
         if recorded.set.tasks.is_empty() {
-            return Err(Location::part("the run").contradiction(
-                "no thread of the run has jobs; record one that waits, such as PERIODIC 3ms 8ms",
-            ));
+            let latency = |facts: &ThreadFacts| facts.workload.starts_with("LAT");
+            let message = match manifest.threads.iter().all(latency) && !manifest.threads.is_empty()
+            {
+                true => {
+                    "its threads measured latencies and computed nothing, so there are no jobs; hourglass show has the \
+                     latencies; for tasks record a run with work, such as PERIODIC 3ms 8ms"
+                }
+                false => {
+                    "no thread of the run has jobs; record one that waits, such as PERIODIC 3ms 8ms"
+                }
+            };
+            return Err(Location::part("the run").contradiction(message));
         }
         recorded.set.check()?;
         Ok(recorded)

@@ -124,7 +124,7 @@ impl<'a> Keys<'a> {
     fn as_span(&self, key: &str, node: &Node) -> KeyResult<Span> {
         match (node, self.unit) {
             (Node::Text(text), _) => {
-                parse_span(text).map_err(|error| self.bad(key, node, explained(error)))
+                text.trim().parse::<Span>().map_err(|error| self.bad(key, node, explained(error)))
             }
             (Node::Whole(number), Some(unit)) => number
                 .checked_mul(unit.nanos().into())
@@ -175,17 +175,6 @@ impl<'a> Keys<'a> {
         }
         let name = |node: &'a Node| self.as_text(key, node).map(str::to_owned);
         self.list(key)?.iter().map(name).collect()
-    }
-}
-
-/// A time as files have it: as [`Span`] reads it, also with a blank before the unit.
-fn parse_span(text: &str) -> Result<Span, ParseSpanError> {
-    let text = text.trim();
-    match text.split_once(' ') {
-        Some((number, unit)) if !number.is_empty() && !unit.trim_start().contains(' ') => {
-            format!("{number}{}", unit.trim_start()).parse()
-        }
-        _ => text.parse(),
     }
 }
 

@@ -343,6 +343,11 @@ fn many_files_are_one_document() {
 #[test]
 fn other_formats_are_named() {
     for (name, content, said) in [
+        (
+            "workload.toml",
+            "duration = \"1s\"\n[[thread]]\nworkload = \"CPU\"\n",
+            "this looks like a workload file, which hourglass run runs",
+        ),
         ("page.html", "<!DOCTYPE html>\n<html></html>", "this looks like XML of a kind"),
         (
             "fig1a.prec.csv",

@@ -59,6 +59,11 @@ impl Format {
     }
 }
 
+fn has_table(text: &str, name: &str) -> bool {
+    let header = format!("[[{name}]]");
+    text.lines().any(|line| line.trim_start().starts_with(&header))
+}
+
 /// The format of a text without brackets: TOML, unless its first line cannot be TOML.
 fn by_first_line(text: &str) -> Format {
     let mut lines = text.lines().map(str::trim);
@@ -66,6 +71,10 @@ fn by_first_line(text: &str) -> Format {
     let is_toml = first.contains(['=', '[']) || first.starts_with(['"', '\'']);
     let words = first.split_whitespace().count();
     match () {
+        // A file of the command `run`: its threads are no tasks.
+        () if is_toml && has_table(text, "thread") && !has_table(text, "task") => Format::Unread(
+            "a workload file, which hourglass run runs; a file of tasks has a table [[task]] for each",
+        ),
         () if is_toml => Format::Toml,
         // As in `jobset:`.
         () if first.strip_suffix(':').is_some_and(|key| !key.is_empty()) => {

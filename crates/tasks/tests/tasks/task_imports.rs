@@ -405,6 +405,13 @@ fn a_recorded_run_becomes_a_set_of_tasks() {
         TaskSet::from_run(&manifest, &[]).unwrap_err().to_string(),
         "the run: no thread of the run has jobs; record one that waits, such as PERIODIC 3ms 8ms"
     );
+    // Issue 33, 6: one that did nothing but wait was told to record one that waits.
+    let latencies = self::manifest(&[(0, "LAT 1ms", "FIFO:80")]);
+    let said = TaskSet::from_run(&latencies, &[]).unwrap_err().to_string();
+    assert!(
+        said.starts_with("the run: its threads measured latencies and computed nothing"),
+        "{said}"
+    );
 }
 
 /// Without a stated period, the shortest distance that was seen, and no more than sporadic.

@@ -1,5 +1,5 @@
 //! Self-describing times: a decimal number and a unit, as Appendix A of the Hourglass paper
-//! writes them (`3m, 1.5s, 1020ms, 87.0us`).
+//! writes them (`3m, 1.5s, 1020ms, 87.0us`); several of them from the largest unit on (`1m30s`).
 
 use core::fmt;
 use core::str::FromStr;
@@ -90,21 +90,38 @@ fn parse(text: &str) -> Result<Span, ParseSpanErrorKind> {
     if text.is_empty() {
         return Err(Kind::Empty);
     }
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(end);
+    let (mut rest, mut sum_ns, mut shortest_ns) = (text, 0_u64, u64::MAX);
+    while !rest.is_empty() {
+        let (part_ns, unit_ns, behind) = part(rest)?;
+        // `1m30s`: each part in a smaller unit than the one before.
+        if unit_ns >= shortest_ns {
+            return Err(Kind::UnknownUnit);
+        }
+        sum_ns = sum_ns.checked_add(part_ns).ok_or(Kind::TooLong)?;
+        (rest, shortest_ns) = (behind, unit_ns);
+    }
+    let nanos = i64::try_from(sum_ns).map_err(|_| Kind::TooLong)?;
+    Ok(Span::from_nanos(if negative { -nanos } else { nanos }))
+}
+
+/// The number and the unit with which a text begins, blanks between them or none: its length, that of the unit, and
+/// what is behind.
+fn part(text: &str) -> Result<(u64, u64, &str), ParseSpanErrorKind> {
+    use ParseSpanErrorKind as Kind;
+    let is_number = |c: char| c.is_ascii_digit() || c == '.';
+    let (number, behind) = text.split_at(text.find(|c| !is_number(c)).unwrap_or(text.len()));
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
         return Err(Kind::Number);
     }
+    let behind = behind.trim_start_matches(' ');
+    let (unit, behind) = behind.split_at(behind.find(is_number).unwrap_or(behind.len()));
     if unit.is_empty() {
         return Err(Kind::MissingUnit);
     }
     let (_, unit_ns) = UNITS.iter().find(|(name, _)| *name == unit).ok_or(Kind::UnknownUnit)?;
-    let nanos = whole_part(whole, *unit_ns)?
-        .checked_add(fraction_part(fraction, *unit_ns)?)
-        .and_then(|ns| i64::try_from(ns).ok())
-        .ok_or(Kind::TooLong)?;
-    Ok(Span::from_nanos(if negative { -nanos } else { nanos }))
+    let ns = whole_part(whole, *unit_ns)?.checked_add(fraction_part(fraction, *unit_ns)?);
+    Ok((ns.ok_or(Kind::TooLong)?, *unit_ns, behind))
 }
 
 fn whole_part(digits: &str, unit_ns: u64) -> Result<u64, ParseSpanErrorKind> {
@@ -161,6 +178,17 @@ mod tests {
         assert_eq!((ns("1\u{b5}s"), ns("1\u{3bc}s")), (Ok(1_000), Ok(1_000)));
     }
 
+    /// Issue 33, 6: a blank before the unit as in files, and several units as oslat takes them.
+    #[test]
+    fn a_blank_and_several_units() {
+        assert_eq!((ns("10 us"), ns("10  us")), (Ok(10_000), Ok(10_000)));
+        assert_eq!(ns("-1.5 ms"), Ok(-1_500_000));
+        assert_eq!(ns("1m0s"), Ok(60_000_000_000));
+        assert_eq!(ns("1h30m1.5s"), Ok(5_401_500_000_000));
+        assert_eq!(ns("106751d23h47m16s854ms775us807ns"), Ok(i64::MAX));
+        assert_eq!(ns("106751d23h47m16s854ms775us808ns"), Err(ParseSpanErrorKind::TooLong));
+    }
+
     #[test]
     fn exact_or_refused() {
         assert_eq!(ns("0.1m"), Ok(6_000_000_000));
@@ -179,7 +207,10 @@ mod tests {
         assert_eq!(ns("."), Err(ParseSpanErrorKind::Number));
         assert_eq!(ns("1.2.3s"), Err(ParseSpanErrorKind::Number));
         assert_eq!(ns("10"), Err(ParseSpanErrorKind::MissingUnit));
-        assert_eq!(ns("10 ms"), Err(ParseSpanErrorKind::UnknownUnit));
+        for odd in ["10 ms ", " 10ms", "10\tms", "1s1m", "1s1s", "1m 30s", "1m-30s"] {
+            assert!(ns(odd).is_err(), "{odd}");
+        }
+        assert_eq!(ns("1m30"), Err(ParseSpanErrorKind::MissingUnit));
         assert_eq!(ns("10sec"), Err(ParseSpanErrorKind::UnknownUnit));
         assert_eq!(ns("1e3ms"), Err(ParseSpanErrorKind::UnknownUnit));
         assert_eq!(ns("99999999999999999999s"), Err(ParseSpanErrorKind::TooLong));
