@@ -29,6 +29,7 @@ pub fn diff(document: &DiffDocument, style: Style) -> String {
     }
     lines.out.push('\n');
     table(document).write(&mut lines.out, style);
+    opposite(&mut lines, document);
     undecided(&mut lines, document);
     lines.line("Basis", &basis(document), TextStyle::Faint);
     gates(&mut lines, document);
@@ -118,6 +119,24 @@ fn digits(size: f64) -> String {
 
 fn signed(value: f64, unit: &str) -> String {
     if value > 0.0 { format!("+{}", amount(value, unit)) } else { amount(value, unit) }
+}
+
+/// Changes that seem to contradict the columns beside them: these are medians of all rounds, and those of the pairs.
+fn opposite(lines: &mut LabelledLines, document: &DiffDocument) {
+    let contradicts = |metric: &&DiffMetric| {
+        let moved = metric.a.zip(metric.b).map(|(a, b)| b - a);
+        moved.zip(metric.change).is_some_and(|(moved, change)| moved * change < 0.0)
+    };
+    let names: Vec<&str> =
+        document.metrics.iter().filter(contradicts).map(|metric| &*metric.name).collect();
+    if !names.is_empty() {
+        let text = format!(
+            "{}: the change is that of round by round, against the order of the two medians: rounds differ more than A \
+             and B do",
+            names.join(", ")
+        );
+        lines.line("Note", &text, TextStyle::Faint);
+    }
 }
 
 /// What is unknown, by the reason.

@@ -102,6 +102,21 @@ fn the_table_and_its_verdict() {
 }
 
 /// Command lines come from files.
+/// Issue 33, 6: 3.85 ms in A, 3.69 ms in B, and a change of +763 us, since the medians are those of other rounds.
+#[test]
+fn a_change_against_its_columns_says_why() {
+    let said = |change: f64| {
+        let mut document = document();
+        document.metrics[0] = DiffMetric {
+            change: Some(change),
+            ..metric("gaps.p50_ns", "ns", [3.85e6, 3.69e6, -2e5, 1e6], DiffVerdict::Unknown)
+        };
+        diff(&document, Style::Plain)
+    };
+    assert!(said(763e3).contains("gaps.p50_ns: the change is that of round by round"));
+    assert!(!said(-763e3).contains("round by round"));
+}
+
 #[test]
 fn nothing_takes_over_the_terminal() {
     let text = diff(&document(), Style::Plain);
