@@ -5,7 +5,9 @@ use hourglass_documents::watched::{DelayReport, WatchedProcess, WatchedReport, W
 
 use super::Style;
 use super::occupants::all;
-use super::table::{PAGE, TextStyle, TextTable, paint, paint_line, wrapped};
+use super::table::{
+    ColumnFormat, NARROW, TextStyle, TextTable, paint, paint_line, wrapped, wrapped_within,
+};
 use crate::clean;
 use crate::units::rounded;
 
@@ -30,7 +32,8 @@ pub fn watched(report: &WatchedReport, style: Style) -> String {
 pub(super) fn found(report: &WatchedReport, style: Style) -> String {
     let mut out = String::new();
     heading(&mut out, report, style);
-    table(&report.threads, PAGE).write(&mut out, style);
+    table(&report.threads).write(&mut out, style);
+    counts(&report.threads).write(&mut out, style);
     lines(&mut out, report, EXPLAINED, style);
     out
 }
@@ -44,7 +47,7 @@ pub fn watched_live(report: &WatchedReport, width: u16, height: u16, style: Styl
     let explained = report.threads.len().min(if height > 2 * AROUND { EXPLAINED } else { 0 });
     let room = height.saturating_sub(AROUND + 2 * explained).max(1);
     let shown = &report.threads[..report.threads.len().min(room)];
-    table(shown, width).write(&mut out, Style::Plain);
+    table(shown).write(&mut out, Style::Plain);
     let more = report.threads.len() - shown.len();
     if more > 0 {
         out.truncate(out.trim_end().len());
@@ -82,28 +85,42 @@ fn heading(out: &mut String, report: &WatchedReport, style: Style) {
     out.push_str("\n\n");
 }
 
-/// A row for each thread.
-fn table(threads: &[WatchedThread], width: usize) -> TextTable {
+/// A row for each thread, whole in 80 columns: what is the same for all of them, or nothing, has no column.
+fn table(threads: &[WatchedThread]) -> TextTable {
     let traced = threads.iter().any(|thread| thread.delays.is_some());
     let stopped = threads.iter().any(|thread| thread.stopped_ns.is_some_and(|ns| ns > 0));
-    let table = TextTable::of("Run-queue delay", threads)
+    let chosen = threads.iter().any(|thread| thread.policy.as_deref() != Some("OTHER:0"));
+    let cpu = |thread: &WatchedThread| match (thread.ended, thread.cpu) {
+        (true, _) => "ended".to_owned(),
+        (false, cpu) => cpu.map_or(String::new(), |cpu| cpu.to_string()),
+    };
+    TextTable::of("Run-queue delay", threads)
         .number("thread", |thread| thread.tid)
         .elastic("name", |thread| thread.name.as_str())
-        .text("policy", |thread| thread.policy.as_deref())
-        .text("state", |thread| if thread.ended { "ended" } else { &thread.state })
-        .number("CPU", |thread| thread.cpu)
+        .column_if(chosen, ColumnFormat::Text, "policy", |thread| thread.policy.as_deref())
+        .number("CPU", cpu)
         .number("ran", |thread| thread.run_ns.map(rounded))
         .number("waited", |thread| waited_ns(thread).map(rounded))
-        .number(if traced { "worst delay" } else { "worst look" }, |thread| {
+        .number("longest", |thread| {
             let looks = || thread.worst_interval.map(|worst| worst.wait_ns).or(thread.wait_ns);
             thread.delays.as_ref().map(|delays| delays.max_ns).or_else(looks).map(rounded)
         })
         .number_if(traced, "delays", |thread| thread.delays.as_ref().map(|delays| delays.count))
         .number_if(stopped, "stopped", |thread| thread.stopped_ns.map(rounded))
         .number("switches", |thread| sum(thread.voluntary_switches, thread.involuntary_switches))
+        .narrow()
+}
+
+/// What else the kernel counted of each thread.
+fn counts(threads: &[WatchedThread]) -> TextTable {
+    TextTable::of("Counts", threads)
+        .number("thread", |thread| thread.tid)
+        .elastic("name", |thread| thread.name.as_str())
+        .number("waits", |thread| thread.voluntary_switches)
+        .number("preemptions", |thread| thread.involuntary_switches)
         .number("moved", |thread| thread.migrations)
-        .number("faults", |thread| sum(thread.minor_faults, thread.major_faults));
-    if width < PAGE { table.narrow() } else { table.table() }
+        .number("page faults", |thread| sum(thread.minor_faults, thread.major_faults))
+        .narrow()
 }
 
 fn waited_ns(thread: &WatchedThread) -> Option<u64> {
@@ -135,7 +152,9 @@ fn lines(out: &mut String, report: &WatchedReport, explained: usize, style: Styl
         let name = format!("{} ({})", clean::for_terminal(&thread.name), thread.tid);
         if !thread.ran.is_empty() {
             let had = if thread.delays.is_some() { "had its CPU" } else { "had its CPU at most" };
-            out.push_str(&format!("While {name} waited, {had}: {}\n", all(&thread.ran)));
+            let line = format!("While {name} waited, {had}: {}", all(&thread.ran));
+            out.push_str(&wrapped_within(NARROW, &line, 0, 2));
+            out.push('\n');
         }
         if let Some(worst) = thread.delays.as_ref().and_then(worst) {
             out.push_str(&format!("  worst: {worst}\n"));
@@ -241,8 +260,7 @@ mod tests {
             "{text}"
         );
         for part in [
-            "71  data-loop[2J.71  FIFO:88  S",
-            "12.0 ms  9.00 ms",
+            "71  data-loop[2J.71  FIFO:88    1  12.0 ms  9.00 ms",
             "A quota (cpu.max) stopped pipewire (70) in 3 periods, for 50.0 ms",
             "While data-loop[2J.71 (71) waited, had its CPU at most: stress (900) 3.00 ms",
             "waited longest, 9.00 ms, from 100 ms to 200 ms",
@@ -250,7 +268,9 @@ mod tests {
             assert!(text.contains(part), "{part}: {text}");
         }
         // What the kernel did not tell: migrations, and with the major ones the page faults.
-        assert!(text.contains("42      -       -"), "{text}");
+        assert!(text.contains("      -            -\n"), "{text}");
+        // Issue 33, 3: whole on a terminal of 80 columns.
+        assert!(text.lines().all(|line| line.chars().count() <= NARROW), "{text}");
     }
 
     #[test]
