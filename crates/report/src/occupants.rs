@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use hourglass_documents::kernel::KernelNames;
 use hourglass_trace::cpu_occupancy::{Occupant, Slice};
 
-/// Colours that style sheets have for threads; the last is grey.
-const COLOURS: u32 = 12;
+/// Colours that style sheets have for threads.
+pub(crate) const COLOURS: u32 = 8;
 
 /// Maximum number of named occupants beside the measured threads: there are no more distinct colours.
 const MOST_NAMED: usize = 7;
@@ -27,6 +27,8 @@ pub(crate) enum Colour {
 pub(crate) struct OccupantTotal {
     pub(crate) name: String,
     pub(crate) colour: Colour,
+    /// A second sign beside the colour: which stripes others than the measured threads have; 0 for none.
+    pub(crate) stripes: u32,
     /// For how long it had CPUs, all together.
     pub(crate) ns: u64,
 }
@@ -99,10 +101,15 @@ impl CpuOccupants {
         }
         let mut named: Vec<_> = by_name.into_iter().collect();
         named.sort_by_key(|(_, who)| Reverse(sum(who)));
-        let mut free = (0..COLOURS - 1).filter(|colour| !taken.contains(colour)).take(MOST_NAMED);
+        let mut free = (0..COLOURS).filter(|colour| !taken.contains(colour)).take(MOST_NAMED);
+        let mut others = 0;
         for (name, who) in named {
             match free.next() {
-                Some(colour) => parties.add(name.to_owned(), Colour::Thread(colour), &who),
+                Some(colour) => {
+                    parties.add(name.to_owned(), Colour::Thread(colour), &who);
+                    others += 1;
+                    parties.all.last_mut().into_iter().for_each(|party| party.stripes = others);
+                }
                 None => rest.extend(who),
             }
         }
@@ -120,10 +127,20 @@ impl CpuOccupants {
         parties
     }
 
+    /// The same, with the times of a part of the run.
+    pub(crate) fn within(mut self, times: &BTreeMap<Occupant, u64>) -> CpuOccupants {
+        for (place, party) in self.all.iter_mut().enumerate() {
+            let own = self.of.iter().filter(|(_, of)| **of == place);
+            party.ns = own
+                .fold(0, |sum, (who, _)| sum.saturating_add(times.get(who).copied().unwrap_or(0)));
+        }
+        self
+    }
+
     fn add(&mut self, name: String, colour: Colour, who: &[(Occupant, u64)]) {
         let place = self.all.len();
         self.of.extend(who.iter().map(|(who, _)| (*who, place)));
-        self.all.push(OccupantTotal { name, colour, ns: sum(who) });
+        self.all.push(OccupantTotal { name, colour, stripes: 0, ns: sum(who) });
     }
 
     /// The place of an occupant's party; `None` for an idle CPU.
@@ -157,15 +174,17 @@ mod tests {
         let first =
             [("thread 0: CPU", 5), ("thread 13", 6), ("spinner", 7_000), ("kworker/39", 139)];
         assert_eq!(named[..4], first);
-        let last = ["15 other threads", "interrupts"];
-        assert_eq!(named.len(), 2 + MOST_NAMED + 2);
-        assert_eq!([named[9].0, named[10].0], last);
-        // No colour twice; 0 and 1 are the measured threads'.
+        let last = ["16 other threads", "interrupts"];
+        assert_eq!(named.len(), COLOURS as usize + 2);
+        assert_eq!([named[8].0, named[9].0], last);
+        // No colour twice; 0 and 5 are the measured threads', and the others have a second sign.
         let mut colours: Vec<Colour> = parties.all.iter().map(|party| party.colour).collect();
         colours.dedup();
         assert_eq!(colours.len(), parties.all.len());
-        assert_eq!(parties.all[1].colour, Colour::Thread(1));
-        assert_eq!(parties.all[2].colour, Colour::Thread(2));
+        assert_eq!(parties.all[1].colour, Colour::Thread(5));
+        assert_eq!(parties.all[2].colour, Colour::Thread(1));
+        let stripes: Vec<u32> = parties.all.iter().map(|party| party.stripes).collect();
+        assert_eq!(stripes, [0, 0, 1, 2, 3, 4, 5, 6, 0, 0]);
         // All time but idle belongs to a party.
         let shared: u64 = parties.all.iter().map(|party| party.ns).sum();
         assert_eq!(shared, times.values().sum::<u64>() - 1_000_000);

@@ -13,10 +13,10 @@ use crate::units::rounded;
 const GAP_BINS_A_DECADE: u32 = 10;
 
 /// Colours of threads in the style sheet.
-const COLOURS: u32 = 12;
+const COLOURS: u32 = 8;
 
 /// Lines of one colour: unbroken, and dashed in these ways.
-const DASHES: u32 = 6;
+const DASHES: u32 = 8;
 
 /// Writes the histogram of latencies; nothing where none were measured.
 pub(super) fn latency(out: &mut String, run: &RunView<'_>) {
@@ -120,7 +120,7 @@ pub(super) fn gaps(out: &mut String, gaps: &[Gap<'_>]) {
 mod tests {
     use super::*;
 
-    /// Issue 6: 64 threads share twelve colours, and still no two lines look the same; the style sheet
+    /// Issue 6: 64 threads share eight colours, and still no two lines look the same; the style sheet
     /// knows each.
     #[test]
     fn no_two_threads_look_the_same() {

@@ -185,7 +185,7 @@ function cpuRows(run) {
       lane: 0,
       pieceFacts: (i) => ranFacts(run.threads[owner[i]], start[i], end[i]),
       pieces: new Pieces(start, end, n),
-      colour: (piece) => `--t${run.threads[owner[piece]].id % 12}`,
+      colour: (piece) => `--t${run.threads[owner[piece]].id % 8}`,
       events: run.events.get(cpu),
     });
   }

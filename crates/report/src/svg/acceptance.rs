@@ -160,9 +160,9 @@ impl<'a> AcceptanceCurves<'a> {
     }
 }
 
-/// The mark of a curve. Where colours begin again after a dozen curves, they have the next mark.
+/// The mark of a curve. Where colours begin again after eight curves, they have other marks.
 fn mark(curve: usize) -> Mark {
-    Mark::of(curve + curve / THREAD_COLOURS as usize)
+    Mark::of(curve % THREAD_COLOURS as usize + 5 * (curve / THREAD_COLOURS as usize))
 }
 
 fn class(curve: usize) -> String {

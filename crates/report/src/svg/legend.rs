@@ -64,7 +64,7 @@ pub(super) fn draw(
         }
     };
     entries.extend(content.parties.all.iter().map(|party| LegendEntry {
-        sign: swatch(&party_class(party.colour), Coverage::Whole),
+        sign: swatch(&party_class(party.colour), Coverage::Whole) + &stripes(party.stripes),
         text: format!("{}, {}", shortened(&party.name, LONGEST_LABEL), rounded(party.ns)),
     }));
     if ran {
@@ -113,10 +113,13 @@ fn swatch(class: &str, cover: Coverage) -> String {
 }
 
 fn thread_swatch(thread: u32) -> String {
-    let stripes = super::hatch::of(thread).map_or(String::new(), |paint| {
+    swatch(&thread_class(thread), Coverage::Whole) + &stripes(super::hatch::sort_of(thread))
+}
+
+fn stripes(sort: u32) -> String {
+    super::hatch::paint(sort).map_or(String::new(), |paint| {
         format!("<rect fill=\"{paint}\" width=\"14\" height=\"10\"/>")
-    });
-    swatch(&thread_class(thread), Coverage::Whole) + &stripes
+    })
 }
 
 fn thread_text(options: &TraceOptions, thread: u32, gap: Option<&LongestRowGap>) -> String {

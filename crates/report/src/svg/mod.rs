@@ -150,6 +150,8 @@ pub struct TracePicture<'a> {
     shares: BTreeMap<u32, OccupancyRow>,
     /// For how long whom: within the range.
     times: BTreeMap<Occupant, u64>,
+    /// The same of the whole run.
+    run_times: BTreeMap<Occupant, u64>,
     /// Some rows found no place.
     crowded: bool,
 }
@@ -183,6 +185,7 @@ impl<'a> TracePicture<'a> {
             gaps: BTreeMap::new(),
             shares: BTreeMap::new(),
             times: BTreeMap::new(),
+            run_times: BTreeMap::new(),
             crowded: options.threads.len() > MOST_ROWS,
         })
     }
@@ -209,6 +212,9 @@ impl<'a> TracePicture<'a> {
     /// Takes who had a CPU for a while, of each CPU in order of time. With these the picture has a row for
     /// each such CPU, whatever its other rows are.
     pub fn push_slice(&mut self, slice: &Slice) {
+        // Colours follow the whole run, so that a part of it has those of the page.
+        let whole = self.run_times.entry(slice.who).or_default();
+        *whole = whole.saturating_add(slice.length_ns());
         let ns = slice.within_ns(self.view.from_ns, self.view.to_ns);
         if ns == 0 {
             return;
@@ -232,7 +238,8 @@ impl<'a> TracePicture<'a> {
             let (pieces, longest) = row.finish(&view);
             page::DrawnRow { key, pieces, longest }
         });
-        let parties = CpuOccupants::new(&self.times, &self.options.called());
+        let parties =
+            CpuOccupants::new(&self.run_times, &self.options.called()).within(&self.times);
         let shares = self.shares.into_iter();
         let shares = shares.map(|(cpu, row)| (cpu, row.finish(&view, |who| parties.place(who))));
         let content = page::Content {

@@ -191,9 +191,10 @@ impl Canvas<'_> {
         };
         let size = (self.frame.width, height);
         self.out.push_str(&head(size, title, &self.description(content), ""));
-        if self.options.rows == Rows::Cpus {
-            self.out.push_str(&hatch::patterns(content.gaps.iter().map(|(thread, _)| *thread)));
-        }
+        let threads = content.gaps.iter().map(|(thread, _)| hatch::sort_of(*thread));
+        let threads = threads.filter(|_| self.options.rows == Rows::Cpus);
+        let others = content.parties.all.iter().map(|party| party.stripes);
+        self.out.push_str(&hatch::patterns(threads.chain(others)));
         if !self.options.title.is_empty() {
             self.out.push_str(&heading(self.frame.width, title));
         }
@@ -322,6 +323,9 @@ impl Canvas<'_> {
                     self,
                     "<path class=\"{class}\" fill=\"currentColor\" d=\"{path}\"><title>{name}</title></path>\n"
                 );
+                if let Some(paint) = hatch::paint(party.stripes) {
+                    put!(self, "<path fill=\"{paint}\" d=\"{path}\" pointer-events=\"none\"/>\n");
+                }
             }
         }
     }

@@ -25,7 +25,7 @@ const LEAST_HEIGHT: u16 = 5;
 #[must_use]
 pub fn watch_header() -> String {
     format!(
-        "{:>9} {:<12} {:<11} {:>10} {:>7} {:>9} {:>10} {:>7}",
+        "{:>8} {:<9} {:<11} {:>9} {:>6} {:>8} {:>9} {:>5}",
         "s", "source", "status", "offset_ns", "+-", "bound_ns", "drift_ppb", "+-"
     )
 }
@@ -35,7 +35,7 @@ pub fn watch_header() -> String {
 pub fn watch_line(sample: &WatchSample) -> String {
     let or_dash = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
     format!(
-        "{:>9} {:<12} {:<11} {:>10} {:>7} {:>9} {:>10} {:>7}{}",
+        "{:>8} {:<9} {:<11} {:>9} {:>6} {:>8} {:>9} {:>5}{}",
         seconds(sample.at_ns),
         clean::for_terminal(&sample.source),
         clean::for_terminal(&sample.status),
@@ -72,7 +72,7 @@ pub fn watch_picture(facts: &WatchFacts, width: u16, height: u16, style: Style) 
     out.push('\n');
     for event in facts.events.iter().rev().take(EVENTS).rev() {
         let text = clean::for_terminal(&event.text);
-        let line = format!("{:>9} {text}", seconds(event.at_ns));
+        let line = format!("{:>8} {text}", seconds(event.at_ns));
         let tone = if event.failed_over { TextStyle::Bad } else { TextStyle::Normal };
         paint_line(&mut out, &line, tone, style);
     }
@@ -215,14 +215,15 @@ mod tests {
         let line = watch_line(&sample(2));
         assert_eq!(
             watch_header(),
-            "        s source       status       offset_ns      +-  bound_ns  drift_ppb      +-"
+            "       s source    status      offset_ns     +- bound_ns drift_ppb    +-"
         );
         assert_eq!(
             line,
-            "      2.0 tsc          steady              12      31       102          3      60"
+            "     2.0 tsc       steady             12     31      102         3    60"
         );
-        assert!(watch_line(&sample(5)).ends_with(" OUTSIDE"));
-        assert!(watch_line(&sample(0)).ends_with("-       -"));
+        // Issue 33, 3: whole on a terminal of 80 columns.
+        assert!(watch_line(&sample(5)).ends_with(" OUTSIDE") && watch_line(&sample(5)).len() <= 80);
+        assert!(watch_line(&sample(0)).ends_with("-     -"));
     }
 
     #[test]
@@ -238,7 +239,7 @@ mod tests {
         let picture = watch_picture(&facts(300), 80, 24, Style::Plain);
         // The bound at its latest, the oldest look that is shown, the event without its escape.
         assert!(picture.contains("     399") && picture.contains("60.0 s"), "{picture}");
-        assert!(picture.contains("      1.5 left[2J"), "{picture}");
+        assert!(picture.contains("     1.5 left[2J"), "{picture}");
         assert_eq!(watch_picture(&WatchFacts::default(), 80, 24, Style::Plain), "");
     }
 }
