@@ -27,7 +27,10 @@ pub fn figure(id: &str, title: &str, ours: &[Sleeps], peers: &[Sleeps]) -> Curve
     }
     for (peer, colour) in peers.iter().zip(1..) {
         for (origin, figure, of) in PERCENTILES {
-            let name = format!("{}, {figure}", peer.name);
+            let name = match &*peer.name {
+                "thesis" => format!("HighPerTimer's way (thesis), {figure}"),
+                name => format!("{name}, {figure}"),
+            };
             curves.push(curve(name, origin, colour, std::slice::from_ref(peer), of));
         }
     }
@@ -36,7 +39,7 @@ pub fn figure(id: &str, title: &str, ours: &[Sleeps], peers: &[Sleeps]) -> Curve
         id: id.to_owned(),
         title: title.to_owned(),
         across: edge("CPU time, % of one CPU", EdgeUnit::Number),
-        up: edge("miss", EdgeUnit::Time),
+        up: edge("lateness of the wake-up", EdgeUnit::Time),
         curves,
         note: "Dots are medians, rings 99th percentiles.".to_owned(),
     }

@@ -68,8 +68,9 @@ fn drawing(rows: &[Value], case: &str) -> Curves {
         subjects.iter().filter_map(|subject| sleeps(rows, case, subject)).collect()
     };
     let (length, policy) = case.split_once('/').unwrap_or((case, ""));
-    let title = format!("sleeps of {length} under SCHED_{}", policy.to_uppercase());
-    figure(case, &title, &of(&CURVE), &of(&PEERS))
+    let title =
+        format!("Sleeps of {length} under SCHED_{}: lateness over CPU time", policy.to_uppercase());
+    figure("", &title, &of(&CURVE), &of(&PEERS))
 }
 
 fn sleeps(rows: &[Value], case: &str, subject: &str) -> Option<Sleeps> {
@@ -101,7 +102,7 @@ mod tests {
         write(&rows, folder.path()).unwrap();
         let picture = folder.path().join("sleep-1ms-fifo.svg");
         let svg = std::fs::read_to_string(&picture).unwrap();
-        assert!(svg.contains("spin_sleep, p99") && svg.contains("sleeps of 1ms under SCHED_FIFO"));
+        assert!(svg.contains("spin_sleep, p99") && svg.contains("Sleeps of 1ms under SCHED_FIFO"));
         let record = folder.path().join("record.json");
         let rows = serde_json::json!({ "rows": rows, "name": "sleep" });
         std::fs::write(&record, rows.to_string()).unwrap();

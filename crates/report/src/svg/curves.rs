@@ -30,7 +30,10 @@ pub fn curves(curves: &Curves) -> String {
         curves.curves.iter().partition(|curve| curve.origin == CurveOrigin::Here);
     let series = others.into_iter().chain(here).filter_map(|curve| drawn(&axes, curve)).collect();
     let texts = Texts {
-        title: &format!("Figure {}: {}", curves.id, curves.title),
+        title: &match &*curves.id {
+            "" => curves.title.clone(),
+            id => format!("Figure {id}: {}", curves.title),
+        },
         under: "",
         description: &description(curves),
         legend: &curves.curves.iter().map(entry).collect::<Vec<_>>(),
