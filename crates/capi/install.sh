@@ -1,13 +1,13 @@
-#!/usr/bin/env bash
+#!/bin/sh
 # Installs the C and C++ interface: headers, both libraries, files for pkg-config and CMake.
 #
-#   ./install.sh [--prefix DIR] [--libdir DIR] [--destdir DIR] [--from DIR]
+# Usage: install.sh [--prefix DIR] [--libdir DIR] [--destdir DIR] [--from DIR]
 #
 # --prefix   where programs will find it; /usr/local if not given
 # --libdir   the folder of libraries below the prefix; lib if not given, on Debian lib/x86_64-linux-gnu and the like
 # --destdir  is put before that for the files only, to make packages
 # --from     where libhourglass.so and libhourglass.a are; without it they are built in release
-set -euo pipefail
+set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 prefix=/usr/local libdir=lib destdir="" from=""
 
@@ -23,8 +23,13 @@ while [ $# -gt 0 ]; do
         esac
         shift 2
         ;;
+    --help | -h)
+        # The lines above.
+        sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"
+        exit 0
+        ;;
     *)
-        echo "install.sh: unknown word $1; it takes --prefix DIR, --libdir DIR, --destdir DIR, --from DIR" >&2
+        echo "install.sh: unknown word $1; it takes --prefix DIR, --libdir DIR, --destdir DIR, --from DIR, --help" >&2
         exit 2
         ;;
     esac

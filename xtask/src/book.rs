@@ -12,6 +12,22 @@ const WRITE: &str = "HOURGLASS_BOOK";
 const PAGES: [&str; 3] = ["commands.md", "tasks.md", "keys.md"];
 
 pub(crate) fn run(workspace: &Workspace) -> Result<(), StepFailure> {
+    pages(workspace)?;
+    if !has_program("mdbook") {
+        println!("mdbook is not installed, so that no book is made; cargo install mdbook --locked");
+        return Ok(());
+    }
+    succeed(
+        Command::new("mdbook").args(["build", "docs"]).current_dir(&workspace.root),
+        "mdbook build",
+    )
+}
+
+/// Writes the pages that are made from the code, beside the others.
+///
+/// # Errors
+/// `Broken` if a test fails or writes none.
+pub(crate) fn pages(workspace: &Workspace) -> Result<(), StepFailure> {
     let pages = PAGES.map(|page| workspace.root.join("docs/src/reference").join(page));
     for page in &pages {
         // One that is not made anew is not taken for one that was.
@@ -23,12 +39,5 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), StepFailure> {
         return Err(StepFailure::Broken(format!("no test wrote {}", missing.display())));
     }
     println!("docs/src/reference: {} are written", PAGES.join(", "));
-    if !has_program("mdbook") {
-        println!("mdbook is not installed, so that no book is made; cargo install mdbook --locked");
-        return Ok(());
-    }
-    succeed(
-        Command::new("mdbook").args(["build", "docs"]).current_dir(&workspace.root),
-        "mdbook build",
-    )
+    Ok(())
 }

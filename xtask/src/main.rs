@@ -32,16 +32,19 @@ Usage: cargo xtask COMMAND
   tidy                       check the rules of the house: arrows, unsafe, sizes, leftovers
   test [--no-beds]           all that CI runs: format, lints, tidy, tests, beds
   test CRATE                 format, lints, tidy and tests for one package, by its folder's name or its own
-  slow                       what takes minutes and rarely breaks, for each week and before a release: release
-                             build, simulations against bounds, slow beds
+  slow                       what takes minutes and rarely breaks, for each week and before a release: packages and
+                             wheel, simulations against bounds, slow beds
   bed NAME [--binary PATH]   boot a guest and check hourglass in it; PATH is a hourglass (built
                              as for the tests when not given); `bed aarch64` runs tests instead
   bed --list                 the beds
   book                       the handbook's pages that are made from the code, and the book where mdbook is
                              installed
-  package                    the command and the C library as Debian packages, with manual pages
-                             and completions; needs cargo-deb
+  package                    the command and the C library as Debian packages, with manual pages, completions and the
+                             handbook; each is unpacked and tried, and looked at by lintian where it is
+                             installed; needs cargo-deb
   package --static           the command as one static binary (musl) in an archive, with the same
+  wheel                      the Python package as a wheel in release, with a manylinux tag, and as a source archive that
+                             is built once more; in target/wheels
   python [TEST...]           build the Python package, install it into an environment of its own, and run
                              its tests, or those of these files in python/tests
   fuzz [--minutes N] [TARGET...]
@@ -80,7 +83,8 @@ fn dispatch(words: &[&str]) -> Result<(), StepFailure> {
         ["test", name] if !name.starts_with('-') => test::run_package(&Workspace::find()?, name),
         ["slow"] => test::run_slow(&Workspace::find()?),
         ["book"] => book::run(&Workspace::find()?),
-        ["package"] => package::run(&Workspace::find()?),
+        ["package"] => package::run_and_look(&Workspace::find()?),
+        ["wheel"] => package::run_wheel(&Workspace::find()?),
         ["package", "--static"] => package::run_static(&Workspace::find()?),
         ["soak"] => soak::run(&Workspace::find()?, soak::MANY),
         ["soak", "--sets", sets] => match sets.parse() {

@@ -27,7 +27,7 @@ const PACKAGES: &str = "maturin pytest pytest-benchmark mypy numpy pandas polars
     z3-solver distributed ray duckdb pyyaml";
 
 pub(crate) fn run(workspace: &Workspace, tests: &[&str]) -> Result<StepOutcome, StepFailure> {
-    let python = Environment::make(workspace)?;
+    let python = Environment::make(workspace, "python-environment", PACKAGES)?;
     if tests.is_empty() {
         prove(workspace, &python)?;
     }
@@ -67,7 +67,7 @@ pub(crate) fn run(workspace: &Workspace, tests: &[&str]) -> Result<StepOutcome, 
 
 /// Makes the environment while other steps run; what goes wrong is said by [`run`], which tries again.
 pub(crate) fn prepare(workspace: &Workspace) {
-    let _ = Environment::make(workspace);
+    let _ = Environment::make(workspace, "python-environment", PACKAGES);
 }
 
 static MAKING: Mutex<()> = Mutex::new(());
@@ -77,14 +77,23 @@ fn prove(workspace: &Workspace, python: &Environment) -> Result<(), StepFailure>
     shown(python.program("python").arg(script), "python proofs/timekeeping.py")
 }
 
-struct Environment(PathBuf);
+/// A Python with packages of its own.
+pub(crate) struct Environment(PathBuf);
 
 impl Environment {
-    fn make(workspace: &Workspace) -> Result<Environment, StepFailure> {
+    /// Makes it in a folder of the target folder, or takes what is there and whole.
+    ///
+    /// # Errors
+    /// `Unable` without a Python that is new enough, its venv, or PyPI.
+    pub(crate) fn make(
+        workspace: &Workspace,
+        folder: &str,
+        packages: &str,
+    ) -> Result<Environment, StepFailure> {
         let _alone = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
-        let environment = Environment(workspace.target.join("python-environment"));
+        let environment = Environment(workspace.target.join(folder));
         let finished = environment.0.join("complete");
-        if fs::read_to_string(&finished).is_ok_and(|there| there == PACKAGES) {
+        if fs::read_to_string(&finished).is_ok_and(|there| there == packages) {
             return Ok(environment);
         }
         is_new_enough()?;
@@ -95,17 +104,17 @@ impl Environment {
             return Err(StepFailure::Unable(venv(), text.into()));
         }
         let install = ["install", "--quiet", "--disable-pip-version-check"];
-        let installed = environment.program("pip").args(install).args(PACKAGES.split(' ')).status();
+        let installed = environment.program("pip").args(install).args(packages.split(' ')).status();
         if !installed.is_ok_and(|status| status.success()) {
-            let text = format!("`pip install {PACKAGES}` does not succeed: is PyPI to be reached?");
+            let text = format!("`pip install {packages}` does not succeed: is PyPI to be reached?");
             let check = "python3 -m pip download --no-deps --dest $(mktemp -d) six";
             return Err(StepFailure::Unable(Requirement::runs("PyPI", check), text));
         }
-        fs::write(&finished, PACKAGES).map_err(|error| StepFailure::file(&finished, &error))?;
+        fs::write(&finished, packages).map_err(|error| StepFailure::file(&finished, &error))?;
         Ok(environment)
     }
 
-    fn program(&self, name: &str) -> Command {
+    pub(crate) fn program(&self, name: &str) -> Command {
         Command::new(self.path(name))
     }
 
@@ -160,7 +169,7 @@ fn build(workspace: &Workspace, python: &Environment) -> Result<PathBuf, StepFai
     only_file(&out)
 }
 
-fn only_file(folder: &Path) -> Result<PathBuf, StepFailure> {
+pub(crate) fn only_file(folder: &Path) -> Result<PathBuf, StepFailure> {
     let entries = fs::read_dir(folder).map_err(|error| StepFailure::file(folder, &error))?;
     let files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     match <[PathBuf; 1]>::try_from(files) {

@@ -200,11 +200,10 @@ fn steps(workspace: &Workspace, beds: Beds) -> Vec<Step<'_>> {
 
 fn slow_steps(workspace: &Workspace) -> Vec<Step<'_>> {
     let mut steps = vec![
-        Step::new("release build", || {
-            cargo(workspace, &["build", "--release", "--package", "hourglass-rt"])?;
-            let command = workspace.target.join("release/hourglass");
-            package::check_size(&command).map(|()| StepOutcome::Passed)
-        }),
+        Step::new("packages", || package::run(workspace).map(|()| StepOutcome::Passed)),
+        Step::new("lintian", || package::lintian(workspace).map(|()| StepOutcome::Passed))
+            .after("packages"),
+        Step::new("wheel", || package::run_wheel(workspace).map(|()| StepOutcome::Passed)),
         Step::new("soak", || soak::run(workspace, SETS_EACH_WEEK).map(|()| StepOutcome::Passed)),
         Step::new("fuzz", || {
             fuzz::run(workspace, fuzz::SECONDS, &[]).map(|()| StepOutcome::Passed)

@@ -12,6 +12,7 @@ mod names;
 mod paths;
 mod platform;
 mod reasons;
+mod registry;
 mod size;
 mod source;
 mod unsafety;
@@ -70,6 +71,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), StepFailure> {
     findings.extend(budget::check(&files));
     findings.extend(unused::check(&files));
     findings.extend(arrows::check(&files));
+    findings.extend(registry::check(&files));
     findings.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
     for finding in &findings {
         println!("{finding}");

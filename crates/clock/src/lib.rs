@@ -41,3 +41,8 @@ pub use trust::TrustReport;
 pub use counter::Cntvct;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub use counter::Tsc;
+
+// The example of the page on a registry is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

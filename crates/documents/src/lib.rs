@@ -53,3 +53,8 @@ pub use execution_time::{ExecutionTime, Sampler};
 pub use inference::{Inference, InferenceBasis};
 pub use policy::Policy;
 pub use reservation::{Reservation, ReservationKind};
+
+// The example of the page on a registry is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -20,3 +20,8 @@ pub mod refusal;
 pub use cpus::{permitted_cpus, usual_cpus};
 pub use facts::HostReader;
 pub use refusal::Refusal;
+
+// The example of the page on a registry is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -69,3 +69,8 @@ pub use hourglass_sys::inherited_signals::hand_on;
 pub use hourglass_sys::memory::has_room;
 pub use hourglass_sys::signal::set_signal_dispositions;
 pub use hourglass_sys::terminal::shows_lines;
+
+// The example of the page on a registry is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

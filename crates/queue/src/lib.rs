@@ -31,3 +31,8 @@ pub use order::{Key, MinEntry, PriorityStructure};
 pub use red_black::RedBlackTree;
 pub use timers::{ExpiredEntry, Queue};
 pub use wheel::TimeoutWheel;
+
+// The example of the page on a registry is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -21,3 +21,8 @@ mod units;
 
 pub use run::{LatencyCounts, RunView};
 pub use units::rounded;
+
+// The example of the page on a registry is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -28,3 +28,8 @@ pub mod target;
 mod testing;
 
 pub use hourglass_documents::{Reservation, ReservationKind};
+
+// The example of the page on a registry is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -21,3 +21,8 @@ pub mod store;
 pub use causes::Explanation;
 pub use open_run::{OpenRun, open_run};
 pub use run_contents::{RunContents, RunContentsError};
+
+// The example of the page on a registry is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

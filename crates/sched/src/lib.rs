@@ -56,3 +56,8 @@ pub use task::{Task, TaskError, TaskSet};
 pub use verdict::{
     Analysis, Point, Refusal, ResponseBound, ResponseTime, TaskResult, Verdict, Witness,
 };
+
+// The example of the page on a registry is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -113,3 +113,8 @@ pub fn run_with<M: Monitor>(
     check::check(system)?;
     engine::run(system, settings, sink, monitor)
 }
+
+// The example of the page on a registry is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

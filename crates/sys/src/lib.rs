@@ -124,3 +124,8 @@ fn checked(returned: libc::c_int) -> io::Result<libc::c_int> {
 fn checked_long(returned: libc::c_long) -> io::Result<libc::c_long> {
     if returned == -1 { Err(io::Error::last_os_error()) } else { Ok(returned) }
 }
+
+// The example of the page on a registry is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -67,3 +67,8 @@ pub use resource::{Protocol, Resource};
 pub use server::{Server, ServerKind};
 pub use task::{Activation, CriticalSection, Preemption, Task};
 pub use task_set::{Assignment, Background, Scheduler, TaskSet};
+
+// The example of the page on a registry is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

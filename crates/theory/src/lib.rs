@@ -13,3 +13,8 @@ pub mod predict;
 mod random;
 pub mod simulate;
 pub mod sweep;
+
+// The example of the page on a registry is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

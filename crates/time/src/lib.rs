@@ -41,3 +41,8 @@ pub use conversion_error::{ConversionError, ConversionErrorKind};
 pub use instant::Instant;
 pub use span::{ParseSpanError, ParseSpanErrorKind, Span};
 pub use time_spec::TimeSpec;
+
+// The example of the page on a registry is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -55,3 +55,8 @@ pub use periodic::PeriodicThread;
 #[cfg(target_os = "linux")]
 pub use service::{Timer, TimerService};
 pub use sleep::Sleeper;
+
+// The example of the page on a registry is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

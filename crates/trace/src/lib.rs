@@ -29,3 +29,8 @@ pub use evidence::{CounterDeltas, Evidence, KernelEvent, KernelEventKind, Vector
 pub use gap_statistics::GapStatistics;
 pub use interval::{Interval, IntervalStart};
 pub use trace_summary::{ThreadSummary, TraceSummary};
+
+// The example of the page on a registry is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -183,3 +183,8 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for WitnessLayer {
         }
     }
 }
+
+// The example of the page on a registry is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -425,3 +425,8 @@ impl DetachedSpan {
         self.marks.unknown()
     }
 }
+
+// The example of the page on a registry is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

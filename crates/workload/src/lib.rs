@@ -53,3 +53,8 @@ pub use run::{RunError, RunMeasurement, RunObserver, run};
 pub use spec::{RunSpec, SpecError, ThreadSpec};
 pub use timeline::{Epoch, Timeline};
 pub use tokens::{TokenReader, WordError};
+
+// The example of the page on a registry is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

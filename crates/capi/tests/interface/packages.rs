@@ -112,6 +112,21 @@ fn cmake_finds_it() {
     }
 }
 
+/// The bug: `sh install.sh` ended with "Illegal option -o pipefail" where sh is dash, and `--help` was an unknown word.
+#[test]
+fn a_plain_shell_runs_it() {
+    let script = package().join("install.sh");
+    let help = ran(Command::new("sh").arg(&script).arg("--help"));
+    for option in ["--prefix", "--libdir", "--destdir", "--from"] {
+        assert!(help.lines().any(|line| line.starts_with(option)), "{help}");
+    }
+    assert!(!help.contains('#') && !help.contains("set -"), "{help}");
+    let folder = tempfile::tempdir().unwrap();
+    let from = libraries()[0].parent().unwrap().to_owned();
+    ran(Command::new("sh").arg(&script).arg("--prefix").arg(folder.path()).arg("--from").arg(from));
+    assert!(folder.path().join("lib/pkgconfig/hourglass.pc").exists());
+}
+
 #[test]
 fn bad_words_are_reported() {
     for (words, expected) in [
@@ -137,4 +152,8 @@ fn debian_packages_are_of_this_version() {
     let changelog = package().join("../../packaging/debian/changelog");
     let text = fs::read_to_string(changelog).unwrap();
     assert!(text.starts_with(&format!("hourglass ({version}) ")), "{text}");
+    let shlibs = package().join("../../packaging/debian/libhourglass1.shlibs");
+    let text = fs::read_to_string(shlibs).unwrap();
+    let least = concat!("libhourglass1 (>= ", env!("CARGO_PKG_VERSION"), ")\n");
+    assert!(text.starts_with("libhourglass 1 ") && text.ends_with(least), "{text}");
 }

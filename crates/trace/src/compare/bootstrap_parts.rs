@@ -268,7 +268,9 @@ impl Uncertainty {
         // The cells into which numbers were put together are as wide as this.
         let coarse = number_a.unwrap_or(0.0).max(number_b.unwrap_or(0.0)) / f64::from(1 << BITS);
         let coarse = if quantity.percentile().is_some() { coarse } else { 0.0 };
-        let error = self.error[at].unwrap_or(f64::INFINITY).hypot(coarse);
+        // Not `hypot`: glibc has a new one since 2.35, which the wheel would ask for.
+        let sampled = self.error[at].unwrap_or(f64::INFINITY);
+        let error = (sampled * sampled + coarse * coarse).sqrt();
         let reach = error * T_95;
         let change = value.map(|value| Estimate {
             value,
