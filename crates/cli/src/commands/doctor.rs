@@ -1,15 +1,20 @@
 //! `doctor`: what on this machine spoils real-time work, and the line that changes it.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{Args, builder::StyledStr};
+use clap::{Args, ValueHint, builder::StyledStr};
+use hourglass_documents::doctor::Status;
 use hourglass_documents::{CpuSet, spelling};
+use hourglass_report::export::{junit_doctor, openmetrics_doctor};
 use hourglass_report::text;
 
+use crate::atomic_file;
 use crate::exit::{NO, Stop};
 use crate::lab::doctor;
 use crate::output;
+use crate::result_files::{JUNIT, OPENMETRICS};
 use crate::settings::Settings;
 
 /// Columns of the list of checks in the help.
@@ -25,6 +30,12 @@ pub(crate) struct Doctor {
     /// Make only this check; may be repeated
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     check: Vec<String>,
+    /// Also write the checks to this file as metrics, for node_exporter's textfile collector
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    openmetrics: Option<PathBuf>,
+    /// Also write the checks to this file as test cases in JUnit's XML
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    junit: Option<PathBuf>,
 }
 
 /// Statuses, exit codes, examples, and the names of the checks.
@@ -80,6 +91,12 @@ pub(crate) fn examine(doctor: &Doctor, settings: Settings) -> Result<ExitCode> {
     }
     let document = doctor::examine(doctor.cpus.clone(), &doctor.check)
         .map_err(|error| Stop::usage(format!("--cpus: {error}")))?;
+    if let Some(name) = &doctor.openmetrics {
+        atomic_file::keep(OPENMETRICS, name, openmetrics_doctor(&document).as_bytes())?;
+    }
+    if let Some(name) = &doctor.junit {
+        atomic_file::keep(JUNIT, name, junit_doctor(&document, Status::Warn).as_bytes())?;
+    }
     output::unless_closed(output::shown(&document, text::doctor, settings))?;
     Ok(if document.counts.fail == 0 { ExitCode::SUCCESS } else { ExitCode::from(NO) })
 }
