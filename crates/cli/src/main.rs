@@ -15,6 +15,7 @@ mod lab;
 mod options;
 mod output;
 mod progress;
+mod result_files;
 
 use std::panic;
 use std::process::ExitCode;

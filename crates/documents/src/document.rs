@@ -13,7 +13,7 @@ use crate::reserve::ReserveDocument;
 pub use crate::sites::{LostSpan, SiteCause, SiteReport};
 use crate::stack::StackReport;
 use crate::wakeup::WakeUpReport;
-pub use crate::warning::{GateReport, Premise, Warning};
+pub use crate::warning::{GateReport, LimitConfidence, Premise, Stationarity, Warning};
 use crate::watched::WatchedReport;
 
 /// Name and version of the run document.

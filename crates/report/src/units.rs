@@ -102,6 +102,13 @@ pub fn rounded(ns: u64) -> String {
     format!("{} {}", scale.text(ns), scale.name)
 }
 
+/// Nanoseconds as seconds, exactly: `0.0000012`.
+pub(crate) fn seconds(ns: u64) -> String {
+    const NS: u64 = 1_000_000_000;
+    let text = format!("{}.{:09}", ns / NS, ns % NS);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 /// `part` of `whole` in per cent with one decimal; `None` of nothing.
 pub(crate) fn share(part: u64, whole: u64) -> Option<String> {
     let (part, whole) = (u128::from(part), u128::from(whole));

@@ -29,6 +29,9 @@ pub(super) fn compare(
         return Err(Stop::usage("--fail-on: it judges a comparison; give --against 'OPTIONS'"));
     }
     let Some(given) = given else { return Ok(()) };
+    if let Some(option) = run.files.asked() {
+        return Err(Stop::usage(format!("{option}: it holds one run; leave {AGAINST} out")));
+    }
     if run.records {
         return Err(Stop::usage(
             "--against: it prints a comparison; leave -c and --records out, and keep the runs with -o",

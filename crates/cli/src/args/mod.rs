@@ -23,6 +23,7 @@ use crate::exit::Stop;
 use crate::lab::workload_file::{self, WorkloadFile};
 use crate::lab::{Gates, MOST_THREADS, RunOptions, RunSpec, SpecError, ThreadSpec};
 use crate::options::{OptionValues, Tokens};
+use crate::result_files::ResultFiles;
 use crate::settings::Settings;
 
 /// How the name of a workload file ends. Elsewhere than in front a word must end so to be taken
@@ -53,6 +54,7 @@ pub(crate) struct RunArguments {
     /// `-c`.
     pub(crate) cycles: bool,
     pub(crate) settings: Settings,
+    pub(crate) files: ResultFiles,
     /// The other way to run, and the words of both.
     pub(crate) against: Option<Box<BaselineRun>>,
     /// `--rounds`.
@@ -116,6 +118,7 @@ fn apply(tokens: &Tokens<'_, RunDraft>, around: &HostDefaults) -> Result<RunArgu
             summary: false,
             cycles: false,
             settings: Settings::default(),
+            files: ResultFiles::default(),
             against: None,
             rounds: None,
             fail_on: None,

@@ -10,6 +10,7 @@ use crate::lab::compare::rounds::MOST_ROUNDS;
 use crate::lab::{RunOptions, RunSpec, ThreadSpec, models, wake, workload_file};
 use crate::options::shared::{self, Measuring};
 use crate::options::{Applied, Extent, Language, OptionDef, OptionValues, flag, help, value};
+use crate::result_files::ResultFiles;
 use crate::settings::Settings;
 
 /// A run whose options are read from left to right.
@@ -31,6 +32,10 @@ impl Measuring for RunDraft {
 
     fn settings(&mut self) -> &mut Settings {
         &mut self.run.settings
+    }
+
+    fn files(&mut self) -> &mut ResultFiles {
+        &mut self.run.files
     }
 }
 
@@ -317,6 +322,8 @@ const OF_OUTPUT: &[OptionDef<RunDraft>] = &[
         shared::folder,
     ),
     flag("--json", "Print one JSON document (hourglass.run/1) and nothing else", shared::json),
+    shared::openmetrics(),
+    shared::junit(),
     value(
         "--color WHEN",
         "auto, always or never [default: auto, which respects NO_COLOR]",

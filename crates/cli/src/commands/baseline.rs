@@ -91,6 +91,12 @@ pub(super) fn with_control(run: RunArguments) -> Result<ControlPlan> {
         )
         .into());
     }
+    if let Some(option) = run.files.asked() {
+        return Err(Stop::usage(format!(
+            "{option}: it holds one run, and control and run take turns here; leave a CPU free by --cpu"
+        ))
+        .into());
+    }
     let request = RoundsRequest {
         a: RunVariant {
             command_line: command_line(vec!["(control)".to_owned(), described(&spec)]),

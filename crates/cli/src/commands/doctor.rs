@@ -9,11 +9,14 @@ use anyhow::Result;
 use clap::{Args, ValueEnum, ValueHint, builder::StyledStr};
 use hourglass_documents::doctor::Status;
 use hourglass_documents::{CpuSet, spelling};
+use hourglass_report::export::{junit_doctor, openmetrics_doctor};
 use hourglass_report::text;
 
+use crate::atomic_file;
 use crate::exit::{NO, Stop};
 use crate::lab::doctor::{self, Profile};
 use crate::output;
+use crate::result_files::{JUNIT, OPENMETRICS};
 use crate::settings::Settings;
 
 /// Columns of the list of checks in the help.
@@ -38,6 +41,12 @@ pub(crate) struct Doctor {
     /// Print the remedies as a shell script that root can run and take back
     #[arg(long)]
     script: bool,
+    /// Also write the checks to this file as metrics, for node_exporter's textfile collector
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    openmetrics: Option<PathBuf>,
+    /// Also write the checks to this file as test cases in JUnit's XML
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    junit: Option<PathBuf>,
 }
 
 /// From which status on the machine is not accepted.
@@ -126,6 +135,12 @@ pub(crate) fn examine(doctor: &Doctor, settings: Settings) -> Result<ExitCode> {
     let mut document = doctor::examine(doctor.cpus.clone(), &only)
         .map_err(|error| Stop::usage(format!("--cpus: {error}")))?;
     document.differences = profile.map(|profile| profile.differences(&document.checks));
+    if let Some(name) = &doctor.openmetrics {
+        atomic_file::keep(OPENMETRICS, name, openmetrics_doctor(&document).as_bytes())?;
+    }
+    if let Some(name) = &doctor.junit {
+        atomic_file::keep(JUNIT, name, junit_doctor(&document, doctor.fail_on.status()).as_bytes())?;
+    }
     if doctor.script {
         output::unless_closed(output::text(&doctor::script(&document)))?;
     } else {

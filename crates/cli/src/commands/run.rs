@@ -54,6 +54,7 @@ fn measure(run: RunArguments, control: Option<ThreadSpec>) -> Result<ExitCode> {
         summary: run.summary,
         kept_quietly: quiet && request.folder.is_some(),
     })?;
+    let files = run.files.open(&request)?;
     let mut progress = Progress::new(quiet, format == Format::Summary);
     let rules = Rules { seed: request.spec.seed, ..Rules::default() };
     let finished = match control {
@@ -75,6 +76,7 @@ fn measure(run: RunArguments, control: Option<ThreadSpec>) -> Result<ExitCode> {
         broken.for_each(|gate| messages::say(&hourglass_report::text::limit(gate)));
     }
     output::print(&mut finished, format)?;
+    files.write("run", &finished)?;
     say_kept(finished.folder.as_ref(), "the run", quiet)?;
     Ok(exit_code(&finished))
 }

@@ -2,23 +2,29 @@
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueHint};
 use console::Term;
 use hourglass_documents::watched::{WATCH_SCHEMA, WatchDocument, WatchedReport};
+use hourglass_report::export::openmetrics_watch;
 use hourglass_report::text;
 use hourglass_time::Span;
 
+use crate::atomic_file;
 use crate::exit::{self, Stop};
 use crate::lab::watch_process::{
     self, ProcessNotFound, ProcessSelector, SHORTEST, WatchFailure, WatchRequest,
 };
 use crate::messages;
 use crate::output;
+use crate::result_files::OPENMETRICS;
 use crate::settings::Settings;
+
+/// Time between two writings of `--openmetrics`: Prometheus asks no more often as a rule.
+const METRICS_EVERY_NS: u64 = 10_000_000_000;
 
 /// Watch another program's threads: how long they wait for a CPU, and who runs instead
 #[derive(Args, Debug)]
@@ -68,6 +74,10 @@ pub(crate) struct WatchArgs {
     /// Keep what was seen in this folder
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     output: Option<PathBuf>,
+    /// Write the counts to this file as metrics, every ten seconds and at the end, for
+    /// node_exporter's textfile collector
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    openmetrics: Option<PathBuf>,
 }
 
 fn length(text: &str) -> Result<Span, String> {
@@ -105,6 +115,7 @@ pub(crate) fn watch(watch: &WatchArgs, words: &[String], settings: Settings) -> 
     };
     let mut view = View { terminal: Term::stdout(), drawn: 0 };
     let is_live = view.terminal.is_term() && !settings.json;
+    let mut metrics = Metrics { file: watch.openmetrics.as_deref(), next_ns: 0 };
     let mut written = Ok(());
     let mut broken = BTreeSet::new();
     let found = watch_process::watch(&request, |report| {
@@ -118,10 +129,14 @@ pub(crate) fn watch(watch: &WatchArgs, words: &[String], settings: Settings) -> 
         if is_live && written.is_ok() {
             written = view.draw(report);
         }
+        if written.is_ok() {
+            written = metrics.refresh(report);
+        }
         if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
     let finished = found.map_err(refusal)?;
     output::unless_closed(written)?;
+    metrics.write(&finished.report)?;
     if is_live {
         view.clear()?;
     }
@@ -139,6 +154,29 @@ pub(crate) fn watch(watch: &WatchArgs, words: &[String], settings: Settings) -> 
     super::say_kept(finished.folder.as_ref(), "it", settings.quiet)?;
     let code = if is_whole { ExitCode::SUCCESS } else { ExitCode::from(4) };
     Ok(finished.signal.map_or(code, exit::ended_by))
+}
+
+/// The file of `--openmetrics`.
+struct Metrics<'a> {
+    file: Option<&'a Path>,
+    /// When it is written again, counted from the first sample.
+    next_ns: u64,
+}
+
+impl Metrics<'_> {
+    /// Writes what was found so far, if it is time.
+    fn refresh(&mut self, report: &WatchedReport) -> Result<()> {
+        if report.elapsed_ns < self.next_ns {
+            return Ok(());
+        }
+        self.next_ns = report.elapsed_ns.saturating_add(METRICS_EVERY_NS);
+        self.write(report)
+    }
+
+    fn write(&self, report: &WatchedReport) -> Result<()> {
+        let Some(file) = self.file else { return Ok(()) };
+        Ok(atomic_file::keep(OPENMETRICS, file, openmetrics_watch(report).as_bytes())?)
+    }
 }
 
 /// The table on a terminal.

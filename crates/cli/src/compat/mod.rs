@@ -68,7 +68,12 @@ fn limits(document: &RunDocument, counted: &str) -> String {
         let kept = if gate.passed { "kept" } else { "broken" };
         let (scale, unit) = if gate.unit == "ns" { (1e3, "us") } else { (1.0, counted) };
         let (value, limit) = (gate.value / scale, gate.limit / scale);
-        format!("# Gate {}: {kept}, {value} {unit} found, {limit} {unit} allowed\n", gate.name)
+        let mut out =
+            format!("# Gate {}: {kept}, {value} {unit} found, {limit} {unit} allowed\n", gate.name);
+        for sentence in gate.confidence.iter().flat_map(text::confidence) {
+            out.push_str(&format!("# Confidence {sentence}\n"));
+        }
+        out
     };
     document.result.gates.iter().map(line).collect()
 }

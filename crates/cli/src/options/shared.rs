@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::{Applied, OptionDef, OptionValues, flag, value};
 use crate::lab::{Limit, RunOptions};
+use crate::result_files::ResultFiles;
 use crate::settings::Settings;
 
 /// What a command that measures collects from its line.
@@ -14,6 +15,8 @@ pub(crate) trait Measuring {
     fn request(&mut self) -> &mut RunOptions;
 
     fn settings(&mut self) -> &mut Settings;
+
+    fn files(&mut self) -> &mut ResultFiles;
 }
 
 /// What `latency` and `noise` collect beside that.
@@ -30,6 +33,29 @@ pub(crate) const fn json_or_file<T: PeerMeasuring>() -> OptionDef<T> {
                 Some(file) => *to.json_file() = Some(file.into()),
                 None => to.settings().json = true,
             }
+            Ok(())
+        },
+    )
+}
+
+pub(crate) const fn openmetrics<T: Measuring>() -> OptionDef<T> {
+    value(
+        "--openmetrics FILE",
+        "also write the result as metrics to FILE, for Prometheus by node_exporter's textfile \
+         collector",
+        |to: &mut T, given| {
+            to.files().openmetrics = Some(given.text().into());
+            Ok(())
+        },
+    )
+}
+
+pub(crate) const fn junit<T: Measuring>() -> OptionDef<T> {
+    value(
+        "--junit FILE",
+        "also write the limits to FILE as test cases in JUnit's XML, for CI servers",
+        |to: &mut T, given| {
+            to.files().junit = Some(given.text().into());
             Ok(())
         },
     )

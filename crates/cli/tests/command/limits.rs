@@ -110,3 +110,58 @@ fn a_run_is_not_kept_in_stdout() {
         assert_eq!(fs::read_dir(&home).unwrap().count(), 0);
     }
 }
+
+/// A run as metrics and as test cases; what it says about later wake-ups. A limit is needed for test cases.
+#[test]
+fn results_for_monitoring_and_ci() {
+    let home = tempfile::tempdir().unwrap();
+    let path = |name: &str| home.path().join(name).display().to_string();
+    let (metrics, cases) = (path("a.prom"), path("a.xml"));
+    for (limit, code, met) in [("1h", 0, 1), ("0ns", 1, 0)] {
+        let line = format!(
+            "-n 1 -d 0.2s -w GRID 5ms --json --max-latency {limit} --openmetrics {metrics} --junit {cases}"
+        );
+        let output = hourglass(&line);
+        let document = document(ends(&output, code, &line));
+        let gate = &document["gates"][0]["confidence"];
+        let wake_ups = gate["wake_ups"].as_u64().unwrap();
+        assert_eq!(gate["stationarity"], "not_tested", "{gate}");
+        let bound = gate["share_beyond"].as_f64().unwrap();
+        match met {
+            1 => assert!(gate["beyond"] == 0 && bound <= 3.0 / wake_ups as f64, "{gate}"),
+            _ => assert!(gate["beyond"].as_u64() > Some(0) && bound > 0.5, "{gate}"),
+        }
+        let text = fs::read_to_string(&metrics).unwrap();
+        let found = format!("hourglass_gate_met{{command=\"run\",gate=\"max-latency\"}} {met}\n");
+        assert!(text.contains(&found) && text.ends_with("# EOF\n"), "{text}");
+        let count = document["threads"][0]["latency"]["count"].as_u64().unwrap();
+        assert!(text.contains("hourglass_latency_seconds_count{command=\"run\",thread=\"0\""));
+        assert!(text.contains(&format!("le=\"+Inf\"}} {count}\n")), "{text}");
+        let text = fs::read_to_string(&cases).unwrap();
+        assert!(text.contains(&format!("tests=\"1\" failures=\"{}\"", 1 - met)), "{text}");
+    }
+    assert_eq!(fs::read_dir(home.path()).unwrap().count(), 2);
+    for line in [
+        format!("-n 1 -d 0.1s --junit {cases}"),
+        format!("-n 1 -d 0.1s --openmetrics {metrics} --against -q"),
+        "-n 1 -d 0.1s --openmetrics /none/a.prom".to_owned(),
+    ] {
+        ends(&hourglass(&line), 2, &line);
+    }
+}
+
+#[test]
+fn the_doctor_for_monitoring_and_ci() {
+    let home = tempfile::tempdir().unwrap();
+    let path = |name: &str| home.path().join(name).display().to_string();
+    let (metrics, cases) = (path("a.prom"), path("a.xml"));
+    let words =
+        ["doctor", "--check", "swap", "--json", "--openmetrics", &metrics, "--junit", &cases];
+    let output = hourglass(&words);
+    let document = document(&output);
+    let status = document["checks"][0]["status"].as_str().unwrap();
+    let text = fs::read_to_string(&metrics).unwrap();
+    let found = format!("hourglass_doctor_check{{check=\"swap\",status=\"{status}\"}} 1\n");
+    assert!(text.contains(&found), "{text}");
+    assert!(fs::read_to_string(&cases).unwrap().contains("tests=\"1\""));
+}

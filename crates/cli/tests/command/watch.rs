@@ -88,8 +88,15 @@ fn a_stop_is_seen_and_is_no_wait() {
 #[test]
 fn it_ends_with_the_program() {
     let mut child = Command::new("sleep").arg("0.5").spawn().unwrap();
-    let found = document(&format!("{} --interval 20ms -d 1m", child.id()));
+    let home = tempfile::tempdir().unwrap();
+    let metrics = home.path().join("a.prom");
+    let line = format!("{} --interval 20ms -d 1m --openmetrics {}", child.id(), metrics.display());
+    let found = document(&line);
     child.wait().unwrap();
+    // The last counts, not those of the first sample.
+    let text = std::fs::read_to_string(&metrics).unwrap();
+    let samples = format!("hourglass_watch_samples {}\n", found["looks"]);
+    assert!(text.contains(&samples) && text.ends_with("# EOF\n"), "{text}");
     assert_eq!(found["threads"][0]["ended"], true, "{found}");
     assert_eq!(found["processes"][0]["ended"], true, "{found}");
     assert!(found["elapsed_ns"].as_u64().unwrap() < Duration::from_secs(60).as_nanos() as u64);

@@ -6,6 +6,7 @@ use hourglass_workload::guard::HitKind;
 use hourglass_workload::run::{RunMeasurement, ThreadOutcome};
 use hourglass_workload::{Guard, RunSpec};
 
+use super::confidence::of_latency;
 use super::{Gates, Limit, Percentile, with_lost};
 
 const NS: &str = "ns";
@@ -58,7 +59,9 @@ fn evaluate_limit(limit: Limit, measured: &RunMeasurement, spec: &RunSpec) -> Ga
         Limit::MaxLatency(span) => {
             let value = worst(measured, latest);
             let none = wake_ups(measured).all(|(_, count)| count == 0);
-            times(name, span, value, value <= span.nanos_or_zero() && !none)
+            let passed = value <= span.nanos_or_zero() && !none;
+            let confidence = of_latency(measured, span);
+            GateReport { confidence, ..times(name, span, value, passed) }
         }
         Limit::MaxGap(span) => {
             let value = worst(measured, longest_gap);
@@ -72,6 +75,7 @@ fn evaluate_limit(limit: Limit, measured: &RunMeasurement, spec: &RunSpec) -> Ga
                 value: missed as f64,
                 unit: "periods".to_owned(),
                 passed: missed <= most,
+                confidence: None,
             }
         }
         Limit::Percentile(percentile, span) => {
@@ -83,7 +87,14 @@ fn evaluate_limit(limit: Limit, measured: &RunMeasurement, spec: &RunSpec) -> Ga
 
 fn times(name: String, limit: Span, value_ns: u64, passed: bool) -> GateReport {
     let limit = limit.nanos_or_zero() as f64;
-    GateReport { name, limit, value: value_ns as f64, unit: NS.to_owned(), passed }
+    GateReport {
+        name,
+        limit,
+        value: value_ns as f64,
+        unit: NS.to_owned(),
+        passed,
+        confidence: None,
+    }
 }
 
 fn worst(

@@ -4,6 +4,7 @@
 //! whole nanoseconds and counts; the floating-point numbers of the document are for reading.
 //! Must not: measure, print, choose an exit code.
 
+mod confidence;
 mod evaluate;
 mod hit_command;
 mod percentile;
@@ -93,11 +94,11 @@ impl Gates {
 
     /// The times beyond which the run must count one by one.
     pub(crate) fn counted(&self) -> Vec<Span> {
-        let percentile = |limit: &Limit| match limit {
-            Limit::Percentile(_, span) => Some(*span),
+        let time = |limit: &Limit| match limit {
+            Limit::Percentile(_, span) | Limit::MaxLatency(span) => Some(*span),
             _ => None,
         };
-        let mut counted: Vec<Span> = self.limits.iter().filter_map(percentile).collect();
+        let mut counted: Vec<Span> = self.limits.iter().filter_map(time).collect();
         counted.sort_unstable();
         counted.dedup();
         counted
@@ -167,7 +168,7 @@ mod tests {
         ]);
         let wanted = [p99("p99.9=90us"), p99("p99=70us"), Limit::MaxLatency(us(50))];
         assert_eq!(gates.limits, wanted);
-        assert_eq!(gates.counted(), [us(70), us(90)]);
+        assert_eq!(gates.counted(), [us(50), us(70), us(90)]);
     }
 
     #[test]

@@ -6,7 +6,9 @@
 mod csv;
 mod cyclictest;
 mod hdr;
+mod junit;
 pub(crate) mod kernel;
+mod openmetrics;
 mod perfetto;
 mod protobuf;
 pub(crate) mod wall_time;
@@ -14,4 +16,9 @@ pub(crate) mod wall_time;
 pub use csv::{WakeUpRow, csv, csv_latency_counts, csv_sweep, csv_wake_ups};
 pub use cyclictest::{cyclictest, cyclictest_histogram};
 pub use hdr::{HdrError, hdr};
+pub use junit::{junit_doctor, junit_run};
+pub use openmetrics::{
+    METRICS, MeasuredTimes, MetricDefinition, openmetrics_doctor, openmetrics_run,
+    openmetrics_watch,
+};
 pub use perfetto::perfetto;

@@ -4,6 +4,7 @@ mod cache_cost;
 mod check;
 mod clock_watch;
 mod clocks;
+mod confidence;
 mod cyclic;
 mod diff;
 mod doctor;
@@ -35,6 +36,7 @@ pub use cache_cost::cache_cost;
 pub use check::{analyses, check, examples};
 pub use clock_watch::{WATCH_SHOWN, watch_header, watch_line, watch_picture};
 pub use clocks::{clock_devices, clocks};
+pub use confidence::confidence;
 pub use cyclic::{
     CyclicSteps, CyclicThread, CyclicUnit, cyclic_histogram, cyclic_row, cyclic_sample,
     cyclic_status,

@@ -8,6 +8,7 @@ use hourglass_documents::document::{
 use hourglass_documents::manifest::{ClockFacts, Manifest, ReservedFacts, ThreadFacts};
 
 use super::Style;
+use super::confidence;
 use super::inferences;
 use super::occupants;
 use super::sites;
@@ -329,6 +330,9 @@ fn cautions(lines: &mut LabelledLines, document: &RunDocument) {
     for gate in &result.gates {
         let tone = if gate.passed { TextStyle::Good } else { TextStyle::Bad };
         lines.line("Gate", &limit(gate), tone);
+        if let Some(found) = &gate.confidence {
+            confidence(found).iter().for_each(|sentence| lines.below(sentence));
+        }
     }
     result.warnings.iter().for_each(|warning| lines.warning(warning));
     if let Some(hit) = &result.hit {

@@ -35,6 +35,7 @@ fn gates() -> Vec<RoundGates> {
                 value,
                 unit: "ns".to_owned(),
                 passed,
+                confidence: None,
             }],
         })
         .into()

@@ -235,6 +235,7 @@ pub(crate) fn full(records: usize, threads: u32, seed: u64) -> TestRun {
             value: 9e6,
             unit: "ns".to_owned(),
             passed: false,
+            confidence: None,
         },
         GateReport {
             name: "max-misses".to_owned(),
@@ -242,6 +243,7 @@ pub(crate) fn full(records: usize, threads: u32, seed: u64) -> TestRun {
             value: 0.0,
             unit: "periods".to_owned(),
             passed: true,
+            confidence: None,
         },
     ];
     made.events = events(&made.intervals);

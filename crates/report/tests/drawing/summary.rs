@@ -114,6 +114,7 @@ fn full() -> RunDocument {
             value: 142.0,
             unit: "periods".to_owned(),
             passed: false,
+            confidence: None,
         }],
         interrupted: true,
         ..RunResult::default()

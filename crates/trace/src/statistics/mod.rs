@@ -15,6 +15,7 @@ mod quantiles;
 mod rank;
 mod ratio;
 mod share;
+mod tail;
 mod windows;
 
 pub use bootstrap::{Resampling, bootstrap};
@@ -23,6 +24,7 @@ pub use order::{median, mode, percentile, quantile_of};
 pub use rank::{RankTest, mann_whitney, mann_whitney_of_counts};
 pub use ratio::paired_ratio;
 pub use share::share;
+pub use tail::{TailTest, greatest_share, tail_test, trials_without};
 pub use windows::Windows;
 
 /// The confidence that is usual: 19 of 20 such intervals hold the quantity.

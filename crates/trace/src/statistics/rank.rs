@@ -60,7 +60,7 @@ pub fn mann_whitney_of_counts(first: (u64, u64), second: (u64, u64)) -> Option<R
 }
 
 /// The probability of at least this distance from the mean, corrected for continuity.
-fn two_sided(distance: f64, variance: f64) -> f64 {
+pub(super) fn two_sided(distance: f64, variance: f64) -> f64 {
     if variance <= 0.0 {
         return 1.0;
     }

@@ -42,6 +42,7 @@ fn measure(run: Latency) -> Result<ExitCode> {
         top::check_terminal()?;
     }
     let json_file = WholeFile::wanted("--json", view.json_file.as_deref())?;
+    let files = view.files.open(&request)?;
     let histogram_file = WholeFile::wanted("--histfile", view.histogram_file.as_deref())?;
     request.command_line = std::env::args().collect();
     let mut status = Status::new(&view, settings.quiet, settings.json);
@@ -59,6 +60,7 @@ fn measure(run: Latency) -> Result<ExitCode> {
     if let Some(file) = json_file {
         file.write_json("--json", &finished.document)?;
     }
+    files.write("latency", &finished)?;
     say_kept(finished.folder.as_ref(), "the run", settings.quiet)?;
     Ok(exit_code(&finished))
 }

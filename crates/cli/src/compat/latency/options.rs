@@ -201,6 +201,8 @@ const BESIDE: &[OptionDef<LatencyDraft>] = &[
         shared::records,
     ),
     shared::json_or_file(),
+    shared::openmetrics(),
+    shared::junit(),
     value("--color=WHEN", "auto, always or never", shared::color),
     help("--help", "this text"),
 ];

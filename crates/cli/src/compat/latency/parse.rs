@@ -12,6 +12,7 @@ use crate::exit::Stop;
 use crate::lab::{MOST_THREADS, RunOptions, RunSpec, Steps, ThreadSpec, models, wake};
 use crate::options::shared::{self, Measuring, PeerMeasuring};
 use crate::options::{Applied, OptionValues};
+use crate::result_files::ResultFiles;
 use crate::settings::Settings;
 
 /// Without `-D` and `-l`: longer than any run, and short enough for every counter.
@@ -49,6 +50,7 @@ pub(super) struct View {
     pub(super) sums: bool,
     pub(super) histogram_file: Option<PathBuf>,
     pub(super) json_file: Option<PathBuf>,
+    pub(super) files: ResultFiles,
     /// Priorities and intervals (us) of the threads.
     pub(super) threads: Vec<(u8, u64)>,
 }
@@ -86,6 +88,10 @@ impl Measuring for LatencyDraft {
 
     fn settings(&mut self) -> &mut Settings {
         &mut self.run.settings
+    }
+
+    fn files(&mut self) -> &mut ResultFiles {
+        &mut self.run.view.files
     }
 }
 

@@ -44,6 +44,7 @@ fn measure(run: Noise) -> Result<ExitCode> {
         top::check_terminal()?;
     }
     let json_file = WholeFile::wanted("--json", view.json_file.as_deref())?;
+    let files = view.files.open(&request)?;
     if let Some(cpu) = left_out
         && !quiet
     {
@@ -74,6 +75,7 @@ fn measure(run: Noise) -> Result<ExitCode> {
     if let Some(file) = json_file {
         file.write_json("--json", &finished.document)?;
     }
+    files.write("noise", &finished)?;
     say_kept(finished.folder.as_ref(), "the run", quiet)?;
     Ok(exit_code(&finished))
 }

@@ -121,6 +121,8 @@ const BESIDE: &[OptionDef<NoiseDraft>] = &[
         shared::records,
     ),
     shared::json_or_file(),
+    shared::openmetrics(),
+    shared::junit(),
     value("--color=WHEN", "auto, always or never", shared::color),
     help("-h, --help", "this text"),
 ];

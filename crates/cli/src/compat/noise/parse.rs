@@ -11,6 +11,7 @@ use crate::exit::Stop;
 use crate::lab::{RunOptions, RunSpec, Steps, ThreadSpec, models};
 use crate::options::shared::{Measuring, PeerMeasuring};
 use crate::options::{Applied, OptionValues};
+use crate::result_files::ResultFiles;
 use crate::settings::Settings;
 
 /// oslat's rows, and the numbers of them that it takes.
@@ -45,6 +46,7 @@ pub(super) struct View {
     pub(super) width_ns: u64,
     pub(super) zero_omit: bool,
     pub(super) json_file: Option<PathBuf>,
+    pub(super) files: ResultFiles,
 }
 
 /// What was given, before it is put on threads.
@@ -70,6 +72,10 @@ impl Measuring for NoiseDraft {
 
     fn settings(&mut self) -> &mut Settings {
         &mut self.run.settings
+    }
+
+    fn files(&mut self) -> &mut ResultFiles {
+        &mut self.run.view.files
     }
 }
 
