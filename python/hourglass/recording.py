@@ -57,7 +57,8 @@ class Recorder(_Recorder):
 
     `period` and `deadline` (the period unless given) say when a period is hit, missed or lost. Two marks further apart than
     `gap` are a gap; without it gaps are what kernel and CPU clock say. `records` is the number of intervals that fit,
-    `ring` keeps the newest of them, `jobs` is the number of periods that are stored one by one. `folder` must not exist.
+    `ring` keeps the newest of them, `jobs` is the number of periods that are stored one by one
+    (0 with a folder: up to 100,000). `folder` must not exist.
 
     Raises `InvalidError` for what cannot be meant and for a folder that cannot be made.
     """

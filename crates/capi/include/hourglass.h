@@ -1672,7 +1672,7 @@ typedef struct hg_loop_spec {
     uint64_t deadline_ns; /* after the time at which a period was due; 0 for the period */
     uint64_t gap_ns;      /* two marks further apart are a gap; 0 leaves that to what the kernel says */
     uint64_t records;     /* room for intervals, 24 bytes each; 0 for a run's default */
-    uint64_t jobs;        /* periods that are stored one by one, 32 bytes each */
+    uint64_t jobs;        /* periods that are stored one by one, 32 bytes each; 0 with a folder: up to 100000 */
     bool ring;            /* a full buffer keeps the newest */
     uint8_t reserved[7];
     const char *folder; /* that keeps the run, for `hourglass show`, `report`, `diff`; it must not exist

@@ -134,7 +134,7 @@ impl Finished {
 
     /// For how long the job had been there, from its arrival, that the end of the run cut off.
     pub fn cut_off_ns(&self, thread: u32) -> Option<u64> {
-        let arrival = self.jobs_of(thread)?.unfinished?;
+        let arrival = self.jobs_of(thread)?.unfinished?.arrival;
         let ended = self.outcome(thread)?.recorded.end;
         Some(self.measured.timeline.ns_in(ended.saturating_sub(arrival)))
     }
@@ -230,6 +230,9 @@ pub(crate) fn run_and_add(
     gates.check(&spec)?;
     spec.guard.counted = gates.counted();
     spec.wake_times = trace || folder.is_some();
+    if folder.is_some() {
+        records::make_room_for_jobs(&mut spec);
+    }
     // What happened around the hit is what was recorded last.
     spec.ring |= spec.guard.stop_on_gap.is_some() || spec.guard.stop_on_latency.is_some();
     let reader = HostReader::new(Path::new("/"));
@@ -484,6 +487,7 @@ fn keep(mut folder: NewRunFolder, finished: &Finished) -> Result<PathBuf, WriteE
     let manifest = &document.manifest;
     folder.write_latencies(&manifest.epoch, manifest.elapsed_ns, &latencies)?;
     folder.write_samples(records::wake_ups(measured))?;
+    folder.write_jobs(records::jobs(measured))?;
     if kernel.is_some() || records.as_ref().is_some_and(switch_records::SwitchRecording::is_there) {
         folder.write_kernel_events(finished.kernel_events())?;
     }

@@ -40,7 +40,7 @@ use hourglass_runs::causes::LOOP;
 use crate::experiment::{Finished, RunFailure, conclude};
 use crate::gates::with_skipped;
 use crate::loop_observer::LoopObserver;
-use crate::records::{switches, wake_ups};
+use crate::records::{MOST_JOBS, switches, wake_ups};
 use crate::resources::check_memory;
 use crate::{evidence, findings, node_name, switch_records, tick};
 
@@ -78,8 +78,11 @@ impl MeasuredLoop {
     /// Makes everything ready, in the thread that will run the loop. Its CPUs and its policy are looked at when the first
     /// period begins, and then once a second. Until the end a thread on CPUs that the loop may not use samples who
     /// runs meanwhile, if there are such CPUs. `folder`, if the run is to be kept, must not exist. Takes some 30 ms.
-    pub fn start(spec: LoopSpec, folder: Option<PathBuf>) -> Result<MeasuredLoop, LoopFailure> {
+    pub fn start(mut spec: LoopSpec, folder: Option<PathBuf>) -> Result<MeasuredLoop, LoopFailure> {
         spec.check()?;
+        if folder.is_some() && spec.jobs == 0 {
+            spec.jobs = usize::try_from(spec.records).map_or(MOST_JOBS, |all| all.min(MOST_JOBS));
+        }
         let reader = HostReader::new(Path::new("/"));
         let mut host = node_name::named(reader.read());
         host.tick = tick::from_host(&host);

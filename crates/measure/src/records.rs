@@ -8,10 +8,13 @@ use std::iter;
 use crate::experiment::Finished;
 use hourglass_runs::run_contents::in_order;
 use hourglass_runs::store::{StoredWakeUp, merge_by_start};
+use hourglass_time::Span;
 use hourglass_trace::CpuTimeline;
 use hourglass_trace::cause::AttributedGap;
-use hourglass_trace::{Evidence, Interval, IntervalStart};
+use hourglass_trace::{Evidence, Interval, IntervalStart, JobRecord};
+use hourglass_workload::jobs::{JobLog, JobTiming};
 use hourglass_workload::run::{RunMeasurement, ThreadOutcome};
+use hourglass_workload::spec::RunSpec;
 use hourglass_workload::{LongGap, Timeline};
 use std::convert::Infallible;
 
@@ -71,6 +74,83 @@ pub(crate) fn switches(measured: &RunMeasurement) -> u64 {
         timeline.push(&interval);
     }
     timeline.switches()
+}
+
+/// Jobs that a thread has room for one by one where nobody asks for more.
+pub(crate) const MOST_JOBS: usize = 100_000;
+
+/// Lost periods in a row that are kept one by one.
+const MOST_LOST: i64 = 10_000;
+
+/// Room for the jobs of threads that have deadlines, as many as the run can have.
+pub(crate) fn make_room_for_jobs(spec: &mut RunSpec) {
+    let duration = spec.duration.nanos_or_zero();
+    for thread in spec.threads.iter_mut().filter(|thread| thread.jobs == 0) {
+        let demand = thread.model.demand();
+        let Some(period) = demand.period.filter(|_| demand.jobs.deadline.is_some()) else {
+            continue;
+        };
+        let all = (duration / period.nanos_or_zero().max(1)).saturating_add(2);
+        thread.jobs = usize::try_from(all).map_or(MOST_JOBS, |all| all.min(MOST_JOBS));
+    }
+}
+
+/// The jobs of all threads, by thread, with those that are lost between them, as far as they were kept.
+pub(crate) fn jobs(measured: &RunMeasurement) -> impl Iterator<Item = JobRecord> + '_ {
+    measured.threads.iter().flat_map(|thread| {
+        let log = thread.recorded.jobs.as_ref();
+        log.and_then(|log| jobs_of(&measured.timeline, thread, log)).into_iter().flatten()
+    })
+}
+
+fn jobs_of<'a>(
+    timeline: &'a Timeline,
+    thread: &'a ThreadOutcome,
+    log: &'a JobLog,
+) -> Option<impl Iterator<Item = JobRecord> + use<'a>> {
+    let deadline_ns = log.terms.deadline?.nanos();
+    let grid_ns = log.terms.grid.map_or(0, Span::nanos);
+    let unfinished = log.unfinished.iter().filter(|_| log.dropped == 0).map(|job| (job, false));
+    let all = log.jobs().iter().map(|job| (job, true)).chain(unfinished);
+    let record = move |release_ns: i64, ran: Option<(&JobTiming, bool)>| JobRecord {
+        thread: thread.id,
+        release_ns,
+        deadline_ns: release_ns.saturating_add(deadline_ns),
+        started_ns: ran.map(|(job, _)| timeline.ns_at(job.started)),
+        finished_ns: ran.and_then(|(job, ended)| ended.then(|| timeline.ns_at(job.finished))),
+        lost: ran.is_none(),
+    };
+    let lost_from = move |first_ns: i64, count: i64| {
+        let release = move |place: i64| first_ns.saturating_add(place.saturating_mul(grid_ns));
+        (0..count.clamp(0, MOST_LOST)).map(move |place| record(release(place), None))
+    };
+    // A loop's clock drifts by less than half of a period.
+    let points = move |ns: i64| ns.saturating_add(grid_ns / 2).checked_div(grid_ns).unwrap_or(0);
+    let last = all
+        .clone()
+        .last()
+        .map(|(job, ended)| record(timeline.ns_at(job.arrival), Some((job, ended))));
+    let end_ns = timeline.ns_at(thread.finish.min(thread.recorded.end));
+    let behind = last.filter(|_| log.terms.until_end && log.dropped == 0).map(move |last| {
+        let room_ns = end_ns.saturating_sub(last.deadline_ns);
+        let first_ns = last.release_ns.saturating_add(grid_ns);
+        let all = lost_from(first_ns, room_ns.checked_div(grid_ns).unwrap_or(0));
+        // The first that no earlier job kept from running was released, and did not get the CPU.
+        let waits = move |job: &JobRecord| {
+            let done_ns = last.finished_ns.unwrap_or(i64::MAX);
+            job.release_ns >= done_ns && job.release_ns.saturating_sub(grid_ns) < done_ns
+        };
+        all.map(move |job| JobRecord { lost: !waits(&job), ..job })
+    });
+    let mut before = None;
+    let all = all.flat_map(move |(job, ended)| {
+        let release_ns = timeline.ns_at(job.arrival);
+        let off = before.replace(release_ns).map_or(0, |before| release_ns.saturating_sub(before));
+        let lost = points(off).saturating_sub(1).min(MOST_LOST);
+        let first_ns = release_ns.saturating_sub(lost.max(0).saturating_mul(grid_ns));
+        lost_from(first_ns, lost).chain([record(release_ns, Some((job, ended)))])
+    });
+    Some(all.chain(behind.into_iter().flatten()))
 }
 
 /// The trace with an interval of no length before and behind each long gap that it has no room for.

@@ -9,8 +9,9 @@ use hourglass_documents::kernel::KernelNames;
 use hourglass_documents::sites::RecordedSpan;
 use hourglass_trace::cause::{AttributedGap, GapBreakdown, GapOccupants, OccupantShare, Successor};
 use hourglass_trace::wakeup::{LateWakeUp, TimedWakeUp};
-use hourglass_trace::{Interval, KernelEvent};
+use hourglass_trace::{Interval, JobRecord, KernelEvent};
 
+use crate::clean::for_terminal;
 use crate::occupants::OccupantNames;
 use crate::units::rounded;
 
@@ -36,6 +37,8 @@ pub struct RunView<'a> {
     pub names: &'a KernelNames,
     /// Spans that a program recorded one by one, in order of start.
     pub spans: &'a [RecordedSpan],
+    /// Jobs of periodic threads, by thread. Empty where they are not known one by one.
+    pub jobs: &'a [JobRecord],
 }
 
 /// How late the wake-ups of a thread were.
@@ -80,6 +83,10 @@ impl<'a> RunView<'a> {
         found.ok().and_then(|at| self.causes.get(at))
     }
 
+    pub(crate) fn thread_names(&self) -> RunNames<'a> {
+        RunNames { threads: &self.document.result.threads, kernel: self.names }
+    }
+
     /// What those who had the CPUs are called.
     pub(crate) fn called(&self) -> OccupantNames<'a> {
         let threads = self.document.result.threads.iter();
@@ -89,9 +96,16 @@ impl<'a> RunView<'a> {
     }
 }
 
+/// What the threads of a run are called, and those of the machine.
+#[derive(Clone, Copy)]
+pub(crate) struct RunNames<'a> {
+    threads: &'a [ThreadReport],
+    kernel: &'a KernelNames,
+}
+
 /// What speaks for the cause of a gap, in words: who had the CPU, the signs, and where the time
 /// went.
-pub(crate) fn evidence(gap: &AttributedGap, names: &KernelNames) -> String {
+pub(crate) fn evidence(gap: &AttributedGap, names: RunNames<'_>) -> String {
     let mut parts = Vec::new();
     let ran = who_ran(&gap.occupants, names);
     if !ran.is_empty() {
@@ -107,14 +121,14 @@ pub(crate) fn evidence(gap: &AttributedGap, names: &KernelNames) -> String {
 }
 
 /// `ran meanwhile: stress (812) 3.20 ms`; empty if no occupant is known.
-pub(crate) fn who_ran(ran: &GapOccupants, names: &KernelNames) -> String {
+pub(crate) fn who_ran(ran: &GapOccupants, names: RunNames<'_>) -> String {
     let ran: Vec<String> = ran.iter().map(|share| share_of(share, names)).collect();
     if ran.is_empty() { String::new() } else { format!("ran meanwhile: {}", ran.join(", ")) }
 }
 
 /// Why a wake-up was late: `timer interrupt late by 1.89 ms: host or interrupts off (loop (812) was current)`, where that
 /// took most of it; else who ran.
-pub(crate) fn late_because(one: &LateWakeUp, names: &KernelNames) -> String {
+pub(crate) fn late_because(one: &LateWakeUp, names: RunNames<'_>) -> String {
     let Some(stages) = one.stages.map(|up| up.stages_ns()) else {
         return who_ran(&one.occupants, names);
     };
@@ -129,16 +143,22 @@ pub(crate) fn late_because(one: &LateWakeUp, names: &KernelNames) -> String {
 }
 
 /// `stress (812) 3.20 ms`.
-fn share_of(share: OccupantShare, names: &KernelNames) -> String {
+fn share_of(share: OccupantShare, names: RunNames<'_>) -> String {
     format!("{} {}", called(share.who, names), rounded(share.ns))
 }
 
 /// What a thread that had the CPU is called.
-fn called(who: Successor, names: &KernelNames) -> String {
+fn called(who: Successor, names: RunNames<'_>) -> String {
     match who {
-        Successor::OfRun(thread) => format!("thread {thread} of the run"),
+        Successor::OfRun(thread) => {
+            let name = names.threads.iter().find(|report| report.id == thread);
+            match name.and_then(|report| report.name.as_ref()) {
+                Some(name) => format!("{} (thread {thread})", for_terminal(name)),
+                None => format!("thread {thread} of the run"),
+            }
+        }
         Successor::Kernel(0) => "nobody (idle)".to_owned(),
-        Successor::Kernel(number) => match names.threads.get(&number) {
+        Successor::Kernel(number) => match names.kernel.threads.get(&number) {
             Some(name) => format!("{name} ({number})"),
             None => format!("thread {number} of the machine"),
         },
@@ -174,6 +194,7 @@ mod tests {
             ..KernelNames::default()
         };
         let share = OccupantShare { who: Successor::Kernel(28_818), ns: 1_890_000 };
+        let names = RunNames { threads: &[], kernel: &names };
         for (interrupt_ns, expected) in [
             (
                 1_888_000,
@@ -199,9 +220,9 @@ mod tests {
                 stages: Some(up),
                 occupants: ran,
             };
-            assert_eq!(late_because(&one, &names), expected);
+            assert_eq!(late_because(&one, names), expected);
             let unjoined = LateWakeUp { stages: None, ..one };
-            assert!(late_because(&unjoined, &names).starts_with("ran meanwhile"));
+            assert!(late_because(&unjoined, names).starts_with("ran meanwhile"));
         }
     }
 }

@@ -144,6 +144,27 @@ impl Explanation {
     }
 }
 
+/// The gaps of a simulation that have a cause, in order of thread and then of end.
+pub fn of_simulation(document: &RunDocument, intervals: &[Interval]) -> Vec<AttributedGap> {
+    let reserved = |id: u32| {
+        let thread = document.manifest.threads.iter().find(|thread| thread.id == id);
+        thread.is_some_and(|thread| thread.reservation.is_some())
+    };
+    cause::attribute_simulated(intervals, reserved)
+}
+
+/// Puts the causes of a simulation's gaps into its document.
+pub fn fill_simulated(document: &mut RunDocument, gaps: &[AttributedGap]) {
+    let mut tally = CauseTally::default();
+    gaps.iter().for_each(|gap| tally.push(gap));
+    let result = &mut document.result;
+    result.causes = tally.reports();
+    for ran in result.causes.iter_mut().flat_map(|cause| &mut cause.ran) {
+        let thread = result.threads.iter().find(|thread| Some(thread.id) == ran.thread);
+        ran.name = thread.and_then(|thread| thread.name.clone());
+    }
+}
+
 /// Whether it is proven that a periodic gap was no interrupt of this kernel.
 fn is_hosts(gap: &AttributedGap) -> bool {
     let proofs =

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use crate::store::{LatencyError, OpenError, RunFolder, StoredWakeUp, TraceError};
 use hourglass_documents::document::{RUN_SCHEMA, RunDocument, Warning};
-use hourglass_trace::{Interval, KernelEvent};
+use hourglass_trace::{Interval, JobRecord, KernelEvent};
 
-use crate::causes::Explanation;
+use crate::causes::{self, Explanation};
 use crate::drift;
 use crate::inferences;
 
@@ -115,6 +115,16 @@ impl OpenRun {
         Ok(self.folder.kernel_events()?.into_iter().flatten())
     }
 
+    /// The jobs of periodic threads, by thread; nothing if they were not kept one by one.
+    ///
+    /// # Errors
+    /// They cannot be read; each may be the first that cannot.
+    pub fn jobs(
+        &self,
+    ) -> Result<impl Iterator<Item = Result<JobRecord, TraceError>> + use<>, TraceError> {
+        Ok(self.folder.jobs()?.into_iter().flatten())
+    }
+
     /// What gives each gap of the trace its cause.
     ///
     /// # Errors
@@ -126,9 +136,7 @@ impl OpenRun {
     /// Puts the causes of gaps into the document, if the run itself did not, as one of an older
     /// version or of another machine. What cannot be read is said in a warning.
     pub fn find_causes(&mut self) {
-        // A simulation knows why its threads did not run; nothing has to be inferred.
-        let simulated = self.document.manifest.simulation.is_some();
-        if simulated || !self.document.result.causes.is_empty() {
+        if !self.document.result.causes.is_empty() {
             return;
         }
         if let Err(error) = self.try_find_causes() {
@@ -141,6 +149,12 @@ impl OpenRun {
     }
 
     fn try_find_causes(&mut self) -> Result<(), TraceError> {
+        if self.document.manifest.simulation.is_some() {
+            let intervals = self.intervals()?.collect::<Result<Vec<_>, _>>()?;
+            let gaps = causes::of_simulation(&self.document, &intervals);
+            causes::fill_simulated(&mut self.document, &gaps);
+            return Ok(());
+        }
         let explanation = self.explanation()?;
         let intervals = self.intervals()?;
         let (events, unreadable) = match self.kernel_events() {

@@ -10,11 +10,11 @@ use hdrhistogram::Histogram;
 use hourglass_documents::sites::RecordedSpan;
 use hourglass_trace::cause::AttributedGap;
 use hourglass_trace::wakeup::{LateWakeUp, TimedWakeUp};
-use hourglass_trace::{Interval, KernelEvent};
+use hourglass_trace::{Interval, JobRecord, KernelEvent};
 use thiserror::Error;
 
 use crate::OpenRun;
-use crate::causes::Explanation;
+use crate::causes::{self, Explanation};
 use crate::late_wake_ups::{self, LatestWakeUps};
 
 const PS_PER_NS: u64 = 1_000;
@@ -25,8 +25,7 @@ const NS_PER_US: u64 = 1_000;
 pub struct RunContents {
     /// The trace, in order of start.
     pub intervals: Vec<Interval>,
-    /// Gaps that have a cause, in order of thread and then of end. None in a simulation, which
-    /// knows why its threads did not run.
+    /// Gaps that have a cause, in order of thread and then of end.
     pub causes: Vec<AttributedGap>,
     /// Lateness of wake-ups by thread: whole microseconds, ascending, and how many were so late.
     pub latencies_us: BTreeMap<u32, Vec<(u64, u64)>>,
@@ -40,6 +39,8 @@ pub struct RunContents {
     pub events: Vec<KernelEvent>,
     /// Spans of a program one by one, in order of their starts.
     pub spans: Vec<RecordedSpan>,
+    /// Jobs of periodic threads, by thread. Empty where they were not kept one by one, as in folders of earlier versions.
+    pub jobs: Vec<JobRecord>,
 }
 
 #[derive(Debug, Error)]
@@ -97,6 +98,7 @@ impl OpenRun {
             late_wake_ups::latest(threads, &wake_ups, &events, manifest.epoch.monotonic_ns);
         let (latencies_us, latencies_ns) = (us, ns);
         let spans = self.spans()?;
+        let jobs = self.jobs()?.take(most_records()).collect::<Result<Vec<_>, _>>()?;
         Ok(RunContents {
             intervals,
             causes,
@@ -106,6 +108,7 @@ impl OpenRun {
             latest,
             events,
             spans,
+            jobs,
         })
     }
 
@@ -119,7 +122,7 @@ impl OpenRun {
 
     fn spans(&self) -> Result<Vec<RecordedSpan>, RunContentsError> {
         let spans = self.folder.spans()?.into_iter().flatten();
-        let most = usize::try_from(MOST_RECORDS).unwrap_or(usize::MAX);
+        let most = most_records();
         let spans = spans.take(most.saturating_add(1)).collect::<Result<Vec<_>, _>>()?;
         match spans.len() > most {
             true => Err(RunContentsError::TooMany { found: spans.len() as u64 }),
@@ -138,7 +141,7 @@ impl OpenRun {
 
     fn causes(&self, intervals: &[Interval], events: &[KernelEvent]) -> Vec<AttributedGap> {
         if self.document.manifest.simulation.is_some() {
-            return Vec::new();
+            return causes::of_simulation(&self.document, intervals);
         }
         // What is in memory can be read.
         let sound = |interval: &Interval| Ok::<_, Infallible>(*interval);
@@ -148,13 +151,14 @@ impl OpenRun {
         gaps
     }
 
-    /// The gaps of the trace with their causes, in order of thread and then of end. None in a simulation.
+    /// The gaps of the trace with their causes, in order of thread and then of end.
     ///
     /// # Errors
     /// The trace or the kernel's events cannot be read.
     pub fn gaps(&self) -> Result<Vec<AttributedGap>, TraceError> {
         if self.document.manifest.simulation.is_some() {
-            return Ok(Vec::new());
+            let intervals = self.intervals()?.collect::<Result<Vec<_>, _>>()?;
+            return Ok(causes::of_simulation(&self.document, &intervals));
         }
         in_order(self.explanation()?.gaps(self.intervals()?, self.kernel_events()?))
     }
@@ -205,6 +209,10 @@ impl OpenRun {
         }
         Ok(all)
     }
+}
+
+fn most_records() -> usize {
+    usize::try_from(MOST_RECORDS).unwrap_or(usize::MAX)
 }
 
 #[derive(Debug, Default)]

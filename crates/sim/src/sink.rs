@@ -37,7 +37,14 @@ pub enum Event {
         due: u64,
     },
     /// A job is never to start, because an earlier one was still running.
-    Lost { thread: usize, job: u64 },
+    Lost {
+        thread: usize,
+        job: u64,
+        /// When it arrived, ns.
+        arrival: u64,
+    },
+    /// A thread has nothing to run, or waits: for a lock, a time, or another thread.
+    Waits { thread: usize },
     /// A server has spent its budget.
     Exhausted { server: usize },
     /// A server has its budget back, or has a new deadline.

@@ -17,6 +17,7 @@ pub mod delay;
 mod evidence;
 mod gap_statistics;
 mod interval;
+mod job;
 pub mod run_comparison;
 mod trace_summary;
 pub mod wakeup;
@@ -28,6 +29,7 @@ pub use cpu_timeline::{CpuGap, CpuGaps, CpuTimeline};
 pub use evidence::{CounterDeltas, Evidence, KernelEvent, KernelEventKind, Vector};
 pub use gap_statistics::GapStatistics;
 pub use interval::{Interval, IntervalStart};
+pub use job::JobRecord;
 pub use trace_summary::{ThreadSummary, TraceSummary};
 
 // The example of the page on a registry is a test.

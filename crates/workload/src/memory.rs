@@ -6,7 +6,7 @@ use hourglass_time::Span;
 use crate::buckets::{Buckets, Steps};
 use crate::buffer::{Record, TraceBuffer};
 use crate::guard::LimitCounts;
-use crate::jobs::JobLog;
+use crate::jobs::{JobLog, JobTerms};
 use crate::long_gaps::LongGaps;
 use crate::marker::Marker;
 use crate::timeline::Timeline;
@@ -180,8 +180,8 @@ impl Memory {
     }
 
     /// Adds room for this many jobs; stores none for 0.
-    pub fn with_jobs(self, room: usize) -> Memory {
-        Memory { jobs: (room > 0).then(|| JobLog::new(room)), ..self }
+    pub fn with_jobs(self, room: usize, terms: JobTerms) -> Memory {
+        Memory { jobs: (room > 0).then(|| JobLog::new(room, terms)), ..self }
     }
 
     /// Adds room for this many long gaps beside the trace, for a model that writes one.

@@ -17,7 +17,7 @@ use thiserror::Error;
 
 use crate::buffer::Record;
 use crate::gap_evidence::ThreadEvidence;
-use crate::jobs::JobTiming;
+use crate::jobs::{JobTerms, JobTiming};
 use crate::measuring_counter::{AnyCounter, MeasuringCounter, with_counter, with_recorder};
 use crate::memory::Memory;
 use crate::recorder::{AnyRecorder, Recorder, RecorderSettings, cpus_in};
@@ -43,7 +43,7 @@ pub struct LoopSpec {
     pub records: u64,
     /// Whether a full buffer keeps the newest.
     pub ring: bool,
-    /// How many periods are kept one by one.
+    /// How many periods are kept one by one. With 0, a run that is kept in a folder keeps as many as a limited room holds.
     pub jobs: usize,
 }
 
@@ -58,6 +58,11 @@ impl LoopSpec {
             ring: false,
             jobs: 0,
         }
+    }
+
+    fn terms(&self) -> JobTerms {
+        let deadline = self.deadline.unwrap_or(self.period);
+        JobTerms { deadline: Some(deadline), grid: Some(self.period), until_end: false }
     }
 
     /// What intervals, begins and periods take, bytes.
@@ -145,7 +150,7 @@ impl OwnLoop {
         let first = counter.pair();
         let memory =
             Memory::new(usize::try_from(spec.records).unwrap_or(usize::MAX), spec.ring, false)
-                .with_jobs(spec.jobs)
+                .with_jobs(spec.jobs, spec.terms())
                 .with_long_gaps(LONG_GAPS);
         let facts = locked(&memory);
         let tested = rseq::self_test_of_every_switch();

@@ -402,7 +402,7 @@ impl<'a, C: MeasuringCounter> Recorder<'a, C> {
     pub fn end(mut self) -> Recording {
         self.close();
         if let (Some(jobs), Some(job)) = (&mut self.memory.jobs, self.job) {
-            jobs.unfinished = Some(job.arrival);
+            jobs.unfinished = Some(job);
         }
         Recording {
             trace: self.memory.trace,

@@ -226,7 +226,7 @@ fn prepare(spec: &RunSpec, counter: AnyCounter) -> Vec<AllocatedThread> {
             let demand = thread.model.demand();
             let period = demand.period.filter(|_| demand.on_grid).map(Span::nanos_or_zero);
             let memory = Memory::new(share, spec.ring, demand.latency)
-                .with_jobs(thread.jobs)
+                .with_jobs(thread.jobs, demand.jobs)
                 .with_long_gaps(LongGaps::room_for(spec.duration))
                 .with_wake_times(spec.wake_times)
                 .marking(spec.marker.clone().map(|file| Marker::new(file, id)))

@@ -61,11 +61,12 @@ enum FailOn {
 }
 
 impl FailOn {
-    fn status(self) -> Status {
+    /// The worst status that is accepted.
+    fn accepted(self) -> Status {
         match self {
-            FailOn::Fail => Status::Fail,
-            FailOn::Warn => Status::Warn,
-            FailOn::Unknown => Status::Unknown,
+            FailOn::Fail => Status::Warn,
+            FailOn::Warn => Status::Unknown,
+            FailOn::Unknown => Status::Ok,
         }
     }
 }
@@ -139,7 +140,11 @@ pub(crate) fn examine(doctor: &Doctor, settings: Settings) -> Result<ExitCode> {
         atomic_file::keep(OPENMETRICS, name, openmetrics_doctor(&document).as_bytes())?;
     }
     if let Some(name) = &doctor.junit {
-        atomic_file::keep(JUNIT, name, junit_doctor(&document, doctor.fail_on.status()).as_bytes())?;
+        atomic_file::keep(
+            JUNIT,
+            name,
+            junit_doctor(&document, doctor.fail_on.accepted()).as_bytes(),
+        )?;
     }
     if doctor.script {
         output::unless_closed(output::text(&doctor::script(&document)))?;
@@ -148,7 +153,7 @@ pub(crate) fn examine(doctor: &Doctor, settings: Settings) -> Result<ExitCode> {
     }
     let bad = match &document.differences {
         Some(differences) => !differences.is_empty(),
-        None => document.checks.iter().any(|check| check.status <= doctor.fail_on.status()),
+        None => document.checks.iter().any(|check| check.status < doctor.fail_on.accepted()),
     };
     Ok(if bad { ExitCode::from(NO) } else { ExitCode::SUCCESS })
 }

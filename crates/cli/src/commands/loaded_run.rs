@@ -54,6 +54,7 @@ impl LoadedRun {
             events: &self.contents.events,
             names: &self.names,
             spans: &self.contents.spans,
+            jobs: &self.contents.jobs,
         }
     }
 

@@ -101,6 +101,10 @@ pub(crate) fn render(render: &Render, settings: Settings) -> Result<ExitCode> {
 /// Draws when threads ran, and who had the CPUs.
 fn draw_trace(options: &TraceOptions, recalled: &mut lab::OpenRun) -> Result<String> {
     let mut picture = TracePicture::new(options).map_err(empty_range)?;
+    let end_ns = i64::try_from(recalled.document().manifest.elapsed_ns).unwrap_or(i64::MAX);
+    for job in recalled.jobs().map_err(Stop::bad_input)? {
+        picture.push_job(&job.map_err(Stop::bad_input)?, end_ns);
+    }
     recalled
         .each_interval(|interval| {
             picture.push(&interval);

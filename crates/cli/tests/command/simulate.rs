@@ -68,6 +68,29 @@ fn a_kept_simulation_is_shown_and_drawn() {
     assert_eq!(again["tasks"][1]["max_response_ns"], 29_000_000);
 }
 
+/// Issue: 12 of 40 missed, and neither picture nor page marked a release, a deadline or a miss; the verdict said
+/// "thread 1", and gaps had "no cause known".
+#[test]
+fn misses_and_who_took_the_cpu_are_shown() {
+    let folder = folder();
+    ends(&hourglass_in(folder.path(), "simulate ticked.toml -o kept"), 1, "-o kept");
+    let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+    ends(&hourglass_in(folder.path(), "render kept -o kept.svg"), 0, "render");
+    let picture = read("kept.svg");
+    for part in ["release of a job", "missed deadline (", "ran after its deadline", "#hg-over"] {
+        assert!(picture.contains(part), "{part}: {picture}");
+    }
+    ends(&hourglass_in(folder.path(), "report kept -o kept.html"), 0, "report");
+    let page = read("kept.html");
+    for part in ["video missed ", "audio (thread 0) 3.00 ms", "1: video", "data-do=\"miss\""] {
+        assert!(page.contains(part), "{part}");
+    }
+    assert!(!page.contains("no cause known</span>"), "every gap has its cause");
+    let shown = document(folder.path(), "show kept --json", 0);
+    assert_eq!(shown["causes"][0]["cause"], "context_switch_involuntary");
+    assert_eq!(shown["causes"][0]["ran"][0]["name"], "audio");
+}
+
 #[test]
 fn bad_input_is_refused_in_one_line() {
     let folder = folder();

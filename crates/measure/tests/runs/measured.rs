@@ -13,7 +13,7 @@ use hourglass_runs::open_run;
 use hourglass_time::Span;
 use hourglass_trace::TraceSummary;
 use hourglass_trace::cause::{AttributedGap, Indication};
-use hourglass_trace::{Interval, KernelEvent};
+use hourglass_trace::{Interval, JobRecord, KernelEvent};
 use hourglass_workload::LoopSpec;
 use hourglass_workload::spec::{RunSpec, ThreadSpec};
 use hourglass_workload::{models, wake};
@@ -394,6 +394,30 @@ fn the_trace_tells_what_the_recorder_counted() {
             assert!(found.gaps.max_ns.abs_diff(counted.gaps.max_ns) <= 1);
         }
     }
+}
+
+/// The jobs of a periodic thread are kept with its run, and are those that it counted.
+#[test]
+fn jobs_are_kept_with_a_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    let periodic = spec(60, vec![thread("CPU"), thread("PERIODIC 100us 2ms")]);
+    let finished = run_in(periodic, Some(path.clone())).unwrap();
+    let counted = finished.document.result.threads[1].deadlines.unwrap();
+    let kept = hourglass_runs::open_run(&path).unwrap();
+    let jobs: Vec<_> = kept.jobs().unwrap().map(Result::unwrap).collect();
+    let done = jobs.iter().filter(|job| job.finished_ns.is_some()).count() as u64;
+    assert_eq!(done, counted.completed, "{jobs:?}");
+    assert!(done > 0 && jobs.iter().all(|job| job.thread == 1));
+    assert!(jobs.iter().all(|job| job.deadline_ns - job.release_ns == 2_000_000));
+    let end_ns = finished.document.manifest.elapsed_ns as i64;
+    let count = |of: &dyn Fn(&JobRecord) -> bool| jobs.iter().filter(|job| of(job)).count() as u64;
+    let found = (count(&|job| job.is_missed(end_ns)), count(&|job| job.lost));
+    assert_eq!(found, (counted.missed, counted.lost), "{jobs:?}");
+    // Without deadlines there are no jobs.
+    let other = folder.path().join("other");
+    run_in(spec(20, vec![thread("CPU")]), Some(other.clone())).unwrap();
+    assert!(!other.join("jobs.parquet").exists());
 }
 
 #[test]

@@ -49,6 +49,35 @@ fn control(cpu: u32, folder: std::path::PathBuf) -> Finished {
     own.finish()
 }
 
+/// Periods that passed without a begin are lost, each at its place on the grid.
+#[test]
+fn lost_periods_are_kept_one_by_one() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("run");
+    let spec = LoopSpec {
+        deadline: Some(Span::from_nanos(400_000)),
+        ..LoopSpec::every("control", Span::from_nanos(PERIOD_NS as i64))
+    };
+    let mut own = MeasuredLoop::start(spec, Some(path.clone())).unwrap();
+    let first_ns = now_ns(ClockId::Monotonic);
+    for period in [0, 1, 4, 5] {
+        own.begin_period_due(first_ns + period * PERIOD_NS);
+        own.end_period();
+    }
+    let finished = own.finish();
+    assert_eq!(finished.document.result.threads[0].deadlines.unwrap().lost, 2);
+    let kept = open_run(&path).unwrap();
+    let jobs: Vec<_> = kept.jobs().unwrap().map(Result::unwrap).collect();
+    let lost: Vec<bool> = jobs.iter().map(|job| job.lost).collect();
+    assert_eq!(lost, [false, false, true, true, false, false]);
+    for (place, job) in (0..).zip(&jobs) {
+        let off = job.release_ns - jobs[0].release_ns - place * PERIOD_NS as i64;
+        // The counter's rate is known to some parts in a million.
+        assert!(off.abs() < 2_000, "{jobs:?}");
+        assert_eq!(job.deadline_ns - job.release_ns, 400_000);
+    }
+}
+
 /// Issue 33, 2: a loop beside a FIFO hog had "gaps 0", no latencies, and OTHER for its policy.
 #[test]
 fn a_loop_says_why_it_began_late() {
@@ -85,6 +114,11 @@ fn a_loop_says_why_it_began_late() {
     // The folder says the same.
     let kept = open_run(&path).unwrap();
     assert_eq!(&kept.document.result, result);
+    // The periods one by one, with those that were lost.
+    let jobs: Vec<_> = kept.jobs().unwrap().map(Result::unwrap).collect();
+    let lost = jobs.iter().filter(|job| job.lost).count() as u64;
+    assert_eq!((jobs.len() as u64 - lost, lost), (PERIODS, deadlines.lost));
+    assert!(jobs.iter().any(|job| job.is_missed(i64::MAX)), "{deadlines:?}");
     let begins: Vec<_> = kept.wake_ups(0).unwrap().map(Result::unwrap).collect();
     assert_eq!(begins.len() as u64, PERIODS);
     assert!(begins.iter().all(|begin| begin.woke_ns.is_some()));

@@ -83,7 +83,7 @@ pub(super) fn longest(out: &mut String, run: &RunView<'_>, gaps: &[Gap<'_>]) {
     let mut table = HtmlTable::of(caption, &order)
         .number("length", |gap| rounded(gap.length_ns()))
         .number("at, s", |gap| seconds(gap.from_ns))
-        .number("thread", |gap| gap.thread)
+        .text("thread", |gap| thread_of(run, gap.thread))
         .text("CPU", |gap| match (gap.cpu_before, gap.cpu) {
             (before, after) if before == after => after.to_string(),
             (before, after) => format!("{before}\u{a0}to\u{a0}{after}"),
@@ -99,10 +99,21 @@ pub(super) fn longest(out: &mut String, run: &RunView<'_>, gaps: &[Gap<'_>]) {
         .text("", |gap| {
             show_button(gap.thread, gap.to_ns, &format!("gap of {}", rounded(gap.length_ns())))
         })
-        .below(|gap| gap.attribution.map(|why| evidence(why, run.names)).unwrap_or_default());
+        .below(|gap| {
+            gap.attribution.map(|why| evidence(why, run.thread_names())).unwrap_or_default()
+        });
     begin_section(out, "longest", "Longest gaps");
     table.write(out);
     out.push_str("</section>\n");
+}
+
+/// A thread's number, and its name if it has one.
+fn thread_of(run: &RunView<'_>, id: u32) -> Cell {
+    let thread = run.document.result.threads.iter().find(|thread| thread.id == id);
+    match thread.and_then(|thread| thread.name.as_ref()) {
+        Some(name) => Cell::Text(format!("{id}: {name}")),
+        None => Cell::Text(id.to_string()),
+    }
 }
 
 /// A moment of the run in seconds, to the nanosecond.

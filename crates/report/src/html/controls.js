@@ -102,6 +102,8 @@ class Controls {
     const row = line.rows[number];
     this.pinned = false;
     if (!row || x < line.left) return this.hide();
+    const job = row.jobs ? this.jobUnder(row, x, y) : -1;
+    if (job >= 0) return this.tell(jobFacts(row, job), x, row.y + row.height);
     const gap = this.gapNear(x, number);
     if (gap > 0) return this.tell(row.gapFacts(line.run, gap), x, row.y + row.height);
     const event = this.eventNear(row, x, y);
@@ -112,6 +114,15 @@ class Controls {
       first >= next ? null : several ? row.sharesFacts(line.ns(x), line.ns(x + 1)) : row.pieceFacts(first);
     if (facts) this.tell(facts, x, row.y + row.height);
     else this.hide();
+  }
+
+  /** The job that a mark beside the bar belongs to, or that ran there. */
+  jobUnder(row, x, y) {
+    const line = this.timeline;
+    const onBar = y >= row.y && y <= row.y + BAR;
+    if (onBar) return this.gapNear(x, line.rows.indexOf(row)) > 0 ? -1 : jobAt(row.jobs, line.ns(x));
+    if (y > row.y + BAR + 8) return -1;
+    return jobNear(row.jobs, line.ns(x), line.ns(x + 4) - line.ns(x));
   }
 
   eventNear(row, x, y) {
@@ -177,7 +188,7 @@ class Controls {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const names = {
       "+": "in", "=": "in", "-": "out", "_": "out", ArrowLeft: "left", ArrowRight: "right",
-      ArrowUp: "up", ArrowDown: "down", Home: "whole", n: "next", p: "previous", l: "longest",
+      ArrowUp: "up", ArrowDown: "down", Home: "whole", n: "next", p: "previous", l: "longest", m: "miss",
       Enter: "enter", Escape: "escape",
     };
     const name = names[event.key];
@@ -201,6 +212,7 @@ class Controls {
       next: () => this.step(1),
       previous: () => this.step(-1),
       longest: () => this.longest(),
+      miss: () => this.nextMiss(),
       enter: () => line.gap > 0 && this.zoomTo(line.row, line.gap),
       escape: () => this.hide(),
     };
@@ -254,6 +266,32 @@ class Controls {
     const found = row ? row.greatest.within(...line.gapsWithin(row, ...line.view)) : -1;
     if (found > 0) this.focusGap(line.row, found);
     else this.say("no gap in view");
+  }
+
+  /** Goes to the next job of any thread that missed its deadline or was lost; after the last to the first. */
+  nextMiss() {
+    const line = this.timeline;
+    const bad = [];
+    line.rows.forEach((row, number) => {
+      for (let i = 0; row.jobs && i < row.jobs.n; i++) {
+        if (row.jobs.flags[i] & (JOB_LOST | JOB_MISSED)) bad.push([row.jobs.due[i], number, i]);
+      }
+    });
+    if (bad.length === 0) return this.say("no missed deadline and no lost period");
+    bad.sort((a, b) => a[0] - b[0]);
+    this.miss = ((this.miss === undefined ? -1 : this.miss) + 1) % bad.length;
+    const [due, number, i] = bad[this.miss];
+    const row = line.rows[number];
+    const { jobs } = row;
+    const end = Math.max(due, jobs.end[i] || due);
+    const half = Math.max(end - jobs.release[i], NARROWEST);
+    [line.row, line.gap] = [number, -1];
+    line.show(jobs.release[i] - half, end + half);
+    line.draw();
+    const facts = jobFacts(row, i);
+    this.tell(facts, line.x(due), row.y + row.height);
+    this.pinned = true;
+    this.say(`${row.title}: ${facts.map(([name, text]) => `${name} ${text}`.trim()).join("; ")}`);
   }
 
   /** Gives a gap the keyboard's attention, moves it into view and tells what is known about it. */

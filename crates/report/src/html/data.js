@@ -150,9 +150,10 @@ function readWakes(raw) {
 
 /** Everything on the page. */
 function readRun(raw) {
+  const to = Math.max(raw.to, raw.from + 1000);
   return {
     from: raw.from,
-    to: Math.max(raw.to, raw.from + 1000),
+    to,
     shortest: raw.shortest,
     kinds: raw.kinds,
     texts: raw.texts,
@@ -163,6 +164,7 @@ function readRun(raw) {
     wakes: raw.wakes.threads.map(readWakes),
     latest: raw.wakes.latest,
     stages: raw.wakes.stages,
+    jobs: raw.jobs.map((jobs) => readJobs(jobs, to)),
   };
 }
 

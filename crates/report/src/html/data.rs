@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::columns::{ColumnEncoder, least_kept};
 use super::cpu_occupancy::{self, OccupancyData};
 use super::gaps::{Gap, KINDS};
+use super::jobs;
 use super::wake_ups;
 use crate::export::kernel::{Phase, phase, words};
 use crate::run::{RunView, evidence, label};
@@ -52,6 +53,7 @@ pub(super) fn json(run: &RunView<'_>, gaps: &[Gap<'_>], ran: &OccupancyData) -> 
         "events": events,
         "ran": cpu_occupancy::json(run, ran),
         "wakes": wake_ups::json(run),
+        "jobs": jobs::json(run),
     });
     escaped(&data.to_string())
 }
@@ -109,7 +111,7 @@ fn evidence_of(run: &RunView<'_>, gaps: &[Gap<'_>], texts: &mut Texts) -> Vec<u6
     let mut places = vec![0; gaps.len()];
     for at in order {
         let Some(why) = gaps[at].attribution else { continue };
-        places[at] = match texts.place(&evidence(why, run.names), MOST_TEXT) {
+        places[at] = match texts.place(&evidence(why, run.thread_names()), MOST_TEXT) {
             0 => texts.place(&why.evidence.to_string(), MOST_TEXT + RESERVE),
             place => place,
         };

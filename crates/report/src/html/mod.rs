@@ -25,6 +25,7 @@ mod data;
 mod facts;
 mod gaps;
 mod histograms;
+mod jobs;
 mod overview;
 mod plot;
 mod reservation;
@@ -48,9 +49,10 @@ use table::begin_section;
 const STYLE: &str = include_str!("page.css");
 
 /// The parts of the script, in order; they share one scope.
-const SCRIPTS: [&str; 6] = [
+const SCRIPTS: [&str; 7] = [
     include_str!("data.js"),
     include_str!("rows.js"),
+    include_str!("jobs.js"),
     include_str!("timeline.js"),
     include_str!("controls.js"),
     include_str!("selftest.js"),
@@ -167,6 +169,11 @@ const KEYS: [(&str, &str); 7] = [
     ("Home", "the whole run"),
 ];
 
+/// Of runs whose jobs are known.
+const BUTTON_OF_JOBS: [(&str, &str, &str); 1] =
+    [("miss", "Next miss", "Go to the next missed deadline or lost period")];
+const KEY_OF_JOBS: [(&str, &str); 1] = [("m", "next missed deadline or lost period")];
+
 /// Buttons: what the script calls them, what is on them, and what they are for.
 const BUTTONS: [(&str, &str, &str); 8] = [
     ("in", "+", "Zoom in"),
@@ -189,7 +196,8 @@ fn timeline(out: &mut String, run: &RunView<'_>, ran: &OccupancyData) {
         return;
     }
     out.push_str("<div class=\"bar\" role=\"toolbar\" aria-label=\"Timeline\">\n");
-    for (name, face, about) in BUTTONS {
+    let of_jobs = BUTTON_OF_JOBS.iter().filter(|_| !run.jobs.is_empty());
+    for (name, face, about) in BUTTONS.iter().chain(of_jobs) {
         let _ = writeln!(
             out,
             "<button type=\"button\" data-do=\"{name}\" title=\"{about}\" aria-label=\"{about}\">\
@@ -207,7 +215,8 @@ fn timeline(out: &mut String, run: &RunView<'_>, ran: &OccupancyData) {
     );
     cpu_occupancy::legend(out, ran);
     out.push_str("<p id=\"keys\" class=\"note keys\">");
-    for (key, about) in KEYS {
+    let of_jobs = KEY_OF_JOBS.iter().filter(|_| !run.jobs.is_empty());
+    for (key, about) in KEYS.iter().chain(of_jobs) {
         let _ = write!(out, "<span><kbd>{key}</kbd> {about}</span> ");
     }
     out.push_str(

@@ -70,7 +70,7 @@ class Pieces {
 }
 
 /** The row of a thread: its pieces, and the gaps before them. */
-function threadRow(thread) {
+function threadRow(run, thread) {
   const lengths = new Float64Array(thread.n);
   for (let i = 1; i < thread.n; i++) {
     if (thread.kind[i] > 0) lengths[i] = Math.max(thread.start[i] - thread.end[i - 1], 0.5);
@@ -81,6 +81,7 @@ function threadRow(thread) {
     title: `thread ${thread.id}`,
     label: thread.label,
     thread,
+    jobs: run.jobs.find((jobs) => jobs.thread === thread.id),
     pieces: new Pieces(thread.start, thread.end, thread.n),
     lengths,
     greatest: new Greatest(lengths),

@@ -10,6 +10,7 @@ function selfTest() {
     if (canvas && controls.timeline.rows.length > 0) {
       checkZoom(check);
       checkPointer(check);
+      checkJobs(check);
       checkKeyboard(check);
       checkTheme(check);
       checkSpeed(check);
@@ -102,7 +103,8 @@ function checkPointer(check) {
     const gap = line.rows[row].greatest.within(0, line.rows[row].pieces.n);
     const middle = (line.rows[row].pieces.end[gap - 1] + line.rows[row].pieces.start[gap]) / 2;
     const share = (line.x(middle) - line.left) / line.plotWidth();
-    point("pointermove", Math.min(Math.max(share, 0.001), 0.999), 9);
+    const over = { ...at(row, Math.min(Math.max(share, 0.001), 0.999)), pointerId: 9 };
+    canvas.dispatchEvent(new PointerEvent("pointermove", over));
     const text = controls.tip.textContent;
     const thread = line.rows[row].thread;
     const wanted = thread ? /recorder/ : /late/;
@@ -122,6 +124,29 @@ function checkPointer(check) {
     check("a CPU tells who had it", names.some((name) => text.includes(name)), text);
   }
   canvas.dispatchEvent(new PointerEvent("pointerleave"));
+  line.show(line.run.from, line.run.to);
+}
+
+/** A job that missed its deadline is shown, and the marks tell about it. */
+function checkJobs(check) {
+  const line = controls.timeline;
+  const number = line.rows.findIndex((row) => row.jobs && row.jobs.flags.some((flag) => flag & JOB_MISSED));
+  if (number < 0) return;
+  delete controls.miss;
+  press("m");
+  check("m goes to a missed deadline", /deadline/.test(controls.said.textContent), controls.said.textContent);
+  const row = line.rows[number];
+  const first = row.jobs.flags.findIndex((flag) => flag & JOB_MISSED);
+  const around = row.jobs.due[first] - row.jobs.release[first];
+  line.show(row.jobs.release[first] - around, row.jobs.due[first] + around);
+  line.draw();
+  const box = canvas.getBoundingClientRect();
+  const [clientX, clientY] = [box.left + line.x(row.jobs.due[first]), box.top + row.y + BAR + 4];
+  canvas.dispatchEvent(new PointerEvent("pointermove", { clientX, clientY, bubbles: true, pointerId: 9 }));
+  const text = controls.tip.textContent;
+  check("a deadline's mark tells about its job", /release .*deadline .*late/.test(text), text);
+  canvas.dispatchEvent(new PointerEvent("pointerleave"));
+  controls.hide();
   line.show(line.run.from, line.run.to);
 }
 

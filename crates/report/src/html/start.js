@@ -38,13 +38,22 @@ function drawLegend() {
   const entry = (className, text) => {
     const [span, dot] = [document.createElement("span"), document.createElement("span")];
     dot.className = `dot ${className}`;
-    span.append(dot, document.createTextNode(text));
+    if (className) span.append(dot);
+    span.append(document.createTextNode(text));
     legend.append(span);
   };
   for (const kind of [...used].sort((a, b) => a - b)) entry(`k${kind}`, run.kinds[kind]);
   if (run.wakes.length) entry("k13", "wake-up: how late");
   if (run.latest.length) entry("k1", "one of the latest");
+  if (run.jobs.length) {
+    const flags = (bit) => run.jobs.some((jobs) => jobs.flags.some((flag) => flag & bit));
+    entry("", "↑ release, ↓ deadline, where there is room");
+    if (flags(JOB_MISSED)) entry("late", "ran after its deadline, or missed it");
+    if (flags(JOB_LOST)) entry("", "× lost period: its job never ran");
+  }
   const notes = [];
+  const jobsLeftOut = run.jobs.reduce((sum, jobs) => sum + jobs.leftOut, 0);
+  if (jobsLeftOut > 0) notes.push(`${jobsLeftOut} jobs are left out, first those that were in time`);
   const leftOut = run.wakes.reduce((sum, one) => sum + Math.max(0, one.all - one.n), 0);
   if (leftOut > 0) notes.push(`the ${leftOut} wake-ups that were least late, or whose time was not kept, are left out`);
   if (run.ran.least > 0) {

@@ -28,7 +28,7 @@ class Timeline {
     this.pen = canvas.getContext("2d");
     this.run = run;
     const wakes = run.wakes.map((one) => wakeRow(run, one));
-    this.rows = [...run.threads.map(threadRow), ...wakes, ...cpuRows(run)];
+    this.rows = [...run.threads.map((thread) => threadRow(run, thread)), ...wakes, ...cpuRows(run)];
     this.colour = palette();
     this.view = [run.from, run.to];
     this.row = 0;
@@ -122,6 +122,7 @@ class Timeline {
       pen.clip();
       this.bars(row);
       if (row.greatest) this.lane(row, number);
+      if (row.jobs) drawJobs(this, row);
       if (row.events) this.eventsOf(row);
       pen.restore();
     });

@@ -56,7 +56,7 @@ pub(super) fn json(run: &RunView<'_>) -> Value {
             "stages": one.stages.map(|up| {
                 [up.expiry_ns, up.interrupt_ns, up.handler_ns, up.waking_ns, up.switch_ns, up.user_ns]
             }),
-            "ran": for_terminal(&late_because(one, run.names)),
+            "ran": for_terminal(&late_because(one, run.thread_names())),
         })
     });
     json!({
@@ -104,7 +104,7 @@ pub(super) fn latest(out: &mut String, run: &RunView<'_>) {
             let what = format!("wake-up that was {} late", rounded(one.latency_ns));
             show_button(one.thread, one.woke_ns, &what)
         })
-        .below(|one| late_because(one, run.names));
+        .below(|one| late_because(one, run.thread_names()));
     begin_section(out, "latest", "Latest wake-ups");
     table.write(out);
     if staged {

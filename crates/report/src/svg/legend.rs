@@ -80,6 +80,7 @@ pub(super) fn draw(
             text: format!("longest gap of the {row}"),
         });
     }
+    entries.extend(super::jobs::legend(&content.jobs));
     if content.crowded {
         entries
             .push(LegendEntry { sign: String::new(), text: "some rows are not shown".to_owned() });

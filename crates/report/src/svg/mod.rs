@@ -13,6 +13,7 @@ mod costs;
 mod curves;
 mod hatch;
 pub(crate) mod histogram;
+mod jobs;
 mod labels;
 mod latency;
 mod legend;
@@ -30,7 +31,7 @@ use std::io::{self, Write};
 use hourglass_documents::paper::{PaperFigure, TraceFigure};
 use hourglass_time::Span;
 use hourglass_trace::cpu_occupancy::{Occupant, Slice};
-use hourglass_trace::{Interval, IntervalStart};
+use hourglass_trace::{Interval, IntervalStart, JobRecord};
 use thiserror::Error;
 
 use crate::occupants::CpuOccupants;
@@ -39,6 +40,7 @@ pub use bars::bars;
 pub use comparison::{ComparedQuantity, comparison};
 pub use costs::costs;
 pub use curves::curves;
+use jobs::JobRow;
 pub use latency::{LatencyPicture, LatencyThread};
 use occupancy_rows::OccupancyRow;
 pub use options::{Rows, TraceOptions};
@@ -148,6 +150,8 @@ pub struct TracePicture<'a> {
     gaps: BTreeMap<u32, LongestGap>,
     /// CPUs of which it is known who had them.
     shares: BTreeMap<u32, OccupancyRow>,
+    /// Jobs of threads, where the rows are threads.
+    jobs: BTreeMap<u32, JobRow>,
     /// For how long whom: within the range.
     times: BTreeMap<Occupant, u64>,
     /// The same of the whole run.
@@ -184,10 +188,18 @@ impl<'a> TracePicture<'a> {
             rows,
             gaps: BTreeMap::new(),
             shares: BTreeMap::new(),
+            jobs: BTreeMap::new(),
             times: BTreeMap::new(),
             run_times: BTreeMap::new(),
             crowded: options.threads.len() > MOST_ROWS,
         })
+    }
+
+    /// Takes a job of a thread, in the order in which they run; before the intervals. The run ended at `end_ns`.
+    pub fn push_job(&mut self, job: &JobRecord, end_ns: i64) {
+        if self.options.rows == Rows::Threads && has_place(&self.jobs, job.thread) {
+            self.jobs.entry(job.thread).or_default().push(&self.view, job, end_ns);
+        }
     }
 
     /// Takes the next interval, inside the range or not: what lies before and behind the range
@@ -200,6 +212,9 @@ impl<'a> TracePicture<'a> {
         if self.options.rows == Rows::Cpus && has_place(&self.gaps, interval.thread) {
             let gap = self.gaps.entry(interval.thread).or_default();
             gap.push(&self.view, interval);
+        }
+        if let Some(jobs) = self.jobs.get_mut(&interval.thread) {
+            jobs.push_interval(&self.view, interval);
         }
         if has_place(&self.rows, key) {
             let row = self.rows.entry(key).or_default();
@@ -246,6 +261,7 @@ impl<'a> TracePicture<'a> {
             view,
             shares: shares.collect(),
             parties: &parties,
+            jobs: self.jobs.into_iter().map(|(key, jobs)| (key, jobs.finish(&view))).collect(),
             rows: rows.collect(),
             gaps: self.gaps.into_iter().map(|(t, g)| (t, g.get())).collect(),
             crowded: self.crowded,

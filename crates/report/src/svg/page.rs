@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use hourglass_time::Span;
 
 use super::axis::axis;
+use super::jobs::{self, DrawnJobs, JobMark};
 use super::legend::{self, thread_class};
 use super::row::{Coverage, LongestRowGap, RowSegment};
 use super::view::TimeRange;
@@ -69,6 +70,8 @@ pub(super) struct Content<'a> {
     /// CPUs of which it is known who had them.
     pub(super) shares: BTreeMap<u32, Vec<occupancy_rows::ShareSegment>>,
     pub(super) parties: &'a CpuOccupants,
+    /// Jobs of threads, where the rows are threads.
+    pub(super) jobs: BTreeMap<u32, DrawnJobs>,
     /// The longest gap of each thread, where rows are CPUs.
     pub(super) gaps: Vec<(u32, Option<LongestRowGap>)>,
     pub(super) crowded: bool,
@@ -116,12 +119,16 @@ struct RowHeights {
     high: bool,
 }
 
+/// Pixels above and below a row that its jobs' marks take.
+const JOB_MARKS: u32 = 9;
+
 impl RowHeights {
-    fn of(rows: usize) -> RowHeights {
+    fn of(rows: usize, has_jobs: bool) -> RowHeights {
+        let marks = if has_jobs { 2 * JOB_MARKS } else { 0 };
         if rows > MOST_HIGH_ROWS {
-            RowHeights { bar: 14, pitch: 32, high: false }
+            RowHeights { bar: 14, pitch: 32 + marks, high: false }
         } else {
-            RowHeights { bar: 26, pitch: 50, high: true }
+            RowHeights { bar: 26, pitch: 50 + marks, high: true }
         }
     }
 }
@@ -132,7 +139,7 @@ pub(super) fn draw(options: &TraceOptions, frame: &Frame, content: &Content<'_>)
         |cpu: &u32| options.rows == Rows::Threads || content.rows.iter().all(|row| row.key != *cpu);
     let added: Vec<u32> = content.shares.keys().copied().filter(own).collect();
     let rows = content.rows.len() + added.len();
-    let heights = RowHeights::of(rows);
+    let heights = RowHeights::of(rows, !content.jobs.is_empty());
     let top = if options.title.is_empty() { EDGE } else { 44 };
     let bottom = top + heights.pitch * rows as u32;
     let mut canvas = Canvas { out: String::new(), options, frame, view: &content.view, heights };
@@ -147,7 +154,7 @@ pub(super) fn draw(options: &TraceOptions, frame: &Frame, content: &Content<'_>)
                 canvas.shares(shared, content.parties, y);
                 row.longest.iter().for_each(|gap| canvas.longest_gap(row.key, gap, y));
             }
-            None => canvas.row(row, y, pieces),
+            None => canvas.row(row, content.jobs.get(&row.key), y, pieces),
         }
         y += heights.pitch;
     }
@@ -195,6 +202,9 @@ impl Canvas<'_> {
         let threads = threads.filter(|_| self.options.rows == Rows::Cpus);
         let others = content.parties.all.iter().map(|party| party.stripes);
         self.out.push_str(&hatch::patterns(threads.chain(others)));
+        if content.jobs.values().any(|jobs| !jobs.late.is_empty()) {
+            self.out.push_str(jobs::PATTERN);
+        }
         if !self.options.title.is_empty() {
             self.out.push_str(&heading(self.frame.width, title));
         }
@@ -211,6 +221,11 @@ impl Canvas<'_> {
             "Execution trace from {from} to {to} after the run's start, one {what} ({count}). \
              Rectangles are times during which a thread ran."
         );
+        let bad = content.jobs.iter().filter(|(_, jobs)| jobs.missed_count + jobs.lost_count > 0);
+        for (key, jobs) in bad.take(MOST_DESCRIBED) {
+            let (name, missed, lost) = (self.name(*key), jobs.missed_count, jobs.lost_count);
+            let _ = write!(text, " {name}: {missed} deadlines missed, {lost} periods lost.");
+        }
         let gaps = content.rows.iter();
         let gaps = gaps.filter_map(|row| Some((self.name(row.key), row.longest?)));
         for (name, gap) in gaps.take(MOST_DESCRIBED) {
@@ -249,7 +264,7 @@ impl Canvas<'_> {
         );
     }
 
-    fn row(&mut self, row: &DrawnRow, y: u32, all_pieces: usize) {
+    fn row(&mut self, row: &DrawnRow, jobs: Option<&DrawnJobs>, y: u32, all_pieces: usize) {
         self.row_label(row.key, y);
         self.ground(y);
         let mut groups: BTreeMap<(u32, Coverage), Vec<&RowSegment>> = BTreeMap::new();
@@ -281,8 +296,34 @@ impl Canvas<'_> {
                 self.out.push('\n');
             }
         }
+        jobs.iter().for_each(|jobs| self.jobs(jobs, y));
         if let Some(gap) = &row.longest {
-            self.longest_gap(row.key, gap, y);
+            self.longest_gap(row.key, gap, y + jobs.map_or(0, |_| JOB_MARKS));
+        }
+    }
+
+    /// What ran too late, over the bar, and the marks of releases and deadlines.
+    fn jobs(&mut self, jobs: &DrawnJobs, y: u32) {
+        let late: Vec<&RowSegment> = jobs.late.iter().collect();
+        if !late.is_empty() {
+            put!(self, "<g class=\"hg-over\"><title>ran after its deadline</title>");
+            self.path(&late, y, "currentColor");
+            self.path(&late, y, "url(#hg-over)");
+            self.out.push_str("</g>\n");
+        }
+        let marks = [
+            ("hg-job", JobMark::Release, &jobs.releases),
+            ("hg-job", JobMark::Deadline, &jobs.met),
+            ("hg-job hg-missed", JobMark::Deadline, &jobs.missed),
+            ("hg-job hg-missed", JobMark::Lost, &jobs.lost),
+        ];
+        for (class, mark, times) in marks.into_iter().filter(|(.., times)| !times.is_empty()) {
+            put!(self, "<path class=\"{class}\" d=\"");
+            for ns in times {
+                let x = self.frame.x(self.view, *ns);
+                self.out.push_str(&mark.path(x, y, y + self.heights.bar));
+            }
+            self.out.push_str("\"/>\n");
         }
     }
 

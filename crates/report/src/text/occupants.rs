@@ -64,7 +64,10 @@ pub(crate) fn heading(of: &str, length_ns: u64, thread: u32) -> String {
 
 pub(crate) fn who(ran: &OccupantReport) -> String {
     match (ran.thread, ran.tid, &ran.name) {
-        (Some(thread), _, _) => format!("thread {thread} of the run"),
+        (Some(thread), _, Some(name)) => {
+            format!("{} (thread {thread})", clean::for_terminal(name))
+        }
+        (Some(thread), _, None) => format!("thread {thread} of the run"),
         (None, Some(0), _) => "nobody (idle)".to_owned(),
         (None, Some(tid), Some(name)) => format!("{} ({tid})", clean::for_terminal(name)),
         (None, Some(tid), None) => format!("thread {tid} of the machine"),

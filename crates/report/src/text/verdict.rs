@@ -7,6 +7,7 @@ use hourglass_documents::document::{Deadlines, Premise, RunResult, ThreadReport}
 
 use super::occupants::who;
 use super::table::TextStyle;
+use crate::clean::for_terminal;
 use crate::units::rounded;
 
 /// The verdict, and whether it is good news. Deadlines speak first, then wake-ups, then gaps:
@@ -86,8 +87,8 @@ fn outcome(result: &RunResult) -> (String, TextStyle) {
     let control = result.control.as_ref().and_then(|control| control.thread);
     let load: Vec<&ThreadReport> =
         result.threads.iter().filter(|thread| Some(thread.id) != control).collect();
-    let periodic: Vec<(u32, Deadlines)> =
-        load.iter().filter_map(|thread| Some((thread.id, thread.deadlines?))).collect();
+    let periodic: Vec<(&ThreadReport, Deadlines)> =
+        load.iter().filter_map(|thread| Some((*thread, thread.deadlines?))).collect();
     if periodic.is_empty() {
         return (wake_ups_or_gaps(&load), TextStyle::Normal);
     }
@@ -104,20 +105,29 @@ fn outcome(result: &RunResult) -> (String, TextStyle) {
     let worst = late.iter().max_by_key(|(_, d)| failed(d));
     match (worst, late.len()) {
         (None, _) => (format!("all {} periods on time", all.hit), TextStyle::Good),
-        (Some((id, deadlines)), 1) => {
-            let text = format!("thread {id} {}", how_many(deadlines));
+        (Some((thread, deadlines)), 1) => {
+            let text = format!("{} {}", called(thread), how_many(deadlines));
             (text, TextStyle::Bad)
         }
-        (Some((id, deadlines)), count) => {
+        (Some((thread, deadlines)), count) => {
             let text = format!(
-                "{count} of {} periodic threads {}, thread {id} the most: {} of {}",
+                "{count} of {} periodic threads {}, {} the most: {} of {}",
                 periodic.len(),
                 how_many(&all),
+                called(thread),
                 failed(deadlines),
                 periods(deadlines),
             );
             (text, TextStyle::Bad)
         }
+    }
+}
+
+/// A thread's name, else its number.
+fn called(thread: &ThreadReport) -> String {
+    match &thread.name {
+        Some(name) => for_terminal(name),
+        None => format!("thread {}", thread.id),
     }
 }
 
@@ -189,6 +199,24 @@ mod tests {
         ] {
             assert_eq!(verdict(&result).0, "none: moved");
         }
+    }
+
+    /// "thread 1 missed 12 of 20 periods", where the file says "video".
+    #[test]
+    fn the_task_that_missed_is_named() {
+        let deadlines = |missed| Some(Deadlines { hit: 8, missed, ..Deadlines::default() });
+        let thread = |id, name: Option<&str>, missed| ThreadReport {
+            id,
+            name: name.map(str::to_owned),
+            deadlines: deadlines(missed),
+            ..ThreadReport::default()
+        };
+        let said = |threads| outcome(&RunResult { threads, ..RunResult::default() }).0;
+        let [video, other] = [thread(1, Some("video"), 12), thread(0, None, 3)];
+        assert_eq!(said(vec![video.clone()]), "video missed 12 of 20 periods");
+        assert_eq!(said(vec![other.clone()]), "thread 0 missed 3 of 11 periods");
+        let both = "2 of 2 periodic threads missed 15 of 31 periods, video the most: 12 of 20";
+        assert_eq!(said(vec![other, video]), both);
     }
 
     /// "2.48 s in 472" without a name, while the line `Ran` had three.

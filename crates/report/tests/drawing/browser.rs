@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use hourglass_skip::{Requirement, skip};
 
 use crate::shown::{
-    HOSTILE, TestRun, competed, full, latency_run, made, thread, timed_latency_run, trace,
+    HOSTILE, TestRun, competed, full, latency_run, made, missed, thread, timed_latency_run, trace,
 };
 use hourglass_report::html;
 use hourglass_report::{LatencyCounts, RunView};
@@ -132,6 +132,7 @@ fn pages_at_the_edges() {
         ("latency only", latency_run(3, 11)),
         ("latency with times", timed_latency_run()),
         ("a competitor", competed()),
+        ("a missed deadline", missed()),
     ];
     for (name, run) in cases {
         println!("{name}");
@@ -139,6 +140,7 @@ fn pages_at_the_edges() {
         let wanted = match name {
             "latency with times" => "pass and says it: thread 0: wake-up of thread 0; late",
             "a competitor" => "pass a CPU tells who had it",
+            "a missed deadline" => "pass a deadline's mark tells about its job",
             _ => "",
         };
         assert!(text.contains(wanted), "{wanted}: {text}");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::assert_well_formed;
-use crate::shown::competed;
+use crate::shown::{competed, missed};
 use hourglass_report::svg::{Rows, SvgError, TraceOptions, TracePicture, render};
 use hourglass_time::Span;
 use hourglass_trace::cpu_occupancy::slices;
@@ -69,6 +69,39 @@ fn who_had_the_cpu_is_drawn() {
         assert!(drawn(rows, 1_000).contains(">spinner, 196 ms<"));
         assert_eq!(drawn(rows, 1_000).contains(">thread 0<"), rows == Rows::Threads);
     }
+}
+
+/// Releases, deadlines, what ran too late and what never ran have each a sign and its meaning.
+#[test]
+fn jobs_are_drawn() {
+    let run = missed();
+    let drawn = |rows| {
+        let mut options = TraceOptions::new(Span::ZERO, Span::from_millis(40));
+        options.rows = rows;
+        options.threads = vec![(0, "PERIODIC 4ms 10ms".to_owned())];
+        let mut picture = TracePicture::new(&options).unwrap();
+        run.jobs.iter().for_each(|job| picture.push_job(job, 40_000_000));
+        run.intervals.iter().for_each(|interval| picture.push(interval));
+        let mut out = Vec::new();
+        picture.finish(&mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert_well_formed(&text);
+        text
+    };
+    let text = drawn(Rows::Threads);
+    let meanings = [
+        "release of a job<",
+        ">deadline<",
+        "missed deadline (1)<",
+        "ran after its deadline<",
+        "lost period (1): its job never ran<",
+        "thread 0: 1 deadlines missed, 1 periods lost.",
+    ];
+    for meaning in meanings {
+        assert!(text.contains(meaning), "{meaning}: {text}");
+    }
+    assert!(text.contains("stroke=\"url(#hg-over)\"") && text.contains("id=\"hg-over\""));
+    assert!(!drawn(Rows::Cpus).contains("release of a job"));
 }
 
 #[test]

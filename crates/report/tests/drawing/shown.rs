@@ -20,7 +20,7 @@ use hourglass_trace::cause::{
 };
 use hourglass_trace::wakeup::{LateWakeUp, TimedWakeUp, WakeUp};
 use hourglass_trace::{
-    CounterDeltas, Evidence, Interval, IntervalStart, KernelEvent, KernelEventKind,
+    CounterDeltas, Evidence, Interval, IntervalStart, JobRecord, KernelEvent, KernelEventKind,
 };
 
 /// What a folder would be searched for if it wanted to harm who opens its report.
@@ -37,6 +37,7 @@ pub(crate) struct TestRun {
     pub(crate) latest: Vec<LateWakeUp>,
     pub(crate) events: Vec<KernelEvent>,
     pub(crate) names: KernelNames,
+    pub(crate) jobs: Vec<JobRecord>,
 }
 
 impl TestRun {
@@ -51,6 +52,7 @@ impl TestRun {
             events: &self.events,
             names: &self.names,
             spans: &[],
+            jobs: &self.jobs,
         }
     }
 }
@@ -123,6 +125,7 @@ pub(crate) fn made(threads: Vec<ThreadReport>, intervals: Vec<Interval>) -> Test
         latest: Vec::new(),
         events: Vec::new(),
         names: KernelNames::default(),
+        jobs: Vec::new(),
     }
 }
 
@@ -398,4 +401,25 @@ pub(crate) fn timed_latency_run() -> TestRun {
     ];
     made.names.threads.insert(812, "spinner".to_owned());
     made
+}
+
+const MS: i64 = 1_000_000;
+
+/// A thread with jobs of 4 ms in each 10 ms, of which the third took 15 ms, so that the fourth was lost.
+pub(crate) fn missed() -> TestRun {
+    let job = |release_ms: i64, ran_ms: i64, lost: bool| JobRecord {
+        thread: 0,
+        release_ns: release_ms * MS,
+        deadline_ns: (release_ms + 10) * MS,
+        started_ns: (!lost).then_some(release_ms * MS),
+        finished_ns: (!lost).then_some((release_ms + ran_ms) * MS),
+        lost,
+    };
+    let jobs = vec![job(0, 4, false), job(10, 4, false), job(20, 15, false), job(30, 0, true)];
+    let ran = jobs.iter().filter_map(|job| Some((job.started_ns?, job.finished_ns?)));
+    let intervals =
+        ran.map(|(from, to)| Interval::new(0, 0, from, to, IntervalStart::Wait)).collect();
+    let mut made = made(vec![thread(0, "PERIODIC 4ms 10ms")], intervals);
+    made.document.manifest.elapsed_ns = 40_000_000;
+    TestRun { jobs, ..made }
 }

@@ -8,10 +8,11 @@ use hdrhistogram::Histogram;
 use hourglass_documents::manifest::{Epoch, Manifest};
 use hourglass_documents::sites::RecordedSpan;
 use hourglass_documents::watched::WatchedSample;
-use hourglass_trace::KernelEvent;
+use hourglass_trace::{JobRecord, KernelEvent};
 
 use crate::store::error::{CreateError, WriteError};
 use crate::store::folder::RunFolder;
+use crate::store::jobs::Jobs;
 use crate::store::kernel::Events;
 use crate::store::partial::{PartialFile, sync_folder};
 use crate::store::samples::{StoredWakeUp, WakeUps};
@@ -20,8 +21,8 @@ use crate::store::table::write::{EncodeRows, write_rows};
 use crate::store::trace::TraceWriter;
 use crate::store::watch_samples::WatchSamples;
 use crate::store::{
-    FILES, KERNEL_FILE, LATENCY_FILE, LOOKS_FILE, SAMPLES_FILE, SPANS_FILE, TRACE_FILE, latency,
-    manifest,
+    FILES, JOBS_FILE, KERNEL_FILE, LOOKS_FILE, MANIFEST_FILE, SAMPLES_FILE, SPANS_FILE, TRACE_FILE,
+    latency, manifest,
 };
 
 /// A run folder that is being written.
@@ -164,6 +165,22 @@ impl NewRunFolder {
         self.write_table::<Spans, _>(SPANS_FILE, spans).map(drop)
     }
 
+    /// Writes `jobs.parquet`: the jobs of periodic threads, by thread. Writes no file if there are none.
+    ///
+    /// # Errors
+    /// The threads do not ascend, a job ends before it starts, or a number is one that the format cannot hold; or
+    /// the file refuses.
+    pub fn write_jobs(
+        &mut self,
+        jobs: impl IntoIterator<Item = JobRecord>,
+    ) -> Result<(), WriteError> {
+        let mut jobs = jobs.into_iter().peekable();
+        if jobs.peek().is_none() {
+            return Ok(());
+        }
+        self.write_table::<Jobs, _>(JOBS_FILE, jobs).map(drop)
+    }
+
     /// Writes the file `name`. Returns the number of rows.
     fn write_table<E: EncodeRows<N>, const N: usize>(
         &self,
@@ -225,7 +242,7 @@ impl Drop for NewRunFolder {
         }
         self.trace.discard();
         // A drop cannot report an error; a reader recognises remaining files as half-written.
-        for name in [LATENCY_FILE, SAMPLES_FILE, KERNEL_FILE, LOOKS_FILE, SPANS_FILE] {
+        for name in FILES.into_iter().filter(|name| ![TRACE_FILE, MANIFEST_FILE].contains(name)) {
             let _ = fs::remove_file(self.path.join(name));
         }
         let _ = fs::remove_dir(&self.path);

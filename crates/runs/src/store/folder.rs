@@ -9,8 +9,10 @@ use hdrhistogram::Histogram;
 use hourglass_documents::manifest::Manifest;
 use hourglass_documents::sites::RecordedSpan;
 use hourglass_documents::watched::WatchedSample;
+use hourglass_trace::JobRecord;
 
 use crate::store::error::{LatencyError, OpenError, TraceError};
+use crate::store::jobs::Jobs;
 use crate::store::kernel::KernelEvents;
 use crate::store::merged::MergedFolder;
 use crate::store::partial::partial_path;
@@ -20,8 +22,8 @@ use crate::store::table::read::Rows;
 use crate::store::trace::Trace;
 use crate::store::watch_samples::WatchSamples;
 use crate::store::{
-    FILES, KERNEL_FILE, LATENCY_FILE, LOOKS_FILE, MANIFEST_FILE, SAMPLES_FILE, SPANS_FILE,
-    TRACE_FILE,
+    FILES, JOBS_FILE, KERNEL_FILE, LATENCY_FILE, LOOKS_FILE, MANIFEST_FILE, SAMPLES_FILE,
+    SPANS_FILE, TRACE_FILE,
 };
 use crate::store::{latency, manifest, samples};
 
@@ -155,6 +157,21 @@ impl RunFolder {
         match Rows::<WatchSamples, _>::open(self.path.join(LOOKS_FILE)) {
             Err(TraceError::Missing(_)) => Ok(None),
             looks => looks.map(Some),
+        }
+    }
+
+    /// The jobs of periodic threads, by thread and decoded as they are asked for, as far as they were stored. `None`
+    /// if the folder has none, as those of earlier versions.
+    ///
+    /// # Errors
+    /// The file is damaged; each job may be the first that cannot be read.
+    pub fn jobs(
+        &self,
+    ) -> Result<Option<impl Iterator<Item = Result<JobRecord, TraceError>> + use<>>, TraceError>
+    {
+        match Rows::<Jobs, _>::open(self.path.join(JOBS_FILE)) {
+            Err(TraceError::Missing(_)) => Ok(None),
+            jobs => jobs.map(Some),
         }
     }
 

@@ -15,7 +15,8 @@
 //! 5. [`NewRunFolder::write_kernel_events`]: `kernel.parquet`, where the kernel was traced.
 //! 6. [`NewRunFolder::write_looks`]: `looks.parquet`, where other threads were watched.
 //! 7. [`NewRunFolder::write_spans`]: `spans.parquet`, where a program recorded its spans.
-//! 8. [`NewRunFolder::finish`]: `manifest.json`. A folder without it is half-written.
+//! 8. [`NewRunFolder::write_jobs`]: `jobs.parquet`, where jobs of periodic threads are known one by one.
+//! 9. [`NewRunFolder::finish`]: `manifest.json`. A folder without it is half-written.
 //!
 //! Every file reaches the disk (`fsync`) before it gets its final name. Reading never panics,
 //! whatever the files contain.
@@ -24,6 +25,7 @@ mod create;
 mod error;
 mod folder;
 mod guard;
+mod jobs;
 mod kernel;
 mod latency;
 mod manifest;
@@ -54,6 +56,15 @@ pub const SAMPLES_FILE: &str = "latency.parquet";
 pub const KERNEL_FILE: &str = "kernel.parquet";
 pub const LOOKS_FILE: &str = "looks.parquet";
 pub const SPANS_FILE: &str = "spans.parquet";
+pub const JOBS_FILE: &str = "jobs.parquet";
 
-const FILES: [&str; 7] =
-    [TRACE_FILE, LATENCY_FILE, SAMPLES_FILE, KERNEL_FILE, LOOKS_FILE, SPANS_FILE, MANIFEST_FILE];
+const FILES: [&str; 8] = [
+    TRACE_FILE,
+    LATENCY_FILE,
+    SAMPLES_FILE,
+    KERNEL_FILE,
+    LOOKS_FILE,
+    SPANS_FILE,
+    JOBS_FILE,
+    MANIFEST_FILE,
+];

@@ -8,9 +8,10 @@ use crate::common::{folder_without_records, intervals, late, manifest, read_all,
 use hourglass_documents::kernel::KernelFacts;
 use hourglass_documents::manifest::Manifest;
 use hourglass_runs::store::{
-    KERNEL_FILE, LATENCY_FILE, LatencyError, RunFolder, SAMPLES_FILE, TRACE_FILE, TraceError,
+    JOBS_FILE, KERNEL_FILE, LATENCY_FILE, LatencyError, RunFolder, SAMPLES_FILE, TRACE_FILE,
+    TraceError,
 };
-use hourglass_trace::{KernelEvent, KernelEventKind};
+use hourglass_trace::{JobRecord, KernelEvent, KernelEventKind};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use tempfile::TempDir;
@@ -29,6 +30,17 @@ fn kernel_events() -> impl Iterator<Item = KernelEvent> {
         let (kind, ticks) = (KernelEventKind::Switch, row * 3);
         let (a, b) = (row as u32, 7);
         KernelEvent { ns: -5, ticks, value: row << 40, cpu: 1, a, b, kind }
+    })
+}
+
+fn jobs() -> impl Iterator<Item = JobRecord> {
+    (0..ROWS as i64).map(|row| JobRecord {
+        thread: row as u32 / 20,
+        release_ns: row * 100,
+        deadline_ns: row * 100 + 70,
+        started_ns: (row % 3 > 0).then_some(row * 100 + 5),
+        finished_ns: (row % 3 > 1).then_some(row * 100 + 90),
+        lost: row % 3 == 0,
     })
 }
 
@@ -55,6 +67,7 @@ impl Bench {
         trace.finish().unwrap();
         folder.write_samples((0..3).map(|thread| (thread, late(&samples(thread))))).unwrap();
         folder.write_kernel_events(kernel_events()).unwrap();
+        folder.write_jobs(jobs()).unwrap();
         let traced = Manifest { kernel: Some(KernelFacts::default()), ..manifest() };
         let folder = folder.finish(&traced).unwrap();
         let path = folder.path().join(name);
@@ -62,7 +75,7 @@ impl Bench {
         Bench { _home: home, path, good, read: Box::new(make(folder)) }
     }
 
-    fn all() -> [Bench; 3] {
+    fn all() -> [Bench; 4] {
         let of_trace = |folder: RunFolder| {
             let path = folder.path().join(TRACE_FILE);
             move || read_all(&path).map(drop)
@@ -85,7 +98,11 @@ impl Bench {
                 None => panic!("the manifest tells of no events, and there are some"),
             }
         };
+        let of_jobs = |folder: RunFolder| {
+            move || folder.jobs()?.into_iter().flatten().try_for_each(|job| job.map(drop))
+        };
         [
+            Bench::new(JOBS_FILE, of_jobs),
             Bench::new(TRACE_FILE, of_trace),
             Bench::new(SAMPLES_FILE, of_samples),
             Bench::new(KERNEL_FILE, of_events),

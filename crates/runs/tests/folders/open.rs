@@ -231,7 +231,7 @@ fn six_columns_are_enough_and_others_are_ignored() {
 
 #[test]
 fn onsets_of_a_later_version_are_gaps() {
-    for codes in [[0, 5], [0, 256], [0, -1], [0, i32::MIN]] {
+    for codes in [[0, 6], [0, 256], [0, -1], [0, i32::MIN]] {
         let mut columns = six();
         columns.push(("required int32 onset", Values::Narrow(&codes)));
         let onsets: Vec<IntervalStart> =

@@ -73,7 +73,7 @@ impl<const TELL: bool> SimState<TELL> {
         let waiting = QueuedJob { number, coming, turn };
         if runner.job.is_some() && runner.late == OverrunPolicy::Skip {
             runner.outcome.lost += 1;
-            self.tell(Event::Lost { thread, job: number });
+            self.tell(Event::Lost { thread, job: number, arrival: coming.arrival });
             return Ok(());
         }
         runner.outcome.released += 1;
@@ -150,6 +150,7 @@ impl<const TELL: bool> SimState<TELL> {
         runner.ready = false;
         runner.held = false;
         let (domain, server) = (runner.domain, runner.server);
+        self.tell(Event::Waits { thread });
         self.update_share(thread);
         self.dequeue(thread);
         self.soil(domain);

@@ -40,6 +40,9 @@ pub(super) fn keep(
         trace.write(&interval)?;
     }
     trace.finish()?;
+    folder.write_jobs(
+        pass.threads.iter().flat_map(|thread| thread.jobs.iter().map(|(_, job)| *job)),
+    )?;
     let mut result = result(request, model, document, pass);
     result.switches = timeline.switches();
     folder.finish(&manifest(request, model, document, result))?;
@@ -67,6 +70,14 @@ fn result(
                 "ask for a shorter --horizon, or --records above {}",
                 request.records.saturating_add(dropped)
             ),
+        });
+    }
+    let jobs = pass.threads.iter().map(|thread| thread.jobs_dropped).fold(0, u64::saturating_add);
+    if jobs > 0 {
+        warnings.push(Warning {
+            id: "jobs-dropped".to_owned(),
+            text: format!("{jobs} jobs are counted but not stored one by one; the oldest are kept"),
+            remedy: "ask for a shorter --horizon, or more --records".to_owned(),
         });
     }
     RunResult {

@@ -260,14 +260,14 @@ pub fn simulate(
     let folder = request.folder.clone().map(RunFolder::create).transpose()?;
     let settings = SimSettings::until(horizon.ns).with_seed(request.seed);
     let stored = folder.is_some() || request.wants_schedule;
-    let capacity = stored.then_some(request.records);
+    let capacity = (stored.then_some(request.records), folder.is_some());
     let pass = pass(&model, request.smt, settings, capacity, watch)?;
     let compared = match request.smt {
         Some(smt::SmtPolicy::Monitor(_) | smt::SmtPolicy::Ignore)
             if signal::stop_asked().is_none() =>
         {
             // A set that cannot be simulated with siblings disabled has nothing to be compared with.
-            self::pass(&model, Some(smt::SmtPolicy::Disable), settings, None, watch).ok()
+            self::pass(&model, Some(smt::SmtPolicy::Disable), settings, (None, false), watch).ok()
         }
         _ => None,
     };
@@ -293,7 +293,7 @@ fn pass(
     model: &Model,
     policy: Option<smt::SmtPolicy>,
     settings: SimSettings,
-    capacity: Option<u64>,
+    capacity: (Option<u64>, bool),
     watch: &mut dyn SimulationObserver,
 ) -> Result<Pass, SimulationFailure> {
     let system = &model.system;

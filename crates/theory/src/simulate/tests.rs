@@ -1,11 +1,13 @@
 //! Sets of tasks through the simulator, and what is kept of them.
 
+use hourglass_documents::Cause;
 use hourglass_documents::simulation::{SimulationDocument, TaskFindings};
 use hourglass_runs::open_run;
 use hourglass_sim::{self as sim, OverrunPolicy, ServerRank, smt};
 use hourglass_tasks::TaskSet;
 use hourglass_time::Span;
-use hourglass_trace::{Interval, IntervalStart};
+use hourglass_trace::cause::Successor;
+use hourglass_trace::{Interval, IntervalStart, JobRecord};
 
 use super::{
     Choices, Releases, SimulationFailure, SimulationRequest, SimulationResult, model, simulate,
@@ -293,6 +295,65 @@ fn a_simulation_is_kept_as_a_run() {
         set.tasks.iter().map(|task| (task.wcet, task.period)).collect()
     };
     assert_eq!(times(&again), times(&request.set));
+}
+
+/// Jobs one by one are what the document counts, and so are the causes of gaps: who had the CPU is in the trace.
+#[test]
+fn jobs_and_causes_are_exact() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut request = SimulationRequest::new(set(&section_5_5("wcet = 17\ntimer = \"TICK:100\"")));
+    request.folder = Some(folder.path().join("run"));
+    let done = simulated(&request);
+    let mut recalled = open_run(&done.folder.unwrap().unwrap()).unwrap();
+    let end_ns = done.document.simulated_ns as i64;
+    let jobs: Vec<_> = recalled.jobs().unwrap().map(Result::unwrap).collect();
+    for task in &done.document.tasks {
+        let of = || jobs.iter().filter(|job| job.thread == task.thread);
+        assert_eq!(of().filter(|job| !job.lost).count() as u64, task.jobs, "{}", task.name);
+        assert_eq!(of().filter(|job| job.is_missed(end_ns)).count() as u64, task.missed);
+        let response = of().filter_map(|job| Some(job.finished_ns? - job.release_ns)).max();
+        assert_eq!(response.map(|ns| ns as u64), task.max_response_ns);
+        let due = |job: &&JobRecord| job.deadline_ns - job.release_ns == task.deadline_ns as i64;
+        assert!(of().all(|job| due(&job)));
+    }
+    assert!(jobs.iter().any(|job| job.is_missed(end_ns)));
+    let gaps = recalled.gaps().unwrap();
+    assert!(!gaps.is_empty());
+    for gap in &gaps {
+        let audio = Successor::OfRun(0);
+        assert_eq!((gap.thread, gap.cause), (1, Cause::ContextSwitchInvoluntary));
+        assert_eq!((gap.to_thread, gap.confidence()), (Some(audio), 1.0));
+        assert_eq!(gap.occupants.longest().unwrap().ns, gap.length_ns());
+    }
+    recalled.find_causes();
+    let [cause] = &recalled.document.result.causes[..] else { panic!("one cause") };
+    assert_eq!((cause.count, cause.confidence), (gaps.len() as u64, 1.0));
+    assert_eq!(cause.ran[0].name.as_deref(), Some("audio"));
+}
+
+/// A job that waits for a lock gave its CPU up, and one whose server has spent its budget was stopped.
+#[test]
+fn locks_and_budgets_are_causes() {
+    let causes = |text: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let mut request = SimulationRequest::new(set(text));
+        request.folder = Some(folder.path().join("run"));
+        let recalled = open_run(&simulated(&request).folder.unwrap().unwrap()).unwrap();
+        let gaps = recalled.gaps().unwrap();
+        gaps.iter().map(|gap| (gap.thread, gap.cause)).collect::<Vec<_>>()
+    };
+    let server = "[[task]]\nname = \"a\"\nwcet = \"3ms\"\nperiod = \"20ms\"\n\
+                  [[server]]\nname = \"s\"\nkind = \"cbs-hard\"\nbudget = \"1ms\"\nperiod = \"5ms\"\ntasks = [\"a\"]\n";
+    let found = causes(server);
+    assert!(found.contains(&(0, Cause::DeadlineBudget)), "{found:?}");
+    let lock = "[[resource]]\nname = \"l\"\nprotocol = \"inheritance\"\n\
+                [[task]]\nname = \"high\"\nwcet = \"3ms\"\nperiod = \"20ms\"\noffset = \"2ms\"\n\
+                critical_sections = [{ resource = \"l\", length = \"1ms\" }]\n\
+                [[task]]\nname = \"low\"\nwcet = \"6ms\"\nperiod = \"40ms\"\noffset = \"0ms\"\n\
+                critical_sections = [{ resource = \"l\", length = \"4ms\" }]\n";
+    let found = causes(lock);
+    assert!(found.contains(&(0, Cause::ContextSwitchVoluntary)), "{found:?}");
+    assert!(found.contains(&(1, Cause::ContextSwitchInvoluntary)), "{found:?}");
 }
 
 /// What ran adds up to what the document says, also where nothing is kept; with less room the oldest stay.

@@ -34,6 +34,7 @@ mod live_cause;
 mod log2_buckets;
 mod periodic_gaps;
 mod quota;
+mod simulated;
 mod span;
 mod stream;
 mod switch_evidence;
@@ -50,6 +51,7 @@ pub use facts::{
 pub use gap::{AttributedGap, CauseBasis, GapBreakdown, GapOccupants, OccupantShare, Successor};
 pub use indications::{Indication, IndicationSet};
 pub use live_cause::at_first_sight;
+pub use simulated::attribute_simulated;
 pub use span::{SpanSeen, judge_span};
 pub use stream::{AttributedGaps, attribute, survey};
 pub use tally::CauseTally;

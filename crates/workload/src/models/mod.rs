@@ -20,6 +20,7 @@ use std::sync::atomic::AtomicBool;
 
 use hourglass_time::Span;
 
+use crate::jobs::JobTerms;
 use crate::loop_time::{self, LoopTime};
 use crate::measuring_counter::{AnyCounter, MeasuringCounter};
 use crate::recorder::{AnyRecorder, Recorder, Work};
@@ -78,6 +79,8 @@ pub struct Demand {
     /// Its wake-ups lie on a grid that lateness does not move, so that periods can be lost.
     pub on_grid: bool,
     pub counts_work: bool,
+    /// Deadlines of its jobs, where it has jobs.
+    pub jobs: JobTerms,
     /// Memory for its own data, beside the records.
     pub bytes: usize,
 }

@@ -8,6 +8,7 @@ use hourglass_documents::{ExecutionTime, Sampler};
 use hourglass_time::Span;
 
 use super::{AnyExecution, Demand, Execution, Model, ModelEntry};
+use crate::jobs::JobTerms;
 use crate::measuring_counter::MeasuringCounter;
 use crate::recorder::{NoWork, Recorder, RecordingEnd};
 
@@ -42,6 +43,11 @@ impl Model for Periodic {
             period: Some(self.period),
             longest: self.amount.longest(),
             mean_ns: Some(self.amount.mean_ns()),
+            jobs: JobTerms {
+                deadline: Some(self.period),
+                grid: Some(self.period),
+                until_end: true,
+            },
             ..Demand::default()
         }
     }

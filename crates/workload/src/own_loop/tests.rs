@@ -35,7 +35,7 @@ fn marked(
         live: None,
         charge: u64::MAX,
     };
-    let memory = Memory::new(1_000, false, false).with_jobs(100);
+    let memory = Memory::new(1_000, false, false).with_jobs(100, JobTerms::default());
     let mut recorder = Recorder::new(&machine, settings, memory, &mut bed, &NEVER).asking(&machine);
     recorder.await_marks();
     let mut account = LoopAccount::new(spec, timeline);

@@ -20,6 +20,7 @@ use super::ReplayError;
 use super::memory::Ring;
 use super::script::{AmountPart, JobSpec, Phases, ReplayPhase, ReplayStep, RingSize, Script};
 use super::shared::ReplayShared;
+use crate::jobs::JobTerms;
 use crate::measuring_counter::MeasuringCounter;
 use crate::models::{AnyExecution, Demand, Execution, Model};
 use crate::recorder::{NoWork, Recorder, RecordingEnd};
@@ -162,6 +163,7 @@ impl Model for ScriptModel {
             mean_ns: self.task.map(|task| task.wcet.nanos() as f64),
             on_grid: false,
             latency: false,
+            jobs: JobTerms { deadline: self.task.map(|task| task.deadline), ..JobTerms::default() },
             bytes: usize::try_from(self.bytes.saturating_add(rings)).unwrap_or(usize::MAX),
         }
     }

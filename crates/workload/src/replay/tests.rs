@@ -11,6 +11,7 @@ use hourglass_tasks::{Task, TaskSet};
 use hourglass_time::Span;
 
 use super::{ReplayError, ReplayOptions, compile, threads};
+use crate::jobs::JobTerms;
 use crate::memory::Memory;
 use crate::recorder::Recording;
 use crate::reservation::{ReservationBackend, ReservationDenied, Reserver};
@@ -34,7 +35,7 @@ fn taken(at_ms: u64, length_ms: u64) -> Interruption {
 /// Runs one task of a set on a machine that takes the CPU away now and then.
 fn run(set: &TaskSet, position: usize, taken: Vec<Interruption>, duration: Span) -> Recording {
     let machine = SimulatedMachine::new(taken);
-    let memory = Memory::new(1_000, false, false).with_jobs(1_000);
+    let memory = Memory::new(1_000, false, false).with_jobs(1_000, JobTerms::default());
     machine.run_with(&mut compile::running(set, position), duration, memory)
 }
 

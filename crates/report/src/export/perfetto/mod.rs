@@ -267,7 +267,7 @@ impl<W: Write> Trace<W> {
             Some(why) => {
                 let begin = named("gap", why.cause.name());
                 let begin = with_double(begin, "confidence", why.confidence());
-                with_text(begin, "evidence", &evidence(why, run.names))
+                with_text(begin, "evidence", &evidence(why, run.thread_names()))
             }
             None => named("gap", onset(record.onset)),
         };
