@@ -229,10 +229,7 @@ pub(crate) fn run_and_add(
     spec.check()?;
     gates.check(&spec)?;
     spec.guard.counted = gates.counted();
-    spec.wake_times = trace || folder.is_some();
-    if folder.is_some() {
-        records::make_room_for_jobs(&mut spec);
-    }
+    records::make_room(&mut spec, trace, folder.is_some());
     // What happened around the hit is what was recorded last.
     spec.ring |= spec.guard.stop_on_gap.is_some() || spec.guard.stop_on_latency.is_some();
     let reader = HostReader::new(Path::new("/"));

@@ -82,10 +82,12 @@ pub(crate) const MOST_JOBS: usize = 100_000;
 /// Lost periods in a row that are kept one by one.
 const MOST_LOST: i64 = 10_000;
 
-/// Room for the jobs of threads that have deadlines, as many as the run can have.
-pub(crate) fn make_room_for_jobs(spec: &mut RunSpec) {
+/// Room for what a run that is `kept` needs: times of wake-ups, and the jobs of threads that have deadlines, as many as
+/// the run can have.
+pub(crate) fn make_room(spec: &mut RunSpec, trace: bool, kept: bool) {
+    spec.wake_times = trace || kept;
     let duration = spec.duration.nanos_or_zero();
-    for thread in spec.threads.iter_mut().filter(|thread| thread.jobs == 0) {
+    for thread in spec.threads.iter_mut().filter(|thread| kept && thread.jobs == 0) {
         let demand = thread.model.demand();
         let Some(period) = demand.period.filter(|_| demand.jobs.deadline.is_some()) else {
             continue;

@@ -246,6 +246,7 @@ mod tests {
             cpus_are: hourglass_documents::doctor::CpuSelection::Asked,
             counts: Default::default(),
             checks,
+            differences: None,
         };
         for (accepted, failures) in [(Status::Warn, 1), (Status::Unknown, 2), (Status::Ok, 2)] {
             let text = junit_doctor(&document, accepted);

@@ -94,6 +94,7 @@ fn doctor_text() -> String {
         cpus_are: CpuSelection::Online,
         counts: StatusCounts::count(std::slice::from_ref(&check)),
         checks: vec![check],
+        differences: None,
     })
 }
 
