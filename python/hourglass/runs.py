@@ -185,8 +185,6 @@ class Run:
                 found[f"evidence.{facts['source']}"] = text
         if not traced and not simulated:
             found["kernel_events"] = "the kernel was not traced; run again with trace=True, which needs root"
-        if simulated:
-            found["gaps"] = "a simulation knows why its threads did not run; nothing is inferred"
         if all(thread["latency"] is None for thread in self.threads):
             found["latencies"] = "no thread measured latency; run a workload 'LAT ...'"
         tested = ", ".join(str(thread["id"]) for thread in self.threads if thread["latency"] is not None)

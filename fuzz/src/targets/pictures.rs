@@ -61,6 +61,7 @@ pub(super) fn draw(run: &OpenRun, mut contents: RunContents) {
         latest: &contents.latest,
         events: &contents.events,
         spans: &contents.spans,
+        jobs: &contents.jobs,
         names: &names,
     };
     check_page(&html::page(&shown, "a title"));
