@@ -30,7 +30,7 @@ fn a_watched_clock_is_reported_sample_by_sample() {
     assert!(samples[4]["at_ns"].as_u64().unwrap() >= 200_000_000, "{samples:?}");
     assert!(samples[4]["error_bound_ns"].is_u64() && samples[0]["drift_ppb"].is_null());
     let lines = printed("clocks --watch --for 100ms --every 50ms");
-    let header = lines.lines().position(|line| line.ends_with("drift_ppb      +-")).unwrap();
+    let header = lines.lines().position(|line| line.contains("drift_ppb")).unwrap();
     assert_eq!(lines.lines().count() - header, 4, "{lines}");
     refuses("clocks --every 1s", "the following required arguments were not provided: --watch");
     refuses("clocks --watch --every 1ms", "invalid value '1ms' for '--every <TIME>': looks are");

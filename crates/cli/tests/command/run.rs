@@ -298,7 +298,7 @@ fn help_version_pages_and_completions() {
 fn a_watch_ends_with_ctrl_c() {
     let mut child = command("clocks --watch --every 20ms").stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    assert!(lines.by_ref().any(|line| line.unwrap().ends_with("drift_ppb      +-")));
+    assert!(lines.by_ref().any(|line| line.unwrap().contains("drift_ppb")));
     let _ = lines.next();
     send("-INT", child.id().into()).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
