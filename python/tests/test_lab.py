@@ -90,7 +90,7 @@ def test_limits_are_judged():
         ({"thread": []}, {}, DataError, "no threads"),
         ({"thread": [{"workload": "DANCE"}]}, {}, DataError, "DANCE"),
         ({"thread": [THREAD], "speed": 3}, {}, DataError, "speed"),
-        ("/does/not/exist.toml", {}, DataError, "/does/not/exist.toml: No such file"),
+        ("/does/not/exist.toml", {}, DataError, "/does/not/exist.toml: no such file"),
         ([THREAD], {"duration": 0}, InvalidError, "duration: invalid duration 0s: must be above zero"),
         ([THREAD], {"duration": "5 parsecs"}, InvalidError, "5 parsecs"),
         ([THREAD], {"duration": 1.5}, TypeError, "duration: a time is whole nanoseconds"),

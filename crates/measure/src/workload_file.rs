@@ -80,9 +80,7 @@ impl WorkloadFile {
 pub enum WorkloadFileError {
     #[error("{path}: {source}")]
     Read { path: String, source: io::Error },
-    #[error(
-        "{0}: no such file; name a workload file (hourglass example writes some), or give options: hourglass run --help"
-    )]
+    #[error("{0}: no such file; `hourglass example` writes workload files to begin with")]
     Missing(String),
     #[error("{path}:{line}:{column}: {message}")]
     Wrong {
