@@ -88,15 +88,16 @@ fn a_full_disk_is_no_panic() {
 /// Issue 33, 4: a gate on warnings, as `--fail-on` of comparisons.
 #[test]
 fn warnings_end_with_1_where_that_is_asked_for() {
-    let all = document(&doctor("--json"));
-    let count = |status: &str| all["counts"][status].as_u64().unwrap();
-    for (word, bad) in [
-        ("fail", count("fail")),
-        ("warn", count("fail") + count("warn")),
-        ("unknown", count("fail") + count("warn") + count("unknown")),
+    for (word, statuses) in [
+        ("fail", &["fail"][..]),
+        ("warn", &["fail", "warn"]),
+        ("unknown", &["fail", "warn", "unknown"]),
     ] {
-        let code = doctor(&format!("--fail-on {word} --json")).status.code();
-        assert_eq!(code, Some(i32::from(bad > 0)), "{word}");
+        // Of one look: what runs beside this changes the check of the load.
+        let output = doctor(&format!("--fail-on {word} --json"));
+        let counts = &document(&output)["counts"];
+        let bad: u64 = statuses.iter().map(|status| counts[status].as_u64().unwrap()).sum();
+        assert_eq!(output.status.code(), Some(i32::from(bad > 0)), "{word}");
     }
     is_refused(&doctor("--fail-on ok"), 2, "--fail-on", "ok");
 }
@@ -142,7 +143,10 @@ fn the_script_is_one_for_the_shell() {
     let checked = std::process::Command::new("sh").arg("-n").arg(&path).status().unwrap();
     assert!(checked.success() && script.starts_with("#!/bin/sh\n"), "{script}");
     let listed = document(&doctor("--json"));
-    for check in listed["checks"].as_array().unwrap() {
+    // These change from one look to the next.
+    let varies =
+        |id: &serde_json::Value| ["load", "steal-time", "thermal"].iter().any(|of| id == of);
+    for check in listed["checks"].as_array().unwrap().iter().filter(|one| !varies(&one["id"])) {
         let bad = ["fail", "warn"].contains(&check["status"].as_str().unwrap());
         let id = check["id"].as_str().unwrap();
         assert_eq!(script.contains(&format!("# {id}: ")), bad, "{id}");
