@@ -32,12 +32,12 @@ impl LoopObserver {
         let tid = os::id();
         let ended = Arc::new(AtomicBool::new(false));
         let (give, sampled) = mpsc::channel();
-        let told = Arc::clone(&ended);
+        let over = Arc::clone(&ended);
         let spawn = || {
             let named = thread::Builder::new().name("hg-observer".to_owned());
             named.spawn(move || {
-                let sampler = sample_beside(tid, &told);
-                // Nobody waits any more if this was late.
+                let sampler = sample_beside(tid, &over);
+                // Fails if this was late, or the loop was dropped.
                 let _ = give.send(sampler);
             })
         };
@@ -49,9 +49,20 @@ impl LoopObserver {
 
     /// The loop is over. `None` if there was no CPU on which to sample.
     pub(crate) fn finish(self) -> Option<RunTimeSampler> {
+        self.end();
+        self.sampled.recv_timeout(PATIENCE).ok().filter(RunTimeSampler::has_sampled)
+    }
+
+    fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
         self.thread.unpark();
-        self.sampled.recv_timeout(PATIENCE).ok().filter(RunTimeSampler::has_sampled)
+    }
+}
+
+/// A loop that is given up without its end leaves no thread behind.
+impl Drop for LoopObserver {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
@@ -76,4 +87,21 @@ fn stay_off(tid: u32) -> bool {
     let (Some(online), Ok(taken)) = (online_cpus(), os::affinity_of(tid)) else { return false };
     let free: Vec<u32> = online.iter().filter(|cpu| !taken.contains(cpu)).collect();
     !free.is_empty() && os::set_affinity(free).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A recorder that its program drops without an end.
+    #[test]
+    fn a_loop_that_is_given_up_leaves_no_thread() {
+        let observer = LoopObserver::of_this_thread().unwrap();
+        let ended = Arc::downgrade(&observer.ended);
+        drop(observer);
+        // The thread has the other one until it ends.
+        while ended.upgrade().is_some() {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
 }

@@ -20,7 +20,8 @@ hourglass_documents::named_enum! {
         /// Two reads in a row came from different CPUs.
         Migration = 4,
         /// The thread was due to run after a wait of its own, and ran later. Its evidence counts an involuntary
-        /// switch if the thread was ready for most of that and waited for a CPU, and none if it was made ready late.
+        /// switch if the thread was ready for most of that and waited for a CPU, and none if it was made ready late;
+        /// there is none where the two share it.
         Late = 5,
     }
 }

@@ -30,9 +30,10 @@ remember() { # the line that takes back what comes next; the last one first
 put() { # FILE VALUE
     [ -e "$1" ] || { echo "not there: $1" >&2; return 0; }
     before=$(sed 's/.*\[\(.*\)\].*/\1/' "$1")
-    if printf '%s\n' "$2" 2> /dev/null > "$1"; then
-        remember "printf '%s\\n' '$before' > $1"
-    else
+    # First, so that what is interrupted here can be taken back.
+    remember "printf '%s\\n' '$before' > $1"
+    if ! printf '%s\n' "$2" 2> /dev/null > "$1"; then
+        sed -i 1d "$undo"
         echo "refused: $1" >&2
     fi
 }
@@ -86,10 +87,10 @@ fn commands(line: &str) -> Option<String> {
     }
     if let Some(service) = line.strip_prefix("systemctl disable --now ") {
         let back = format!("remember 'systemctl enable --now {service}'");
-        return Some(format!("systemctl disable --now {service} && {back}"));
+        return Some(format!("{back}\nsystemctl disable --now {service}"));
     }
     if line == "swapoff -a" {
-        return Some("swapoff -a && remember 'swapon -a'".to_owned());
+        return Some("remember 'swapon -a'\nswapoff -a".to_owned());
     }
     let parts: Option<Vec<String>> = line.split("; ").map(part).collect();
     parts

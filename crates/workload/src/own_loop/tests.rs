@@ -239,6 +239,21 @@ fn what_others_took_of_the_time_from_due_to_begin_is_a_gap() {
     }
 }
 
+/// A begin that is 4 ms late, half of it for want of a CPU: neither is the cause.
+#[test]
+fn what_two_share_has_no_evidence() {
+    let (recorded, _) = marked(&spec(), vec![], |machine, recorder, account| {
+        begin(recorder, account, Some(EPOCH));
+        end(recorder, account);
+        machine.wait_and_be_ready(ms(14), ms(2));
+        begin(recorder, account, Some(EPOCH + ms(10)));
+        end(recorder, account);
+    });
+    let intervals = simulated::intervals(&recorded);
+    let late = intervals.iter().find(|interval| interval.onset == IntervalStart::Late).unwrap();
+    assert!(late.evidence.is_none(), "{late:?}");
+}
+
 /// What a thread waited for a CPU within a period is none of its wait for the next one.
 #[test]
 fn a_preempted_period_does_not_make_the_next_begin_a_wait() {

@@ -149,11 +149,14 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
 const LATE: Span = Span::from_micros(100);
 
 /// The evidence of a late begin: an involuntary switch where the thread waited for a CPU for most of the time, none
-/// where it was woken late; its own wait before is not counted.
+/// where it was made ready late; nothing between the two, where neither is the cause. Its own wait is not counted.
 fn wait_for_cpu(taken_ns: u64, waited_ns: Option<u64>, seen: Evidence) -> Evidence {
-    let Some(waited_ns) = waited_ns else { return Evidence::NONE };
     let counted = seen.counted.unwrap_or_default();
-    let involuntary = if waited_ns >= taken_ns / 2 { counted.involuntary.max(1) } else { 0 };
+    let involuntary = match waited_ns {
+        Some(waited_ns) if waited_ns >= taken_ns - taken_ns / 4 => counted.involuntary.max(1),
+        Some(waited_ns) if waited_ns <= taken_ns / 4 => 0,
+        Some(_) | None => return Evidence::NONE,
+    };
     Evidence {
         cleared: None,
         counted: Some(CounterDeltas { involuntary, voluntary: 0, ..counted }),
