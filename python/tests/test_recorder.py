@@ -149,7 +149,7 @@ import os, sys, time
 os.sched_setaffinity(0, {int(sys.argv[1])})
 os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(20))
 print("ready", flush=True)
-for _ in range(3):
+for _ in range(100):
     time.sleep(0.1)
     until = time.monotonic() + 0.012
     while time.monotonic() < until:
@@ -171,6 +171,7 @@ def test_a_starved_loop_says_why(tmp_path: pathlib.Path) -> None:
             ticks = hourglass.periodic("1ms", count=400, policy="FIFO:10", cpus=cpus[-1])
             for _ in recorder.watch(ticks):
                 pass
+        hog.kill()
     assert recorder.result is not None
     thread = recorder.result["threads"][0]
     assert (thread["policy"], thread["cpus"]) == ("FIFO:10", [cpus[-1]])

@@ -76,7 +76,7 @@ pub(crate) fn switches(measured: &RunMeasurement) -> u64 {
     timeline.switches()
 }
 
-/// Jobs that a thread has room for one by one where nobody asks for more.
+/// Jobs that a thread has room for one by one, if the run asks for none.
 pub(crate) const MOST_JOBS: usize = 100_000;
 
 /// Lost periods in a row that are kept one by one.

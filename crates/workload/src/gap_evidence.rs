@@ -45,7 +45,7 @@ pub trait EvidenceSource {
     fn counters(&self) -> Counters;
     /// Processor time that the thread received so far, ns.
     fn cpu_ns(&self) -> u64;
-    /// For how long the thread was ready so far and waited for a CPU, ns; `None` where nobody counts that.
+    /// For how long the thread was ready so far and waited for a CPU, ns; `None` where the kernel does not count that.
     fn waited_ns(&self) -> Option<u64>;
 }
 

@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use hourglass_skip::{Requirement, skip};
@@ -219,11 +220,11 @@ fn a_loop_that_was_kept_is_a_run() {
     assert!(String::from_utf8_lossy(&again.stderr).contains("exists already"));
 }
 
-/// Takes a CPU from all below FIFO 20 for 12 ms, three times.
-fn hog(cpu: u32) {
+/// Takes a CPU from all below FIFO 20 for 12 ms of each 112, until it is over.
+fn hog(cpu: u32, over: &AtomicBool) {
     hourglass_sys::thread::set_affinity([cpu]).unwrap();
     hourglass_sys::sched::set(Attributes::Fifo(20)).unwrap();
-    for _ in 0..3 {
+    while !over.load(Ordering::Relaxed) {
         std::thread::sleep(Duration::from_millis(100));
         let until = Instant::now() + Duration::from_millis(12);
         while Instant::now() < until {}
@@ -244,9 +245,13 @@ fn a_starved_loop_says_why() {
         let source = package().join("tests/data/starved.c");
         let program = compile(compiler, bench.path(), &source, flags, Link::Shared);
         let folder = bench.path().join("kept");
-        let hog = std::thread::spawn(move || hog(cpu));
-        let said = Command::new(&program).arg(&folder).arg(cpu.to_string()).output().unwrap();
-        hog.join().unwrap();
+        let over = AtomicBool::new(false);
+        let said = std::thread::scope(|scope| {
+            scope.spawn(|| hog(cpu, &over));
+            let said = Command::new(&program).arg(&folder).arg(cpu.to_string()).output();
+            over.store(true, Ordering::Relaxed);
+            said.unwrap()
+        });
         assert!(said.status.success(), "{language}: {said:?}");
         let run = hourglass_runs::open_run(&folder).unwrap();
         let thread = &run.document.result.threads[0];

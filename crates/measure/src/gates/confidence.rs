@@ -5,7 +5,7 @@ use hourglass_time::Span;
 use hourglass_trace::statistics::{TailTest, USUAL, greatest_share, tail_test, trials_without};
 use hourglass_workload::run::{RunMeasurement, ThreadOutcome};
 
-/// The share for which the length of a test is told.
+/// The share for which the length of a test is given.
 const RARE: f64 = 1e-9;
 
 /// A tail by chance is taken for one with a trend, or with clusters, once in 200.
