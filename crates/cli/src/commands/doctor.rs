@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -161,7 +162,11 @@ pub(crate) fn examine(doctor: &Doctor, settings: Settings) -> Result<ExitCode> {
 fn read_profile(path: &Path) -> Result<Profile> {
     let named =
         |error: &dyn Display| Stop::bad_input(format!("--profile {}: {error}", path.display()));
-    let text = fs::read_to_string(path).map_err(|error| named(&error))?;
+    let missing = &"no such file; `hourglass doctor --json > FILE` on a machine that is as it should be makes one";
+    let text = fs::read_to_string(path).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => named(missing),
+        _ => named(&error),
+    })?;
     Profile::read(&text).map_err(|error| named(&error).into())
 }
 

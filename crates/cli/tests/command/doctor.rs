@@ -128,6 +128,8 @@ fn a_profile_names_what_differs() {
     let shown = doctor(&format!("--profile {}", path.display()));
     let shown = text(&shown.stdout);
     assert!(shown.contains("made up") && shown.ends_with("1 of 4 checks differ\n"), "{shown}");
+    let missing = doctor("--profile /does/not/exist");
+    is_refused(&missing, 2, "no such file; `hourglass doctor --json > FILE`", "missing");
     std::fs::write(&path, "{").unwrap();
     assert_eq!(doctor(&format!("--profile {}", path.display())).status.code(), Some(2));
 }
