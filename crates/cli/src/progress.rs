@@ -6,6 +6,7 @@ use std::io::{self, IsTerminal};
 
 use hourglass_documents::document::{Premise, Warning};
 use hourglass_documents::live::ReserveMoment;
+use hourglass_documents::premise::is_fatal;
 use hourglass_report::text;
 use hourglass_time::Span;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
@@ -23,8 +24,6 @@ const STEP_MS: i64 = 100;
 /// How the names of warnings begin that may keep a user from starting the run: threads that
 /// starve the machine, or are throttled.
 const GRAVE: &str = "rt-";
-/// The warning of a run that may be killed before it says anything else: also where it is to be quiet.
-pub(crate) const FATAL: &str = "rt-time-limit";
 
 /// Follows a run: warnings before it, progress during it.
 #[derive(Debug)]
@@ -63,8 +62,8 @@ impl ExperimentObserver for Progress {
         let new = |warning: &&Warning| !self.warned.contains(warning);
         let new: Vec<Warning> = warnings.iter().filter(new).cloned().collect();
         let now = |warning: &&Warning| match self.quiet {
-            true => warning.id == FATAL,
-            false => !self.summary_follows || warning.id.starts_with(GRAVE),
+            true => is_fatal(warning),
+            false => !self.summary_follows || warning.id.starts_with(GRAVE) || is_fatal(warning),
         };
         new.iter().filter(now).for_each(messages::warn);
         self.warned.extend(new);

@@ -61,8 +61,8 @@ pub struct RunResult {
     /// What a reader must know before believing the numbers.
     #[serde(default)]
     pub warnings: Vec<Warning>,
-    /// Assumptions of the run that did not hold to its end: the exit code is 4.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// Assumptions of the run that did not hold to its end: the exit code is 4. Empty if all held.
+    #[serde(default)]
     pub premises: Vec<Premise>,
     /// Limits that the run had to keep, with their results.
     #[serde(default)]

@@ -321,6 +321,8 @@ pub struct ProcessFacts {
     /// Real-time threads that run longer than this without a blocking call are killed,
     /// microseconds.
     pub real_time_timeout_us: Option<Limit>,
+    /// The process is ended at this CPU time, seconds.
+    pub cpu_time_s: Option<Limit>,
     /// The lowest nice value is 20 minus this.
     pub nice_ceiling: Option<Limit>,
     /// Signals, and timers made with `timer_create`, that may be pending.

@@ -32,6 +32,7 @@ pub mod occupants;
 pub mod paper;
 pub mod policy;
 pub mod predict;
+pub mod premise;
 pub mod random;
 pub mod reservation;
 pub mod reservations;

@@ -40,8 +40,8 @@ pub struct WatchedReport {
     pub events_lost: Option<u64>,
     /// What a reader must know before believing the numbers.
     pub warnings: Vec<Warning>,
-    /// Assumptions that did not hold to the end: the exit code is 4.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// Assumptions that did not hold to the end: the exit code is 4. Empty if all held.
+    #[serde(default)]
     pub premises: Vec<Premise>,
     /// Whether a signal ended the run.
     pub interrupted: bool,

@@ -15,6 +15,7 @@ use std::fmt::Write;
 use hourglass_documents::document::Warning;
 use hourglass_documents::host::{Host, LEAVE_THE_GUEST};
 use hourglass_documents::host_limits::{self, WHOLE_CPU_PPM, micros};
+use hourglass_documents::premise::PremiseKind;
 use hourglass_documents::{CpuSet, Policy};
 use hourglass_workload::run::{self as workload, Shortfall};
 
@@ -35,7 +36,7 @@ pub struct ThreadDemand {
 
 impl ThreadDemand {
     /// Share of one CPU that it is known to want, parts per million; at most a whole one.
-    fn wanted_ppm(&self) -> u64 {
+    pub fn wanted_ppm(&self) -> u64 {
         match self.utilisation_ppm {
             _ if self.cpu_bound => WHOLE_CPU_PPM,
             Some(share) => share.min(WHOLE_CPU_PPM),
@@ -129,7 +130,7 @@ pub(crate) fn percent(ppm: u64) -> String {
     format!("{} %", ppm as f64 / 10_000.0)
 }
 
-/// Real-time threads that never wait are killed where RLIMIT_RTTIME is set.
+/// Real-time threads that never wait end a run where RLIMIT_RTTIME is set.
 fn rt_time_limit(host: &Host, threads: &[ThreadDemand]) -> Option<Warning> {
     let longest_us = machine::rt_time_limit_us(host)?;
     let hogs: Vec<&ThreadDemand> =
@@ -137,15 +138,10 @@ fn rt_time_limit(host: &Host, threads: &[ThreadDemand]) -> Option<Warning> {
     if hogs.is_empty() {
         return None;
     }
-    warning(
-        "rt-time-limit",
-        format!(
-            "{} will be killed after {} without a wait: RLIMIT_RTTIME is set",
-            name(&hogs),
-            micros(longest_us)
-        ),
-        machine::LIFT_RT_TIME.to_owned(),
-    )
+    let (who, limit) = (name(&hogs), micros(longest_us));
+    Some(PremiseKind::RtTimeLimit.warning(format!(
+        "the run will be ended after {limit} without a wait of {who}: RLIMIT_RTTIME is set"
+    )))
 }
 
 /// A control group's quota stops ordinary threads that together want more.

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use hourglass_clock::choice;
 use hourglass_documents::Policy;
 use hourglass_documents::concurrent_threads::ConcurrentThreads;
-use hourglass_documents::document::{RUN_SCHEMA, RunDocument, RunResult, Warning};
+use hourglass_documents::document::{Premise, RUN_SCHEMA, RunDocument, RunResult, Warning};
 use hourglass_documents::host::{CpuInterrupts, Host, HostChange, RealTimeThread};
 use hourglass_documents::stack::StackReport;
 use hourglass_machine::advice::{self, ThreadDemand};
@@ -55,6 +55,7 @@ use crate::resources::{check_cpus, check_memory};
 use crate::run_observer::RunObserver;
 use crate::switch_records;
 use crate::tick;
+use crate::time_limits::{self, TimeLimitGuard};
 use crate::utc;
 use crate::wakeups;
 use crate::workload_file;
@@ -174,8 +175,10 @@ impl Finished {
         }
     }
 
+    /// The signal that ended it; not that of a limit on time, which is a premise.
     pub fn signal(&self) -> Option<i32> {
-        self.measured.interrupted
+        let is_limit = self.document.result.premises.iter().any(Premise::is_time_limit);
+        self.measured.interrupted.filter(|_| !is_limit)
     }
 
     /// Lateness of the wake-ups of a latency test, one by one, in picoseconds, as far as they
@@ -235,10 +238,7 @@ pub(crate) fn run_and_add(
     let reader = HostReader::new(Path::new("/"));
     let mut host = host_for(&reader, &spec, dma_latency_us)?;
     let wanted = demands(&spec);
-    let mut warnings = advice::before_run(&host, &wanted);
-    crate::observer::warn_of_the_end(watch, &warnings);
-    warnings.extend(niceness::fit(&mut spec, &host));
-    warnings.extend(niceness::without_effect(&spec));
+    let mut warnings = warnings_before(&mut spec, &host, &wanted, watch);
     let choice = choice::choose(Path::new("/"));
     let mut tracing = kernel_trace::start(trace, &spec, &choice, &host, &mut warnings)?;
     spec.marker = tracing.as_ref().and_then(kernel_trace::TraceSession::marker);
@@ -266,6 +266,7 @@ pub(crate) fn run_and_add(
     let real_time = spec.threads.iter().any(|thread| thread.policy.is_real_time());
     let others = real_time.then(|| reader.real_time_others());
     let utc_before = utc::reading();
+    let limits = TimeLimitGuard::new();
     let measured = hourglass_workload::run(&spec, choice, &reserver, &mut run_observer)
         .map_err(|error| failure(error, &host))?;
     let utc = vec![utc_before, utc::reading()];
@@ -275,6 +276,7 @@ pub(crate) fn run_and_add(
         warnings.extend(gates::run_on_hit(command, hit, path));
     }
     drop(held);
+    let limit = limits.reached(&measured);
     let interrupts = interrupts.finish(measured.timeline.epoch.monotonic_ns);
     let others = others.map(|before| reader.real_time_others_since(&before)).unzip();
     host.change = Some(change(&reader, &host, interrupts, others));
@@ -283,7 +285,7 @@ pub(crate) fn run_and_add(
     warnings.extend(kernel.iter().flat_map(|kernel| kernel.warnings.iter().cloned()));
     let mut result = findings::result(&measured, &spec, warnings);
     result.switches = switches(&measured);
-    masks.fill(&mut result, watch);
+    masks.fill(&mut result, &measured, limit, watch);
     result.gates = gates::evaluate(&gates, &measured, &spec, hit.as_ref());
     result.hit = hit;
     let facts = findings::ManifestInputs { spec: &spec, command_line, dma_latency_us, host };
@@ -296,6 +298,21 @@ pub(crate) fn run_and_add(
     manifest.evidence.extend(evidence::of_kernel(kernel.is_some(), records.as_ref()));
     let document = RunDocument { schema: RUN_SCHEMA.to_owned(), manifest, result };
     Ok(conclude(document, folder, measured, (kernel, records, meanwhile), add))
+}
+
+/// What will spoil the numbers; what may end the process is said at once.
+fn warnings_before(
+    spec: &mut RunSpec,
+    host: &Host,
+    wanted: &[ThreadDemand],
+    watch: &mut dyn ExperimentObserver,
+) -> Vec<Warning> {
+    let mut warnings = advice::before_run(host, wanted);
+    warnings.extend(time_limits::cpu_time_warning(host, wanted, spec.duration));
+    crate::observer::warn_of_the_end(watch, &warnings);
+    warnings.extend(niceness::fit(spec, host));
+    warnings.extend(niceness::without_effect(spec));
+    warnings
 }
 
 fn change(

@@ -40,6 +40,7 @@ mod switch_records;
 pub mod task_input;
 pub mod task_threads;
 mod tick;
+mod time_limits;
 mod time_namespace;
 mod utc;
 mod wakeups;

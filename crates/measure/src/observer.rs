@@ -1,6 +1,7 @@
 //! Who hears how a run goes.
 
 use hourglass_documents::document::{Premise, Warning};
+use hourglass_documents::premise::is_fatal;
 use hourglass_time::Span;
 use hourglass_workload::LiveThreads;
 
@@ -37,8 +38,10 @@ impl ExperimentObserver for () {
 
 /// Warns at once of what may end the process before there is a run: later it says nothing.
 pub(crate) fn warn_of_the_end(watch: &mut dyn ExperimentObserver, warnings: &[Warning]) {
-    if let Some(killed) = warnings.iter().find(|warning| warning.id == "rt-time-limit") {
-        watch.warn(std::slice::from_ref(killed));
+    let fatal: Vec<Warning> =
+        warnings.iter().filter(|warning| is_fatal(warning)).cloned().collect();
+    if !fatal.is_empty() {
+        watch.warn(&fatal);
     }
 }
 
@@ -62,8 +65,11 @@ mod tests {
         let warning =
             |id: &str| Warning { id: id.to_owned(), text: String::new(), remedy: String::new() };
         let mut heard = WarningRecorder::default();
-        warn_of_the_end(&mut heard, &[warning("governor"), warning("rt-time-limit")]);
+        warn_of_the_end(
+            &mut heard,
+            &[warning("governor"), warning("rt-time-limit"), warning("cpu-time-limit")],
+        );
         warn_of_the_end(&mut heard, &[warning("governor")]);
-        assert_eq!(heard.0, ["rt-time-limit"]);
+        assert_eq!(heard.0, ["rt-time-limit", "cpu-time-limit"]);
     }
 }

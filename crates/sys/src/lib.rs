@@ -99,6 +99,8 @@ pub mod terminal;
 #[cfg(target_os = "linux")]
 pub mod thread;
 #[cfg(target_os = "linux")]
+pub mod time_limit;
+#[cfg(target_os = "linux")]
 pub mod time_slice;
 #[cfg(target_os = "linux")]
 pub mod tracefs;

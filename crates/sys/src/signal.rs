@@ -37,13 +37,13 @@ extern "C" fn on_kick(_signal: libc::c_int) {}
 
 extern "C" fn on_nothing(_signal: libc::c_int) {}
 
-/// From here on SIGINT, SIGTERM and SIGHUP only set a flag, and [`kick`] interrupts waits. Those of the three that the
-/// process ignores it goes on to ignore: its starter wants that (`nohup`, a shell's `&`).
+/// From here on SIGINT, SIGTERM, SIGHUP and SIGXCPU (a limit on time is reached) only set a flag, and [`kick`] interrupts
+/// waits. Those of the four that the process ignores it goes on to ignore: its starter wants that (`nohup`, a shell's `&`).
 ///
 /// # Errors
 /// What the kernel answers; does not happen for these signals.
 pub fn catch_stop() -> io::Result<()> {
-    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, SIGXCPU] {
         if !is_ignored(signal) {
             install(signal, on_stop)?;
         }
@@ -101,7 +101,7 @@ pub fn notify_on_stop(word: &'static AtomicU32) {
 }
 
 /// The signals that [`catch_stop`] takes.
-const CAUGHT: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, KICK];
+const CAUGHT: [libc::c_int; 5] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, SIGXCPU, KICK];
 
 /// Whose the signals of [`catch_stop`] are outside of [`catch_stop_during`].
 struct Owners {
@@ -117,7 +117,8 @@ fn owners() -> MutexGuard<'static, Owners> {
 
 /// Calls `work`, which may use [`catch_stop`], for a program that has handlers of its own, such as an interpreter.
 /// Afterwards these are in force again, no stop is pending any more, and the signal that came meanwhile is sent to the
-/// process once more, so that it does what it does there: by default it ends the process. Calls in several threads are
+/// process once more, so that it does what it does there: by default it ends the process, but SIGXCPU is not sent where it
+/// would. Calls in several threads are
 /// one, from the first beginning to the last end.
 ///
 /// # Errors
@@ -152,13 +153,18 @@ fn restore_handlers() {
     if owners.calls > 0 {
         return;
     }
+    let mut ends_it_at_a_limit = false;
     for (signal, action) in owners.before.drain(..) {
+        ends_it_at_a_limit |= signal == SIGXCPU && action.sa_sigaction == libc::SIG_DFL;
         // SAFETY: the action came from the kernel, for this signal.
         unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) };
     }
-    if STOP_ASKED.swap(false, Ordering::AcqRel) {
+    let asked = STOP_ASKED.swap(false, Ordering::AcqRel);
+    let stop = asked.then(|| STOP_SIGNAL.load(Ordering::Relaxed));
+    // What was measured until the limit is still to be used; the kernel sends the signal again.
+    if let Some(stop) = stop.filter(|stop| *stop != SIGXCPU || !ends_it_at_a_limit) {
         // SAFETY: takes no memory. Sent to the process, which an interpreter wakes its first thread by.
-        unsafe { libc::kill(libc::getpid(), STOP_SIGNAL.load(Ordering::Relaxed)) };
+        unsafe { libc::kill(libc::getpid(), stop) };
     }
 }
 
@@ -229,8 +235,8 @@ pub fn latch(signal: i32, word: &'static AtomicU32) -> io::Result<()> {
     install_with(signal, on_latch, libc::SA_RESTART)
 }
 
-/// Sent to a thread of `SCHED_DEADLINE` whose budget was overrun, if it asked for that (`SCHED_FLAG_DL_OVERRUN`). Ends
-/// a program that does not catch it.
+/// Sent to a process that reached a limit on time ([`crate::time_limit`]), and to a thread of `SCHED_DEADLINE` whose budget
+/// was overrun, if it asked for that (`SCHED_FLAG_DL_OVERRUN`). Ends a program that does not catch it.
 pub const SIGXCPU: i32 = libc::SIGXCPU;
 
 /// How often SIGXCPU came since [`count_overruns`].
@@ -320,6 +326,17 @@ mod tests {
             }
             assert_eq!(OWN.load(Ordering::Acquire), own);
         }
+    }
+
+    #[test]
+    fn a_limit_on_time_does_not_end_the_process_afterwards() {
+        let said = crate::fork::child_says(10_000, || {
+            // SAFETY: takes no memory; the signal has a handler.
+            let raise = || unsafe { libc::raise(SIGXCPU) };
+            let asked = catch_stop_during(|| (raise(), stop_asked())).unwrap();
+            asked == (0, Some(SIGXCPU)) && stop_asked().is_none()
+        });
+        assert!(said.unwrap());
     }
 
     /// `nohup hourglass` died of SIGHUP, and an ignored SIGINT was taken back.

@@ -255,6 +255,7 @@ impl OwnLoop {
             tid: os::id(),
             policy: conditions.policy(),
             cpus: cpus_in(&conditions.cpus),
+            cpus_at_end: Vec::new(),
             emulated: None,
             gap: self.spec.gap.map_or(0, |gap| self.timeline.ticks_at_least(gap)),
             typical_iteration: 0,

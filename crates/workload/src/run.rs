@@ -86,7 +86,7 @@ impl RunMeasurement {
 
 /// Measures. Blocks until all threads have ended.
 ///
-/// Installs handlers for SIGINT, SIGTERM and SIGHUP, which end the run early.
+/// Installs handlers for SIGINT, SIGTERM, SIGHUP and SIGXCPU, which end the run early.
 ///
 /// # Errors
 /// The specification is wrong, or the machine refuses something: then nothing was measured.

@@ -93,6 +93,8 @@ pub struct ThreadOutcome {
     pub tid: u32,
     pub policy: String,
     pub cpus: Vec<u32>,
+    /// CPUs on which it was allowed to run at its end; empty where that was not read.
+    pub cpus_at_end: Vec<u32>,
     pub emulated: Option<String>,
     /// In ticks.
     pub gap: u64,
@@ -169,6 +171,7 @@ impl AllocatedThread {
             tid,
             policy,
             cpus,
+            cpus_at_end: os::affinity().unwrap_or_default(),
             emulated,
             gap,
             typical_iteration: loop_time.typical,

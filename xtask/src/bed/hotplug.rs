@@ -29,7 +29,12 @@ pub(super) const BED: TestBed = TestBed {
             "hourglass -n 1 -d 3s --cpu 1 --json & sleep 2; \
                       echo 0 >/sys/devices/system/cpu/cpu1/online; wait $!; code=$?; \
                       echo 1 >/sys/devices/system/cpu/cpu1/online; exit $code",
-            &[ExitCode(4), Says("\"id\": \"pinning-lost\""), Says("\"id\": \"left-its-cpus\"")],
+            &[
+                ExitCode(4),
+                Says("\"id\": \"cpu-gone\""),
+                Says("\"id\": \"pinning-lost\""),
+                Says("\"id\": \"left-its-cpus\""),
+            ],
         ),
         passes(
             "clocks",

@@ -130,7 +130,8 @@ pub(crate) const EXIT_CODES: [(&str, &str); 6] = [
     ("3", "this machine cannot: a privilege or a device is missing; nothing was run"),
     (
         "4",
-        "measured, and no verdict: --against (see --fail-on) or --control could not decide, or a thread lost its CPUs",
+        "measured, and no verdict: --against (see --fail-on) or --control could not decide, or a \
+         premise broke: a thread lost its CPUs, a CPU went offline, a limit on time ended the run",
     ),
     (
         "130",

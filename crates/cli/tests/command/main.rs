@@ -19,6 +19,7 @@ mod limits;
 mod paper;
 mod peers;
 mod predict;
+mod premises;
 #[path = "../processes/mod.rs"]
 mod processes;
 mod programs;

@@ -1,13 +1,12 @@
 //! `hourglass watch` as a script sees it: children of the test are held back or stopped, and the command says so.
 //! One-sided: a child that a competitor holds back waits at least a known time; further waiting is the machine's.
 
-use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::calls::{self, command, ends, hourglass, hourglass_in, is_refused, printed, stderr};
-use crate::processes::{Killed, allowed_cpus, has_taskset, last_allowed_cpu, received_ms, until};
+use crate::calls::{self, ends, hourglass, hourglass_in, is_refused, printed, stderr};
+use crate::processes::{Killed, has_taskset, last_allowed_cpu, received_ms, until};
 use hourglass_skip::{Requirement, skip};
 use serde_json::Value;
 
@@ -247,48 +246,4 @@ fn threads_that_no_look_saw_are_missing() {
     let said = stderr(&output);
     assert!(said.starts_with("hourglass: no verdict so far: the threads seen of"), "{said}");
     assert_eq!(said.lines().count(), 1, "once: {said}");
-}
-
-/// Not of `watch`, but of the same kind: another process changes the CPUs of a thread that is measured.
-#[test]
-fn a_run_whose_thread_is_moved_from_its_cpu_has_no_verdict() {
-    let cpus = allowed_cpus();
-    let mut cpus = cpus.iter();
-    let (Some(first), Some(second)) = (cpus.next(), cpus.next()) else {
-        return skip(Requirement::SECOND_CPU, "one CPU");
-    };
-    if !has_taskset() {
-        return skip(Requirement::program("taskset"), "taskset");
-    }
-    for line in ["-q --json -n 1 -d 2s --cpu CPU", "-q --json -n 1 -d 2s -w LAT 10ms --cpu CPU"] {
-        let line = line.replace("CPU", &second.to_string());
-        let mut run = command(&line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let tasks = format!("/proc/{}/task", run.id());
-        let pinned = || {
-            let tids = std::fs::read_dir(&tasks).into_iter().flatten().flatten();
-            let mut tids = tids.map(|entry| entry.file_name().into_string().unwrap());
-            tids.find(|tid| {
-                let status = format!("{tasks}/{tid}/status");
-                let status = std::fs::read_to_string(status).unwrap_or_default();
-                status.contains(&format!("Cpus_allowed_list:\t{second}\n"))
-            })
-        };
-        until("a thread is pinned", || pinned().is_some());
-        std::thread::sleep(Duration::from_millis(600));
-        let mut moved = Command::new("taskset");
-        moved.args(["-pc", &first.to_string(), &pinned().unwrap()]);
-        assert!(moved.output().unwrap().status.success());
-        // A run of which nothing else comes has the line, too.
-        let mut first = String::new();
-        let mut said = BufReader::new(run.stderr.take().unwrap());
-        said.read_line(&mut first).unwrap();
-        assert!(first.contains("no verdict: thread 0"), "{line}: {first}");
-        assert!(run.try_wait().unwrap().is_none(), "{line}: it is said while the run goes on");
-        let output = run.wait_with_output().unwrap();
-        let found = calls::document(ends(&output, 4, &line));
-        assert_eq!(found["premises"][0]["id"], "pinning-lost", "{line}: {output:?}");
-        let mut rest = String::new();
-        said.read_to_string(&mut rest).unwrap();
-        assert_eq!(rest, "", "{line}: once");
-    }
 }

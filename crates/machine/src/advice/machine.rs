@@ -46,10 +46,6 @@ pub fn autogroup_warning() -> Warning {
 pub(crate) const END_THE_OTHERS: &str =
     "end them or wait (top shows them), or run on isolated CPUs";
 
-/// Lifts the limit on how long a real-time thread may go without a wait.
-pub(crate) const LIFT_RT_TIME: &str =
-    "sudo prlimit --pid $$ --rttime=unlimited # in the shell that starts the run";
-
 /// Why the kernel's clock source is not what one wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ClockFault {

@@ -5,6 +5,7 @@
 
 use hourglass_documents::host::{Bound, Limit};
 use hourglass_documents::host_limits::micros;
+use hourglass_documents::premise;
 
 use super::input::DoctorInput;
 use super::remedy;
@@ -138,7 +139,7 @@ pub(super) fn real_time_limit(e: &DoctorInput) -> CheckVerdict {
                 "real-time threads are killed after {} without a wait (RLIMIT_RTTIME)",
                 micros(longest_us)
             ),
-            remedy::own(e, machine::LIFT_RT_TIME),
+            remedy::own(e, premise::LIFT_RT_TIME),
         ),
     }
 }

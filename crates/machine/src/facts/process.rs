@@ -19,6 +19,7 @@ pub(super) fn facts(files: &Files) -> ProcessFacts {
         memory_lock_bytes: limit(&limits, "Max locked memory"),
         real_time_priority: limit(&limits, "Max realtime priority"),
         real_time_timeout_us: limit(&limits, "Max realtime timeout"),
+        cpu_time_s: limit(&limits, "Max cpu time"),
         nice_ceiling: limit(&limits, "Max nice priority"),
         pending_signals: limit(&limits, "Max pending signals"),
         cap_sys_nice: capability(CAP_SYS_NICE),

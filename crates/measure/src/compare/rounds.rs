@@ -13,7 +13,9 @@ use hourglass_sys::signal;
 use hourglass_time::Span;
 use hourglass_workload::spec::RunSpec;
 
-use hourglass_runs::compare::{ComparedRun, ComparisonPower, Pairing, Rules, document_of};
+use hourglass_runs::compare::{
+    ComparedRun, ComparisonPower, Pairing, Rules, document_of, premise_broken,
+};
 
 use super::control;
 use super::measured_quantities::quantities;
@@ -134,7 +136,7 @@ pub fn rounds(
     if let (Err(_), Some(folder)) = (&gone_through, &folder) {
         folder.remove_empty();
     }
-    let FinishedRounds { a, b, mut not_kept, signal } = gone_through?;
+    let FinishedRounds { a, b, mut not_kept, signal, limit } = gone_through?;
     let pairing = if request.a_is_control { Pairing::NeverWaiting } else { Pairing::Same };
     let mut compared = document_of(a, b, &request.rules, 0, pairing);
     compared.interrupted = signal.is_some();
@@ -148,6 +150,9 @@ pub fn rounds(
             remedy: String::new(),
         });
     }
+    // Its signal is an interruption of the rounds, and a premise of them.
+    let signal = signal.filter(|_| limit.is_none());
+    compared.warnings.extend(limit);
     if request.a_is_control {
         compared.control = Some(control::of_rounds(&request.a.spec, &compared));
     }
@@ -167,6 +172,8 @@ struct FinishedRounds {
     b: Vec<ComparedRun>,
     not_kept: Option<WriteError>,
     signal: Option<i32>,
+    /// A limit on time ended a run.
+    limit: Option<Warning>,
 }
 
 fn go_through(
@@ -175,7 +182,8 @@ fn go_through(
     folder: Option<&NewRounds>,
     watch: &mut dyn RoundsWatch,
 ) -> Result<FinishedRounds, RunFailure> {
-    let mut gone = FinishedRounds { a: Vec::new(), b: Vec::new(), not_kept: None, signal: None };
+    let mut gone =
+        FinishedRounds { a: Vec::new(), b: Vec::new(), not_kept: None, signal: None, limit: None };
     for (round, first) in (1..).zip(order) {
         let sides = match first {
             Side::A => [Side::A, Side::B],
@@ -189,7 +197,11 @@ fn go_through(
             }
             watch.run_of(round, request.rounds, side);
             let mut finished = one_run(request, round, side, folder, watch)?;
-            gone.signal = finished.signal();
+            gone.signal = finished.measured.interrupted;
+            let premises = &finished.document.result.premises;
+            if let Some(limit) = premises.iter().find(|premise| premise.is_time_limit()) {
+                gone.limit = Some(premise_broken(round.into(), side.letter(), limit));
+            }
             if let Some(Err(error)) = finished.folder.take_if(|kept| kept.is_err()) {
                 gone.not_kept = Some(error);
                 return Ok(gone);

@@ -292,8 +292,8 @@ impl WatchSession {
     }
 
     fn report(&self) -> WatchedReport {
-        let (mut troubles, counted) =
-            (Vec::new(), !self.threads.values().any(ThreadTotals::lacks_times));
+        let mut premises: Vec<Premise> = Vec::new();
+        let counted = !self.threads.values().any(ThreadTotals::lacks_times);
         let processes = self.processes.iter().map(|(pid, process)| {
             let mut report = WatchedProcess {
                 pid: *pid,
@@ -303,17 +303,16 @@ impl WatchSession {
                 ..WatchedProcess::default()
             };
             process.quotas.fill(&mut report);
-            troubles.extend(process.quotas.trouble(&report));
+            premises.extend(process.quotas.trouble(&report));
             if let Some(times) = process.cpu_time.filter(|_| counted) {
                 times.fill(&mut report);
-                troubles.extend(times.trouble(&report));
+                premises.extend(times.trouble(&report));
             }
             report
         });
         let processes = processes.collect();
-        let (missing, premises): (Vec<Warning>, Vec<Premise>) = troubles.into_iter().unzip();
         let mut warnings = self.warnings();
-        warnings.extend(missing);
+        warnings.extend(premises.iter().map(Warning::from));
         let mut threads: Vec<_> = self.threads.values().map(ThreadTotals::report).collect();
         if let Some(traced) = &self.traced {
             let at_ns = i64::try_from(self.now_ns).unwrap_or(i64::MAX);

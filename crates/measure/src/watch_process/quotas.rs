@@ -1,6 +1,7 @@
 //! How quotas stopped a process while it was watched, look by look: it may come under other quotas at any time.
 
-use hourglass_documents::document::{Premise, Warning};
+use hourglass_documents::document::Premise;
+use hourglass_documents::premise::PremiseKind;
 use hourglass_documents::watched::WatchedProcess;
 use hourglass_machine::facts::ThrottleCounts;
 
@@ -44,20 +45,15 @@ impl QuotaCounts {
         process.quota_throttled_ns = self.stopped.and_then(|(_, ns)| ns);
     }
 
-    /// That stops are missing, as a warning and as a premise that did not hold.
-    pub(super) fn trouble(&self, process: &WatchedProcess) -> Option<(Warning, Premise)> {
+    /// That stops are missing, a premise that did not hold.
+    pub(super) fn trouble(&self, process: &WatchedProcess) -> Option<Premise> {
         let at_ns = self.others_at_ns?;
         let text = format!(
             "{} ({}) came under other quotas (moved to another control group, or cpu.max was set): what quotas stopped \
              between the looks around is not counted",
             process.name, process.pid
         );
-        let warning = Warning {
-            id: "quota-changed".to_owned(),
-            text: text.clone(),
-            remedy: "watch it in the group in which it stays".to_owned(),
-        };
-        Some((warning, Premise { id: "quota-changed".to_owned(), text, at_ns }))
+        Some(PremiseKind::QuotaChanged.broken(text, at_ns))
     }
 }
 
@@ -94,7 +90,7 @@ mod tests {
             let ns = periods.map(|periods| periods * 1_000);
             assert_eq!((process.quota_throttled, process.quota_throttled_ns), (periods, ns));
             let trouble = counts.trouble(&process);
-            assert_eq!(trouble.map(|(_, premise)| premise.at_ns), others, "{periods:?}");
+            assert_eq!(trouble.map(|premise| premise.at_ns), others, "{periods:?}");
         }
     }
 }

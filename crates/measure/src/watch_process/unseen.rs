@@ -5,7 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_documents::document::{Premise, Warning};
+use hourglass_documents::document::Premise;
+use hourglass_documents::premise::PremiseKind;
 use hourglass_documents::watched::WatchedProcess;
 
 use super::thread_totals::ThreadTotals;
@@ -49,7 +50,7 @@ impl CpuTime {
         }
     }
 
-    pub(super) fn trouble(&self, process: &WatchedProcess) -> Option<(Warning, Premise)> {
+    pub(super) fn trouble(&self, process: &WatchedProcess) -> Option<Premise> {
         let at_ns = self.missing_since_ns?;
         let text = format!(
             "the threads seen of {} ({}) had {} ms of its {} ms of CPU time: threads that began and ended between \
@@ -59,13 +60,7 @@ impl CpuTime {
             self.seen_ns / 1_000_000,
             self.whole_ns() / 1_000_000
         );
-        let warning = Warning {
-            id: "threads-unseen".to_owned(),
-            text: text.clone(),
-            remedy: "a shorter --interval (10ms) sees more of them; perf sched timehist, as root, sees all"
-                .to_owned(),
-        };
-        Some((warning, Premise { id: "threads-unseen".to_owned(), text, at_ns }))
+        Some(PremiseKind::ThreadsUnseen.broken(text, at_ns))
     }
 }
 
@@ -85,7 +80,7 @@ mod tests {
         let mut time = CpuTime::new(first * MS);
         time.take(last * MS, seen * MS, 700);
         time.trouble(&WatchedProcess { pid: 7, name: "pool".into(), ..WatchedProcess::default() })
-            .map(|(_, premise)| premise.text)
+            .map(|premise| premise.text)
     }
 
     #[test]

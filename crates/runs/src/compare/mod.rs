@@ -35,7 +35,7 @@ pub use hourglass_documents::diff::DiffVerdict;
 pub use hourglass_trace::compare::Rules;
 
 pub use comparison_power::ComparisonPower;
-pub use side::ComparedRun;
+pub use side::{ComparedRun, premise_broken};
 pub use statements::Pairing;
 
 /// The warning of a comparison for each run of which a premise broke: nothing is decided.

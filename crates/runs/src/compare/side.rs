@@ -139,15 +139,19 @@ pub(super) fn gates(a: &[ComparedRun], b: &[ComparedRun]) -> Vec<RoundGates> {
     all.filter(|found| !found.gates.is_empty()).collect()
 }
 
+/// The warning of a comparison for a run of which a premise broke.
+pub fn premise_broken(round: u64, side: char, premise: &Premise) -> Warning {
+    Warning {
+        id: PREMISE_BROKEN.to_owned(),
+        text: format!("no verdict, round {round}, {}: {}", side.to_ascii_uppercase(), premise.text),
+        remedy: "measure again".to_owned(),
+    }
+}
+
 /// What the runs rest on and did not hold, round by round.
 pub(super) fn broken(a: &[ComparedRun], b: &[ComparedRun]) -> Vec<Warning> {
     let of = |round: u64, side: char, run: &ComparedRun| -> Vec<Warning> {
-        let warning = |premise: &Premise| Warning {
-            id: PREMISE_BROKEN.to_owned(),
-            text: format!("no verdict, round {round}, {side}: {}", premise.text),
-            remedy: "measure again".to_owned(),
-        };
-        run.premises.iter().map(warning).collect()
+        run.premises.iter().map(|premise| premise_broken(round, side, premise)).collect()
     };
     let rounds = (1u64..).zip(a.iter().zip(b));
     rounds.flat_map(|(round, (a, b))| [of(round, 'A', a), of(round, 'B', b)]).flatten().collect()

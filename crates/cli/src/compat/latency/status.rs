@@ -5,13 +5,13 @@ use std::io::{self, IsTerminal, Write};
 
 use console::Term;
 use hourglass_documents::document::{Premise, Warning};
+use hourglass_documents::premise::is_fatal;
 use hourglass_report::text::{CyclicThread, CyclicUnit, cyclic_status};
 use hourglass_time::Span;
 
 use super::parse::View;
 use crate::lab::{ExperimentObserver, LiveThreads};
 use crate::messages;
-use crate::progress::FATAL;
 
 /// Follows the run on stderr.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ impl ExperimentObserver for Status {
     fn warn(&mut self, warnings: &[Warning]) {
         let new = |warning: &&Warning| !self.warned.contains(warning);
         let new: Vec<Warning> = warnings.iter().filter(new).cloned().collect();
-        let now = |warning: &&Warning| !self.quiet || warning.id == FATAL;
+        let now = |warning: &&Warning| !self.quiet || is_fatal(warning);
         new.iter().filter(now).for_each(messages::warn);
         self.warned.extend(new);
     }

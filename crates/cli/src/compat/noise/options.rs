@@ -164,7 +164,10 @@ pub(crate) const TEXTS: HelpTexts = HelpTexts {
         ("1", "measured, and a limit was broken or -T was hit"),
         ("2", "wrong usage or bad input; nothing was run"),
         ("3", "this machine cannot: a privilege or a device is missing; nothing was run"),
-        ("4", "measured, and no verdict: a thread lost the CPUs that it was given"),
+        (
+            "4",
+            "measured, and no verdict: a premise broke (a thread lost its CPUs, a limit on time)",
+        ),
         ("130", "ended by Ctrl-C (128+N for signal N); what was measured is printed and kept"),
     ],
     examples: &[
