@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::io::{self, IsTerminal};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use hourglass_documents::document::{Premise, Warning};
 use hourglass_documents::live::ReserveMoment;
@@ -36,6 +37,9 @@ pub(crate) struct Progress {
     warned: Vec<Warning>,
     /// Which run of several this is.
     which: String,
+    duration: Option<Span>,
+    /// A line says that nothing moves until the end.
+    is_still: bool,
 }
 
 impl Progress {
@@ -48,6 +52,15 @@ impl Progress {
             bar: None,
             warned: Vec::new(),
             which: String::new(),
+            duration: None,
+            is_still: false,
+        }
+    }
+
+    fn say(&self, line: impl FnOnce()) {
+        match &self.bar {
+            Some(bar) => bar.suspend(line),
+            None => line(),
         }
     }
 
@@ -70,14 +83,13 @@ impl ExperimentObserver for Progress {
     }
 
     fn started(&mut self, duration: Span, ticking: bool) {
+        self.duration = Some(duration);
         if self.quiet || !self.on_terminal {
             return;
         }
         if !ticking {
-            messages::say(&format!(
-                "measuring for {duration}{}; every CPU is being measured, so nothing moves here",
-                self.which
-            ));
+            messages::say(&without_ticks(duration, &self.which));
+            self.is_still = true;
             return;
         }
         // A bar draws only when it is moved: it has no thread of its own that could run on a
@@ -105,17 +117,23 @@ impl ExperimentObserver for Progress {
         }
     }
 
+    /// Also where it is to be quiet: somebody wants to know.
+    fn status_requested(&mut self, elapsed: Span) {
+        let of = self.duration.map_or_else(String::new, |duration| format!(" of {duration}"));
+        let passed = time_of(steps(elapsed));
+        self.say(|| messages::say(&format!("measuring: {passed}{of}{}", self.which)));
+    }
+
     fn broke(&mut self, premise: &Premise) {
-        let say = || messages::no_verdict(premise, &self.which);
-        match &self.bar {
-            Some(bar) => bar.suspend(say),
-            None => say(),
-        }
+        self.say(|| messages::no_verdict(premise, &self.which));
     }
 
     fn ended(&mut self) {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
+        }
+        if std::mem::take(&mut self.is_still) && self.which.is_empty() {
+            messages::say("measured; now the records are evaluated");
         }
     }
 }
@@ -148,6 +166,10 @@ impl ExperimentObserver for RoundsProgress {
 
     fn tick(&mut self, elapsed: Span) {
         self.0.tick(elapsed);
+    }
+
+    fn status_requested(&mut self, elapsed: Span) {
+        self.0.status_requested(elapsed);
     }
 
     fn broke(&mut self, premise: &Premise) {
@@ -183,6 +205,32 @@ impl RoundsWatch for RoundsProgress {
         let side = side.letter().to_ascii_uppercase();
         self.0.which = format!(", round {round} of {rounds}, {side}");
     }
+}
+
+/// What is said before a run that measures every CPU: nothing wakes up on one of them to show progress.
+pub(crate) fn without_ticks(duration: Span, which: &str) -> String {
+    let begin = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let end = end_of_day_time(begin.as_secs(), duration);
+    let long = match end {
+        Some(end) => format!("for {duration}{which}, until {end} UTC"),
+        None if duration < ENDLESS => format!("for {duration}{which}"),
+        None => format!("until Ctrl-C{which}"),
+    };
+    format!(
+        "measuring {long}; every CPU is being measured, so nothing moves here: kill -USR1 {} shows how far it is",
+        std::process::id()
+    )
+}
+
+/// The duration of a run that a signal ends: longer than any run, and short enough for every counter.
+pub(crate) const ENDLESS: Span = Span::from_secs(10 * 365 * 86_400);
+
+/// The time of day at which something ends that takes less than a day.
+fn end_of_day_time(begin_s: u64, duration: Span) -> Option<String> {
+    const DAY: u64 = 86_400;
+    let takes_s = duration.nanos_or_zero().div_ceil(1_000_000_000);
+    let s = begin_s.checked_add(takes_s).filter(|_| takes_s < DAY)? % DAY;
+    Some(format!("{:02}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60))
 }
 
 fn time_of(steps: u64) -> Span {
@@ -261,5 +309,26 @@ impl ReserveProgress {
         if let Some(bar) = self.0 {
             bar.finish_and_clear();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_is_a_time_of_day() {
+        let end = |begin_s, span: &str| end_of_day_time(begin_s, span.parse().unwrap());
+        for (begin_s, span, wanted) in [
+            (0, "10s", Some("00:00:10")),
+            (86_399, "1500ms", Some("00:00:01")),
+            (1_575_388_617, "1h", Some("16:56:57")),
+            (0, "24h", None),
+        ] {
+            assert_eq!(end(begin_s, span).as_deref(), wanted, "{begin_s} {span}");
+        }
+        let line = |span| without_ticks(span, ", round 2 of 6, B");
+        assert!(line(Span::from_secs(3)).starts_with("measuring for 3s, round 2 of 6, B, until "));
+        assert!(line(Span::MAX).starts_with("measuring until Ctrl-C, round 2 of 6, B; every CPU"));
     }
 }

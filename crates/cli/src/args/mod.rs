@@ -101,11 +101,13 @@ fn apply(tokens: &Tokens<'_, RunDraft>, around: &HostDefaults) -> Result<RunArgu
         Some(path) => workload_file::read(Path::new(path)).map_err(Stop::bad_input)?,
         None => WorkloadFile::default(),
     };
+    let spec =
+        RunSpec { snapshots: true, ..RunSpec::new(threads(tokens.last("-n"), path, &file)?) };
     let request = RunOptions {
         dma_latency_us: file.dma_latency_us,
         gates: file.gates.clone(),
         trace: file.trace.unwrap_or(false),
-        ..RunOptions::new(RunSpec::new(threads(tokens.last("-n"), path, &file)?))
+        ..RunOptions::new(spec)
     };
     let mut draft = RunDraft {
         scope: 0..request.spec.threads.len(),

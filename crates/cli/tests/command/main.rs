@@ -23,6 +23,7 @@ mod premises;
 #[path = "../processes/mod.rs"]
 mod processes;
 mod programs;
+mod progress;
 mod report;
 mod run;
 mod signals;

@@ -12,11 +12,9 @@ use crate::exit::Stop;
 use crate::lab::{MOST_THREADS, RunOptions, RunSpec, Steps, ThreadSpec, models, wake};
 use crate::options::shared::{self, Measuring, PeerMeasuring};
 use crate::options::{Applied, OptionValues};
+use crate::progress::ENDLESS;
 use crate::result_files::ResultFiles;
 use crate::settings::Settings;
-
-/// Without `-D` and `-l`: longer than any run, and short enough for every counter.
-const ENDLESS: Span = Span::from_secs(10 * 365 * 86_400);
 
 /// What leaves a CPU for `--top`.
 const ELSEWHERE: &str = "pin the threads (-a CPU), or name CPUs for the main thread (--mainaffinity CPUS), also measured ones";

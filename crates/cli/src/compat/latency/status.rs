@@ -12,6 +12,7 @@ use hourglass_time::Span;
 use super::parse::View;
 use crate::lab::{ExperimentObserver, LiveThreads};
 use crate::messages;
+use crate::progress::without_ticks;
 
 /// Follows the run on stderr.
 #[derive(Debug)]
@@ -106,13 +107,11 @@ impl ExperimentObserver for Status {
         self.live_threads = Some(live_threads.clone());
     }
 
-    fn started(&mut self, _duration: Span, ticking: bool) {
+    fn started(&mut self, duration: Span, ticking: bool) {
         self.live &= ticking;
         if !ticking && !self.quiet && io::stderr().is_terminal() {
-            messages::say(
-                "every CPU is being measured, so nothing moves here; kill -USR1 shows how it \
-                 goes, -a or --mainaffinity leave a CPU for status lines",
-            );
+            let line = without_ticks(duration, "");
+            messages::say(&format!("{line}; -a or --mainaffinity leave a CPU for status lines"));
         }
     }
 
