@@ -20,7 +20,7 @@ threads:
 `Sleeper` keeps settings: how a sleep is split between kernel and spin (`policy`), which share of the wake-ups the
 margin covers (`quantile_ppm`), and how much CPU time may be spun: `per_sleep`, besides as much as the kernel's
 wait takes, and to cover two of three wake-ups `share_ppm` of the time slept. Policies are `"learned"` (a sleep
-costs at most about twice a plain one), `"frugal"` (a quarter more, and a two-thousandth of the time slept), `"precise"` (99.9 % of
+costs at most about twice a plain one), `"frugal"` (three of four wake-ups instead of 99 %, `share_ppm` 500), `"precise"` (99.9 % of
 the wake-ups, whatever it costs), `"kernel"`, `"spin"`, and `"thesis"` with `hz`. With `surely` a sleep ends only when even the
 earliest time that it can be is at the deadline.
 """

@@ -778,8 +778,8 @@ typedef struct hg_sleep_settings {
  * Threads: any. Signals: safe. Errors: none. Free: nothing. */
 hg_sleep_settings hg_sleep_defaults(void);
 
-/* Little CPU time: a quarter more than a plain sleep, and a two-thousandth of the time slept where two of
- * three wake-ups need that.
+/* Little CPU time: margins that cover three of four wake-ups, not 99 %, and at most a two-thousandth of the
+ * time slept besides what the kernel's wait takes.
  * Threads: any. Signals: safe. Errors: none. Free: nothing. */
 hg_sleep_settings hg_sleep_frugal(void);
 
