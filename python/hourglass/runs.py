@@ -172,6 +172,15 @@ class Run:
         return Frame._of_native(self._data.wake_ups())
 
     @cached_property
+    def jobs(self) -> Frame:
+        """The jobs of periodic threads, by thread: `release_ns`, `deadline_ns`, `started_ns`, `finished_ns`.
+
+        A job that was released while an earlier one ran and never started is `lost`; one that did not start or end
+        has no such time. Times count from the run's start. At most 100,000 jobs a thread are kept.
+        """
+        return Frame._of_native(self._data.jobs(), unknown=("started_ns", "finished_ns"))
+
+    @cached_property
     def missing(self) -> dict[str, str]:
         """What this run does not have, and what would give it: `{"kernel_events": "..."}`."""
         found: dict[str, str] = {}

@@ -144,7 +144,8 @@ fn run(
 ) -> PyResult<(RunData, Option<String>)> {
     let options = Options::of(options)?;
     let measure = || -> Result<(RunData, Option<String>), PyFailure> {
-        let request = RunOptions { folder: output, ..workload.request(&options)? };
+        let mut request = RunOptions { folder: output, ..workload.request(&options)? };
+        request.keep_records();
         let finished = hourglass_measure::run(request, &mut NullObserver).map_err(refused)?;
         let Finished { folder, .. } = &finished;
         match folder {

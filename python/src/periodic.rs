@@ -162,7 +162,7 @@ impl PyTotals {
 #[pymethods]
 impl PyTotals {
     fn __repr__(slf: &Bound<'_, PyTotals>) -> PyResult<String> {
-        repr(slf, &["ticks", "completed", "hit", "missed", "lost"])
+        repr(slf, &["ticks", "completed", "hit", "missed", "lost", "latency"])
     }
 }
 

@@ -4,7 +4,9 @@
 
 use hourglass_documents::Cause;
 use hourglass_trace::cause::{AttributedGap, CauseBasis, GapBreakdown, Successor};
-use hourglass_trace::{CounterDeltas, Interval, IntervalStart, KernelEvent, KernelEventKind};
+use hourglass_trace::{
+    CounterDeltas, Interval, IntervalStart, JobRecord, KernelEvent, KernelEventKind,
+};
 use pyo3::prelude::*;
 
 use crate::tables::Cell::{Count, Real, Whole};
@@ -104,6 +106,16 @@ pub(crate) const WAKE_UPS: &Layout<WakeUp> = &[
     ("late_ns", Whole(|of| ns(of.late_ps / PS_PER_NS))),
     ("late_ps", Whole(|of| ns(of.late_ps))),
     ("woke_ns", Whole(|of| of.woke_ns.unwrap_or(NOT_KNOWN))),
+];
+
+/// The columns of jobs.
+pub(crate) const JOBS: &Layout<JobRecord> = &[
+    ("thread", Whole(|of| of.thread.into())),
+    ("release_ns", Whole(|of| of.release_ns)),
+    ("deadline_ns", Whole(|of| of.deadline_ns)),
+    ("started_ns", Whole(|of| of.started_ns.unwrap_or(NOT_KNOWN))),
+    ("finished_ns", Whole(|of| of.finished_ns.unwrap_or(NOT_KNOWN))),
+    ("lost", Whole(|of| of.lost.into())),
 ];
 
 /// Picoseconds in a nanosecond.

@@ -9,13 +9,13 @@ use hourglass_measure::Finished;
 use hourglass_runs::store::StoredWakeUp;
 use hourglass_runs::{OpenRun, open_run as open_folder};
 use hourglass_trace::cause::AttributedGap;
-use hourglass_trace::{Interval, KernelEvent};
+use hourglass_trace::{Interval, JobRecord, KernelEvent};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde::Serialize;
 
 use crate::errors::{ErrorKind, PyFailure};
-use crate::records::{self, GAPS, INTERVALS, KERNEL_EVENTS, WAKE_UPS, WakeUp};
+use crate::records::{self, GAPS, INTERVALS, JOBS, KERNEL_EVENTS, WAKE_UPS, WakeUp};
 use crate::tables::Table;
 
 /// A run and its records.
@@ -39,6 +39,7 @@ struct InMemoryRun {
     gaps: Vec<AttributedGap>,
     events: Vec<KernelEvent>,
     wake_ups: Vec<WakeUp>,
+    jobs: Vec<JobRecord>,
 }
 
 /// The exception for an error of the folder's reader.
@@ -70,6 +71,7 @@ impl RunData {
             gaps: finished.gaps(),
             events: finished.kernel_events().collect(),
             wake_ups: tested.flat_map(of_thread).collect(),
+            jobs: finished.job_records().collect(),
         };
         RunData { document: finished.document.clone(), records: Records::Held(Box::new(held)) }
     }
@@ -98,6 +100,16 @@ impl RunData {
                 let read = recalled.kernel_events();
                 let read = read.and_then(Iterator::collect::<Result<Vec<_>, _>>);
                 Ok(Table::of(&read.map_err(damaged)?, KERNEL_EVENTS))
+            }
+        }
+    }
+
+    fn read_jobs(&self) -> Result<Table, PyFailure> {
+        match &self.records {
+            Records::Held(held) => Ok(Table::of(&held.jobs, JOBS)),
+            Records::Kept(recalled, _) => {
+                let read = recalled.jobs().and_then(Iterator::collect::<Result<Vec<_>, _>>);
+                Ok(Table::of(&read.map_err(damaged)?, JOBS))
             }
         }
     }
@@ -159,6 +171,11 @@ impl RunData {
     /// The kernel's trace events, in order of time.
     fn kernel_events<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         py.detach(|| self.read_kernel_events())?.into_python(py)
+    }
+
+    /// The jobs of periodic threads, thread by thread.
+    fn jobs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        py.detach(|| self.read_jobs())?.into_python(py)
     }
 
     /// How late wake-ups were, thread by thread.

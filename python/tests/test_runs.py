@@ -58,6 +58,22 @@ def test_the_summary_has_a_row_for_each_thread(kept):
         assert row["latency_max_ns"] == (latency["max_ns"] if latency else None)
 
 
+def test_jobs_are_those_that_the_document_counts(kept):
+    for run in kept, hourglass.run([{"workload": "PERIODIC 1ms 5ms"}], duration="100ms"):
+        for thread in run.threads:
+            jobs = [job for job in run.jobs if job["thread"] == thread["id"]]
+            deadlines = thread["deadlines"]
+            assert bool(jobs) == bool(deadlines)
+            if not deadlines:
+                continue
+            ended = [job for job in jobs if job["finished_ns"] is not None]
+            assert sum(job["finished_ns"] <= job["deadline_ns"] for job in ended) == deadlines["hit"]
+            for job in jobs:
+                assert job["release_ns"] < job["deadline_ns"]
+                assert not job["lost"] or job["started_ns"] is None
+                assert job["finished_ns"] is None or job["started_ns"] <= job["finished_ns"]
+
+
 def test_what_is_missing_is_told(kept):
     assert "trace=True" in kept.missing["kernel_events"]
     assert "latencies" not in kept.missing

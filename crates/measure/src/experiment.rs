@@ -30,7 +30,7 @@ use hourglass_machine::facts::HostReader;
 use hourglass_machine::refusal;
 use hourglass_runs::store::{NewRunFolder, RunFolder, StoredWakeUp, WriteError};
 use hourglass_trace::cause::AttributedGap;
-use hourglass_trace::{Interval, KernelEvent};
+use hourglass_trace::{Interval, JobRecord, KernelEvent};
 use hourglass_workload::Buckets;
 use hourglass_workload::jobs::{JobLog, JobTiming};
 use hourglass_workload::run::{RunError, RunMeasurement, Shortfall, ThreadOutcome};
@@ -88,6 +88,11 @@ impl RunOptions {
             trace: false,
         }
     }
+
+    /// Makes room for wake-ups and jobs one by one, as a run with a folder has it.
+    pub fn keep_records(&mut self) {
+        records::make_room(&mut self.spec, self.trace, true);
+    }
 }
 
 #[derive(Debug)]
@@ -120,6 +125,11 @@ impl Finished {
     /// length 0. For causes; what happened between such gaps is unknown.
     pub fn intervals_and_long_gaps(&self) -> impl Iterator<Item = Interval> + '_ {
         records::with_long_gaps(&self.measured)
+    }
+
+    /// The jobs of periodic threads with those that are lost between them, by thread, as far as they were kept.
+    pub fn job_records(&self) -> impl Iterator<Item = JobRecord> + '_ {
+        records::jobs(&self.measured)
     }
 
     /// The jobs of a thread that were kept one by one, in the order in which they ended.
