@@ -182,6 +182,8 @@ const BESIDE: &[OptionDef<LatencyDraft>] = &[
             Ok(())
         },
     ),
+    shared::load(),
+    shared::load_cpus(),
     shared::peer_trace(),
     flag(
         "--top",
@@ -261,7 +263,10 @@ pub(crate) const TEXTS: HelpTexts = HelpTexts {
         ("1", "measured, and a limit was broken or -b was hit"),
         ("2", "wrong usage or bad input; nothing was run"),
         ("3", "this machine cannot: a privilege or a device is missing; nothing was run"),
-        ("4", "measured, and no verdict: a thread lost the CPUs that it was given"),
+        (
+            "4",
+            "measured, and no verdict: a thread lost the CPUs that it was given, or the load did not run",
+        ),
         ("130", "ended by Ctrl-C (128+N for signal N); what was measured is printed and kept"),
     ],
     examples: &[
@@ -269,6 +274,7 @@ pub(crate) const TEXTS: HelpTexts = HelpTexts {
         ("hourglass latency --policy other -D10 -a 1", "without root"),
         ("sudo hourglass latency -p80 -a 1 -D60 --top", "watch it live, drawn from CPU 0"),
         ("sudo hourglass latency -Sp80 -D60 --max-latency 100us", "a gate for CI"),
+        ("sudo hourglass latency -Sp80 -D60 --load all", "on a loaded machine"),
         ("sudo hourglass latency -Sp80 -b 100 --on-hit 'dmesg | tail'", "what was that?"),
     ],
 };

@@ -102,6 +102,8 @@ const BESIDE: &[OptionDef<NoiseDraft>] = &[
     value("--warm-up=TIME", "time to run before anything is counted [default: 1s]", |to, given| {
         given.time("s").map(|time| to.request().spec.warm_up = time)
     }),
+    shared::load(),
+    shared::load_cpus(),
     shared::peer_trace(),
     flag(
         "--top",
@@ -164,7 +166,10 @@ pub(crate) const TEXTS: HelpTexts = HelpTexts {
         ("1", "measured, and a limit was broken or -T was hit"),
         ("2", "wrong usage or bad input; nothing was run"),
         ("3", "this machine cannot: a privilege or a device is missing; nothing was run"),
-        ("4", "measured, and no verdict: a thread lost the CPUs that it was given"),
+        (
+            "4",
+            "measured, and no verdict: a thread lost the CPUs that it was given, or the load did not run",
+        ),
         ("130", "ended by Ctrl-C (128+N for signal N); what was measured is printed and kept"),
     ],
     examples: &[
