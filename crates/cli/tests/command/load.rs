@@ -3,6 +3,7 @@
 //! stress-ng is a script here, or is not found.
 
 use std::fs;
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -90,7 +91,7 @@ fn what_ran_beside_is_in_the_manifest() {
         assert!(document["premises"].is_null(), "{document}");
         if by == "stress-ng" {
             assert_eq!(load["version"], "9.9.9");
-            assert_eq!(kinds[0]["does"], "stress-ng --quiet --timeout 0 --cpu 1");
+            assert_eq!(kinds[0]["does"], "stress-ng --quiet --timeout 999d --cpu 1");
         }
     }
     let line = format!("noise -D0.2s --warm-up=0 -z --load cpu:1 -o {kept}");
@@ -118,18 +119,32 @@ fn a_load_ends_with_a_command_that_is_killed() {
 /// Measured until the end; but not beside what was asked for.
 #[test]
 fn a_load_that_is_killed_leaves_no_verdict() {
-    let folder = TempDir::new().unwrap();
-    for (script, processes) in [(None, 1), (Some(STRESS_NG), 2)] {
-        let mut child = started(beside(&folder, script, &format!("{RUN} -D1s --load cpu:1")));
+    let cases = [
+        (None, 1, "-KILL", "one of its processes ended"),
+        (None, 1, "-STOP", "one of its processes was stopped"),
+        (Some(STRESS_NG), 2, "-KILL", "one of its processes ended"),
+    ];
+    // Side by side, and long enough for a busy machine.
+    let run = |script| {
+        let folder = TempDir::new().unwrap();
+        (started(beside(&folder, script, &format!("{RUN} -D5s --load cpu:1"))), folder)
+    };
+    let runs = cases.map(|(script, ..)| run(script));
+    let hit = runs.into_iter().zip(cases).map(|((child, folder), (_, processes, signal, why))| {
         let load = with_load(&child, processes);
-        send("-KILL", load[0].into()).unwrap();
+        send(signal, load[0].into()).unwrap();
+        (child, folder, load, why)
+    });
+    let hit: Vec<_> = hit.collect();
+    for (mut child, _folder, load, why) in hit {
         let mut said = String::new();
-        std::io::Read::read_to_string(child.0.stdout.as_mut().unwrap(), &mut said).unwrap();
+        child.0.stdout.as_mut().unwrap().read_to_string(&mut said).unwrap();
         assert_eq!(child.0.wait().unwrap().code(), Some(4), "{said}");
         let document = json(&said);
         assert_eq!(document["premises"][0]["id"], "load-not-run", "{document}");
+        assert!(document["premises"][0]["text"].as_str().unwrap().ends_with(why), "{document}");
         assert_eq!(document["manifest"]["load"]["ran"], false, "{document}");
-        assert!(gone(&load));
+        until("the load is gone", || gone(&load));
     }
 }
 

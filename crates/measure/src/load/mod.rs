@@ -31,6 +31,9 @@ use crate::failure::RunFailure;
 /// A load ended, or received no processor time.
 const NOT_RUN: &str = "load-not-run";
 
+/// Why it did not run.
+const ENDED: &str = "one of its processes ended";
+
 /// What makes a load where stress-ng is not installed.
 const OWN: &str = "hourglass";
 
@@ -120,7 +123,7 @@ impl Load {
     pub(crate) fn look(&mut self) -> Vec<Premise> {
         let at_ns = self.elapsed_ns();
         let ended = |part: &&mut Part| part.broken.is_none() && part.maker.has_ended();
-        let found = self.parts.iter_mut().filter(ended).map(|part| part.broke(at_ns));
+        let found = self.parts.iter_mut().filter(ended).map(|part| part.broke(at_ns, ENDED));
         found.collect()
     }
 
@@ -129,10 +132,10 @@ impl Load {
         let mut found = self.look();
         let at_ns = self.elapsed_ns();
         for part in &mut self.parts {
-            part.judge();
-            if !part.facts.ran && part.broken.is_none() {
-                found.push(part.broke(at_ns));
+            if let Some(why) = part.judge().filter(|_| part.broken.is_none()) {
+                found.push(part.broke(at_ns, why));
             }
+            part.facts.ran = part.broken.is_none();
         }
         for Part { facts, broken, .. } in self.parts.drain(..) {
             self.ended.push(facts);
@@ -168,23 +171,27 @@ impl Load {
 }
 
 impl Part {
-    /// Compares its processes with those that there were, and their processor time.
-    fn judge(&mut self) {
+    /// Compares its processes with those that there were, and their processor time; returns what does not hold.
+    fn judge(&mut self) -> Option<&'static str> {
         let received_ns = cpu_time_ns(&self.processes).saturating_sub(self.before_ns);
         let state = |pid: &u32| stat(*pid).map(|stat| stat.state);
         let states: Vec<Option<char>> = self.processes.iter().map(state).collect();
-        let all = states.iter().all(|state| !matches!(state, None | Some('Z' | 'X')));
-        let works = received_ns > 0 || states.contains(&Some('D'));
         self.facts.cpu_time_ns = received_ns;
-        self.facts.ran = self.broken.is_none() && all && works;
+        if states.iter().any(|state| matches!(state, None | Some('Z' | 'X'))) {
+            Some(ENDED)
+        } else if states.iter().any(|state| matches!(state, Some('T' | 't'))) {
+            Some("one of its processes was stopped")
+        } else if received_ns == 0 && !states.contains(&Some('D')) {
+            Some("it received no processor time")
+        } else {
+            None
+        }
     }
 
-    fn broke(&mut self, at_ns: u64) -> Premise {
+    fn broke(&mut self, at_ns: u64, why: &str) -> Premise {
         let (kind, by) = (self.facts.kind.name(), self.maker.name());
-        let text = format!(
-            "the load {kind} of {by} did not run to the end of the measurement: one of its processes ended, or it received \
-             no processor time"
-        );
+        let text =
+            format!("the load {kind} of {by} did not run to the end of the measurement: {why}");
         let premise = Premise { id: NOT_RUN.to_owned(), text, at_ns };
         self.broken = Some(premise.clone());
         premise

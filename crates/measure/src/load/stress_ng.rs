@@ -15,6 +15,9 @@ use super::Maker;
 
 pub(super) const NAME: &str = "stress-ng";
 
+/// Longer than any run. Without it stress-ng ends after a day, and with 0 its `--timer` of version 0.15 after 5 s.
+const TIMEOUT: &str = "999d";
+
 /// How long it may take to end its processes and to remove its files, in looks.
 const END_LOOKS: u32 = 300;
 /// Between two of them.
@@ -42,8 +45,7 @@ fn words(kind: LoadKind, number: u32) -> Vec<String> {
         LoadKind::Timer => &["--timer", &number],
         LoadKind::Switch => &["--switch", &number],
     };
-    // Without --timeout it ends after a day.
-    let all = [NAME, "--quiet", "--timeout", "0"].into_iter().chain(of_kind.iter().copied());
+    let all = [NAME, "--quiet", "--timeout", TIMEOUT].into_iter().chain(of_kind.iter().copied());
     all.map(str::to_owned).collect()
 }
 
