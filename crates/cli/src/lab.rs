@@ -24,7 +24,7 @@ pub(crate) use hourglass_measure::watch_process;
 pub(crate) use hourglass_measure::workload_file;
 pub(crate) use hourglass_measure::{ClockPolicy, SourceName, UnknownClockPolicy, UnknownSource};
 pub(crate) use hourglass_measure::{
-    ExperimentObserver, Finished, Gates, Limit, LiveView, RunFailure, RunOptions, run,
+    ExperimentObserver, Finished, Gates, Limit, LiveView, LoadOptions, RunFailure, RunOptions, run,
 };
 pub(crate) use hourglass_measure::{give_up_capabilities, hand_on, has_room, shows_lines};
 pub(crate) use hourglass_reserve::session as reserve;

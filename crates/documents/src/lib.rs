@@ -25,6 +25,7 @@ pub mod host_limits;
 pub mod inference;
 pub mod kernel;
 pub mod live;
+pub mod load;
 pub mod manifest;
 pub mod merged;
 mod named_enum;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::document::RunResult;
 use crate::host::Host;
 use crate::kernel::KernelFacts;
+use crate::load::LoadFacts;
 use crate::simulation::SimulationDocument;
 
 /// Name and version of the manifest as a file.
@@ -44,6 +45,9 @@ pub struct Manifest {
     pub memory: MemoryFacts,
     /// Latency in microseconds that `/dev/cpu_dma_latency` was held at, if it was.
     pub dma_latency_us: Option<u32>,
+    /// What ran beside the measurement (`--load`), if anything was asked to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<LoadFacts>,
     /// Sources of evidence about gaps that threads and kernel had, and what would give the others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<EvidenceFacts>,
@@ -82,6 +86,7 @@ impl Default for Manifest {
             threads: Vec::new(),
             memory: MemoryFacts::default(),
             dma_latency_us: None,
+            load: None,
             evidence: Vec::new(),
             utc: Vec::new(),
             host: Host::default(),

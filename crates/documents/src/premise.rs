@@ -13,7 +13,9 @@ crate::named_enum! {
         RtTimeLimit => "rt-time-limit",
         CpuTimeLimit => "cpu-time-limit",
         ThreadsUnseen => "threads-unseen",
+        ProcessesUnseen => "processes-unseen",
         QuotaChanged => "quota-changed",
+        LoadNotRun => "load-not-run",
     }
 }
 
@@ -30,6 +32,10 @@ impl PremiseKind {
                 "the process does not reach the limit on its CPU time (RLIMIT_CPU)"
             }
             PremiseKind::ThreadsUnseen => "the threads seen are all that the process has",
+            PremiseKind::ProcessesUnseen => {
+                "the processes seen are all that the command started (watch -- COMMAND)"
+            }
+            PremiseKind::LoadNotRun => "the load beside the measurement (--load) runs to its end",
             PremiseKind::QuotaChanged => "the process stays under the quotas that are counted",
         }
     }
@@ -41,8 +47,11 @@ impl PremiseKind {
             PremiseKind::CpuGone => "measure again with it online throughout",
             PremiseKind::RtTimeLimit => LIFT_RT_TIME,
             PremiseKind::CpuTimeLimit => LIFT_CPU_TIME,
-            PremiseKind::ThreadsUnseen => {
+            PremiseKind::ThreadsUnseen | PremiseKind::ProcessesUnseen => {
                 "a shorter --interval (10ms) sees more of them; perf sched timehist, as root, sees all"
+            }
+            PremiseKind::LoadNotRun => {
+                "measure again, and leave the load alone; see what its processes may have (ulimit -a)"
             }
             PremiseKind::QuotaChanged => "watch it in the group in which it stays",
         }

@@ -45,6 +45,20 @@ pub struct WatchedReport {
     pub premises: Vec<Premise>,
     /// Whether a signal ended the run.
     pub interrupted: bool,
+    /// The command that was started to be watched, if it was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<WatchedCommand>,
+}
+
+/// A command that was started to be watched, with the processes that it started.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WatchedCommand {
+    /// The program and its arguments.
+    pub words: Vec<String>,
+    /// Number of its process.
+    pub pid: u32,
+    /// Its exit code; 128 and the number of the signal that killed it.
+    pub exit: i32,
 }
 
 /// A process whose threads were watched.

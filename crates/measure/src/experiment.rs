@@ -45,6 +45,8 @@ use crate::findings;
 use crate::gates::{self, Gates};
 use crate::interrupt_counts;
 use crate::kernel_trace;
+use crate::load::Load;
+pub use crate::load::LoadOptions;
 use crate::niceness;
 use crate::node_name;
 pub use crate::observer::ExperimentObserver;
@@ -72,6 +74,8 @@ pub struct RunOptions {
     /// Keep the run in this folder, which must not exist.
     pub folder: Option<PathBuf>,
     pub gates: Gates,
+    /// Runs beside the measurement.
+    pub load: Option<LoadOptions>,
     /// Record the kernel's events of the measured CPUs too, which needs root.
     pub trace: bool,
 }
@@ -85,6 +89,7 @@ impl RunOptions {
             dma_latency_us: None,
             folder: None,
             gates: Gates::default(),
+            load: None,
             trace: false,
         }
     }
@@ -238,7 +243,7 @@ pub(crate) fn run_and_add(
     watch: &mut dyn ExperimentObserver,
     add: impl FnOnce(&mut Finished),
 ) -> Result<Finished, RunFailure> {
-    let RunOptions { mut spec, command_line, dma_latency_us, folder, gates, trace } = request;
+    let RunOptions { mut spec, command_line, dma_latency_us, folder, gates, load, trace } = request;
     spec.check()?;
     gates.check(&spec)?;
     spec.guard.counted = gates.counted();
@@ -261,6 +266,7 @@ pub(crate) fn run_and_add(
     let mut interrupts = interrupt_counts::InterruptSession::for_run(&spec, host.tick);
     let mut meanwhile = tracing.is_none().then(concurrent_threads::RunTimeSampler::default);
     let mut masks = Masks::of(&spec);
+    let mut load = load.map(|load| Load::start(&load, &host)).transpose()?;
     let mut run_observer = RunObserver {
         watch,
         warnings: &mut warnings,
@@ -271,6 +277,7 @@ pub(crate) fn run_and_add(
         live_threads: None,
         meanwhile: &mut meanwhile,
         masks: &mut masks,
+        load: load.as_mut(),
     };
     let reserver = KernelReserver::for_run(&spec);
     let real_time = spec.threads.iter().any(|thread| thread.policy.is_real_time());
@@ -281,10 +288,7 @@ pub(crate) fn run_and_add(
         .map_err(|error| failure(error, &host))?;
     let utc = vec![utc_before, utc::reading()];
     let hit = gates::hit_report(&measured, &spec.guard);
-    if let (Some(hit), Some(command)) = (&hit, &gates.on_hit) {
-        let path = folder.as_ref().map(NewRunFolder::path);
-        warnings.extend(gates::run_on_hit(command, hit, path));
-    }
+    warnings.extend(gates::run_on_hit(&gates, hit.as_ref(), folder.as_ref()));
     drop(held);
     let limit = limits.reached(&measured);
     let interrupts = interrupts.finish(measured.timeline.epoch.monotonic_ns);
@@ -301,6 +305,7 @@ pub(crate) fn run_and_add(
     let facts = findings::ManifestInputs { spec: &spec, command_line, dma_latency_us, host };
     let mut manifest = findings::manifest(&measured, facts);
     manifest.utc = utc;
+    manifest.load = load.map(|load| load.fill(&mut result));
     let tids: Vec<u32> = measured.threads.iter().map(|thread| thread.tid).collect();
     result.warnings.extend(reserver.end(&tids, &mut manifest.threads));
     manifest.kernel = kernel.as_ref().map(|kernel| kernel.facts.clone());

@@ -44,6 +44,8 @@ pub enum RunFailure {
         wanted: u64,
         limit: String,
     },
+    #[error("--load: {kind} does not start: {reason}; leave it out, or raise what limits it")]
+    Load { kind: &'static str, reason: String },
     #[error("-o: {0}")]
     Folder(#[from] CreateError),
     #[error("{}", .0.first().map_or("the machine refuses", |r| r.what.as_str()))]

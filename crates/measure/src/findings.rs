@@ -260,6 +260,7 @@ pub(crate) fn manifest(measured: &RunMeasurement, facts: ManifestInputs) -> Mani
             .collect(),
         memory: measured.memory,
         dma_latency_us,
+        load: None,
         evidence: evidence::of_threads(measured),
         host,
         kernel: None,

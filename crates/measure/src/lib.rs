@@ -22,6 +22,7 @@ pub mod gates;
 mod interrupt_counts;
 mod kernel_trace;
 mod live_view;
+mod load;
 mod loop_observer;
 mod niceness;
 mod node_name;
@@ -49,7 +50,7 @@ pub mod workload_file;
 mod worst_intervals;
 mod worst_stacks;
 
-pub use experiment::{ExperimentObserver, Finished, RunFailure, RunOptions, run};
+pub use experiment::{ExperimentObserver, Finished, LoadOptions, RunFailure, RunOptions, run};
 /// Policies for choosing a clock, and the error for an unknown policy name.
 pub use hourglass_clock::{
     SelectionPolicy as ClockPolicy,

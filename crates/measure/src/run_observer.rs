@@ -8,6 +8,7 @@ use hourglass_time::Span;
 use hourglass_workload::LiveThreads;
 use hourglass_workload::run::Shortfall;
 
+use crate::load::Load;
 use crate::observer::ExperimentObserver;
 use crate::premises::Masks;
 use crate::{concurrent_threads, interrupt_counts, kernel_trace, switch_records};
@@ -24,6 +25,7 @@ pub(crate) struct RunObserver<'a> {
     /// Who runs meanwhile, by counts, where nothing is traced.
     pub(crate) meanwhile: &'a mut Option<concurrent_threads::RunTimeSampler>,
     pub(crate) masks: &'a mut Masks,
+    pub(crate) load: Option<&'a mut Load>,
     /// Before the run: none.
     pub(crate) live_threads: Option<LiveThreads>,
 }
@@ -43,6 +45,9 @@ impl hourglass_workload::RunObserver for RunObserver<'_> {
         self.watch.warn(self.warnings);
         self.watch.started(duration, ticking);
         self.look_at_masks(Span::ZERO);
+        if let Some(load) = &mut self.load {
+            load.begin();
+        }
         self.interrupts.begin();
         if let Some(counts) = &mut self.meanwhile {
             counts.sample();
@@ -61,6 +66,9 @@ impl hourglass_workload::RunObserver for RunObserver<'_> {
             counts.look_if_due();
         }
         self.look_at_masks(elapsed);
+        if let Some(load) = &mut self.load {
+            load.look().iter().for_each(|premise| self.watch.broke(premise));
+        }
         self.watch.tick(elapsed);
     }
     fn refused(&mut self, shortfalls: &[Shortfall]) {
@@ -90,5 +98,8 @@ impl hourglass_workload::RunObserver for RunObserver<'_> {
         }
         self.interrupts.end();
         self.watch.ended();
+        if let Some(load) = &mut self.load {
+            load.end().iter().for_each(|premise| self.watch.broke(premise));
+        }
     }
 }

@@ -14,7 +14,7 @@
 pub mod account;
 pub mod admission;
 pub mod backend;
-mod command;
+pub mod command;
 pub mod guardian;
 pub mod ownership;
 pub mod progress;

@@ -22,6 +22,7 @@ pub struct Program {
     /// `NAME=VALUE`.
     environment: Vec<CString>,
     aside: bool,
+    helps: bool,
     /// Descriptors that it inherits besides the standard ones.
     handed: Vec<OwnedFd>,
 }
@@ -42,13 +43,27 @@ impl Program {
         }
         let (files, words) = (texts(files)?, texts(words)?);
         let environment = texts(environment)?;
-        Ok(Program { files, argv: words, environment, aside: false, handed: Vec::new() })
+        Ok(Program {
+            files,
+            argv: words,
+            environment,
+            aside: false,
+            helps: false,
+            handed: Vec::new(),
+        })
     }
 
     /// Sends its output to this process's stderr: the stdout is for something else.
     #[must_use]
     pub fn printing_aside(self) -> Program {
         Program { aside: true, ..self }
+    }
+
+    /// It is a helper: it ends (SIGTERM) with the thread that starts it, whatever ends that, and has a process group of
+    /// its own, so that keys of the terminal do not reach it.
+    #[must_use]
+    pub fn helping(self) -> Program {
+        Program { helps: true, ..self }
     }
 
     /// It inherits this descriptor, under the same number.
@@ -93,6 +108,12 @@ impl Gated {
             // The gate opens for the child only if its parent alone holds the other end. SAFETY: a descriptor of this
             // process, which nothing here uses.
             unsafe { libc::close(gate.as_raw_fd()) };
+            // SAFETY: takes its arguments by value.
+            unsafe {
+                if program.helps && libc::setpgid(0, 0) == 0 {
+                    libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
+                }
+            }
             if program.aside {
                 // SAFETY: takes its arguments by value.
                 unsafe { libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO) };

@@ -30,8 +30,8 @@ pub struct Worker {
 /// How a worker is to live.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkerSettings {
-    /// The CPU on which it stays.
-    pub cpu: u32,
+    /// The CPU on which it stays; `None`: those of its maker.
+    pub cpu: Option<u32>,
     /// Its nice value, from -20 to 19; 0 where the one that is wanted is refused. Any but 0 also counts against
     /// other sessions, where the kernel groups processes by session.
     pub nice: i8,
@@ -46,7 +46,20 @@ impl Worker {
     ///
     /// # Errors
     /// No processes, descriptors or memory left; `InvalidInput` if the child cannot have its CPU.
-    pub fn start(life: WorkerSettings, mut work: impl FnMut() -> bool) -> io::Result<Worker> {
+    pub fn start(life: WorkerSettings, work: impl FnMut() -> bool) -> io::Result<Worker> {
+        Worker::start_with(life, &[], work)
+    }
+
+    /// The same; the child has the descriptors of these numbers, which MUST be in ascending order, besides the standard
+    /// ones.
+    ///
+    /// # Errors
+    /// As [`Worker::start`].
+    pub fn start_with(
+        life: WorkerSettings,
+        kept: &[u32],
+        mut work: impl FnMut() -> bool,
+    ) -> io::Result<Worker> {
         let parent = std::process::id();
         let shared = SharedWords::create(c"hourglass-worker", 1)?;
         let [said] = shared.words() else { return Err(io::ErrorKind::OutOfMemory.into()) };
@@ -55,8 +68,7 @@ impl Worker {
         let pid = checked(unsafe { libc::fork() })?;
         if pid == 0 {
             // Locks and pipes of the maker are not the child's to hold.
-            // SAFETY: takes its arguments by value; the work has no descriptors but the standard ones.
-            unsafe { libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, 0u32) };
+            close_all_but(kept);
             let ready = prepared(life, parent);
             said.store(if ready { READY } else { REFUSED }, Ordering::Release);
             if ready {
@@ -88,7 +100,8 @@ impl Worker {
     }
 
     /// Whether it has ended; it is not waited for.
-    fn has_ended(&self) -> bool {
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
         // SAFETY: an all-zero structure is a valid one to fill.
         let mut found: libc::siginfo_t = unsafe { std::mem::zeroed() };
         let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
@@ -102,6 +115,20 @@ impl Worker {
     pub fn pid(&self) -> u32 {
         self.pid as u32
     }
+}
+
+/// Closes all descriptors but the standard ones and `kept`.
+fn close_all_but(kept: &[u32]) {
+    let mut from = 3u32;
+    for (from_next, to) in kept.iter().map(|number| (number.saturating_add(1), *number)) {
+        if to > from {
+            // SAFETY: takes its arguments by value; the work has none of these descriptors.
+            unsafe { libc::syscall(libc::SYS_close_range, from, to - 1, 0u32) };
+        }
+        from = from.max(from_next);
+    }
+    // SAFETY: as above.
+    unsafe { libc::syscall(libc::SYS_close_range, from, u32::MAX, 0u32) };
 }
 
 /// The first steps of the child; whether it may go on.
@@ -119,10 +146,14 @@ fn prepared(life: WorkerSettings, parent: u32) -> bool {
     }
     // Another nice value is a wish.
     let _ = sched::set(Attributes::Other(life.nice));
-    if life.nice != 0 {
+    // In a session or a group of its own: keys of the terminal are for its maker, which ends it.
+    if life.nice == 0 {
+        // SAFETY: takes its arguments by value.
+        unsafe { libc::setpgid(0, 0) };
+    } else {
         new_session(life.nice);
     }
-    thread::set_affinity([life.cpu]).is_ok()
+    life.cpu.is_none_or(|cpu| thread::set_affinity([cpu]).is_ok())
 }
 
 /// Where the kernel groups processes by session (autogroup, `sched(7)`), a nice value counts only within the session: a
@@ -186,7 +217,7 @@ mod tests {
         let cpu = thread::affinity().unwrap()[0];
         let shared = SharedWords::create(c"hourglass-test", 2).unwrap();
         let words = shared.words();
-        let life = WorkerSettings { cpu, nice: 0, max_lifetime_ns: 60_000_000_000 };
+        let life = WorkerSettings { cpu: Some(cpu), nice: 0, max_lifetime_ns: 60_000_000_000 };
         let worker = Worker::start(life, || {
             words[1].store(u64::from(crate::clock::current_cpu()), Ordering::Release);
             words[0].fetch_add(1, Ordering::AcqRel) < u64::MAX
@@ -203,11 +234,34 @@ mod tests {
         assert_eq!(words[0].load(Ordering::Acquire), last);
     }
 
+    /// A descriptor that it is to have is open there, and no other one.
+    #[test]
+    fn it_has_the_descriptors_that_it_is_given() {
+        use std::io::{Read, Write};
+        use std::os::fd::AsRawFd;
+        use std::os::unix::net::UnixStream;
+        let (mut heard, mut said) = UnixStream::pair().unwrap();
+        let other = std::fs::File::open("/dev/null").unwrap();
+        let mut closed = other.try_clone().unwrap();
+        let life = WorkerSettings { cpu: None, nice: 0, max_lifetime_ns: 60_000_000_000 };
+        let kept = [said.as_raw_fd().unsigned_abs()];
+        let worker = Worker::start_with(life, &kept, move || {
+            let is_closed = closed.read(&mut [0u8]).is_err();
+            let _ = said.write(&[u8::from(is_closed)]);
+            false
+        });
+        let mut found = [7u8];
+        heard.read_exact(&mut found).unwrap();
+        assert_eq!(found, [1]);
+        drop(worker.unwrap());
+    }
+
     /// It ends when its work is done, when its time is over, and with the thread that made it.
     #[test]
     fn it_ends_by_itself() {
         let cpu = thread::affinity().unwrap()[0];
-        let life = move |most_ns| WorkerSettings { cpu, nice: 0, max_lifetime_ns: most_ns };
+        let life =
+            move |most_ns| WorkerSettings { cpu: Some(cpu), nice: 0, max_lifetime_ns: most_ns };
         let done = Worker::start(life(60_000_000_000), || false).unwrap();
         until("its work is done", || done.has_ended());
         let over = Worker::start(life(20_000_000), || true).unwrap();
@@ -221,7 +275,7 @@ mod tests {
     #[test]
     fn its_nice_value_counts_against_other_sessions() {
         let cpu = thread::affinity().unwrap()[0];
-        let life = WorkerSettings { cpu, nice: 7, max_lifetime_ns: 60_000_000_000 };
+        let life = WorkerSettings { cpu: Some(cpu), nice: 7, max_lifetime_ns: 60_000_000_000 };
         let worker = Worker::start(life, || true).unwrap();
         let Ok(text) = std::fs::read_to_string(format!("/proc/{}/autogroup", worker.pid())) else {
             return skip(
@@ -238,7 +292,7 @@ mod tests {
 
     #[test]
     fn a_cpu_that_is_not_there_is_refused() {
-        let life = WorkerSettings { cpu: 1_023, nice: 0, max_lifetime_ns: 60_000_000_000 };
+        let life = WorkerSettings { cpu: Some(1_023), nice: 0, max_lifetime_ns: 60_000_000_000 };
         let refused = Worker::start(life, || true).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::InvalidInput);
     }

@@ -149,18 +149,21 @@ impl SmtTrial<'_> {
         let mut work = test_host::co_runner(kind);
         let pace = Participant::new(self.words.words(), party, self.rates(party));
         let mut worked = 0;
-        Worker::start(WorkerSettings { cpu, nice: NICE, max_lifetime_ns: most_ns }, || {
-            let ns = chunk.run(work.as_mut(), chunk.ns);
-            let _ = pace.after(ns);
-            worked += ns;
-            if kind == CoRunner::Compile && worked > WORKS_NS {
-                worked = 0;
-                pace.rests();
-                // Woken early it works on.
-                let _ = nanosleep_until(now_ns(ClockId::Monotonic) + WAITS_NS);
-            }
-            true
-        })
+        Worker::start(
+            WorkerSettings { cpu: Some(cpu), nice: NICE, max_lifetime_ns: most_ns },
+            || {
+                let ns = chunk.run(work.as_mut(), chunk.ns);
+                let _ = pace.after(ns);
+                worked += ns;
+                if kind == CoRunner::Compile && worked > WORKS_NS {
+                    worked = 0;
+                    pace.rests();
+                    // Woken early it works on.
+                    let _ = nanosleep_until(now_ns(ClockId::Monotonic) + WAITS_NS);
+                }
+                true
+            },
+        )
     }
 
     fn source(

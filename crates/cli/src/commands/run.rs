@@ -109,9 +109,10 @@ pub(crate) fn refusal(failure: RunFailure) -> Stop {
         | RunFailure::Gate(_)
         | RunFailure::NoSuchCpu { .. }
         | RunFailure::Folder(_) => Stop::usage(failure.to_string()),
-        RunFailure::Barred { .. } | RunFailure::Memory { .. } | RunFailure::Sizes { .. } => {
-            Stop::machine(vec![failure.to_string()])
-        }
+        RunFailure::Load { .. }
+        | RunFailure::Barred { .. }
+        | RunFailure::Memory { .. }
+        | RunFailure::Sizes { .. } => Stop::machine(vec![failure.to_string()]),
         RunFailure::Refused(refusals) => {
             let line = |r: &lab::Refusal| format!("{}: {}; {}", r.what, r.reason, r.remedy);
             Stop::machine(refusals.iter().map(line).collect())

@@ -1,6 +1,7 @@
 //! `watch`: what keeps the threads of another program from running.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -16,7 +17,7 @@ use hourglass_time::Span;
 use crate::atomic_file;
 use crate::exit::{self, Stop};
 use crate::lab::watch_process::{
-    self, ProcessNotFound, ProcessSelector, SHORTEST, WatchFailure, WatchRequest,
+    self, CommandRequest, ProcessNotFound, ProcessSelector, SHORTEST, WatchFailure, WatchRequest,
 };
 use crate::messages;
 use crate::output;
@@ -42,28 +43,39 @@ A folder (-o) is read by show and report. With --trace it is a whole run: the
 times on a CPU are its intervals, delays after a wait its latencies, and gaps
 have causes; render, export and diff read it, too.
 
+With -- COMMAND the command is started, and watched from its first instruction
+until it ends, with the processes that it starts; those that begin and end
+between two looks are missing, which is said. Terminal, stdin and stdout are
+the command's, and so is Ctrl-C; when it has ended, the table is printed on
+stderr. With --json stdout has the document alone, and the command's output
+goes to stderr. The exit code is the command's.
+
 Exit codes:
   0    watched to the end
   2    wrong usage; no such process, or no thread of that name
   3    this user may not see it, or may not trace
   4    threads that began and ended between two looks are missing
   130  ended by Ctrl-C; what was seen is printed and kept
+  with -- COMMAND: its own, 128+N if signal N killed it, also where a premise
+  broke (see premises); 126 it cannot be executed, 127 there is none,
+  125 watch itself failed
 
 Examples:
   hourglass watch 1234                     a process with all its threads
   hourglass watch --comm data-loop.0       every thread of this name (PipeWire's)
   hourglass watch $(pgrep -d' ' postgres) -d 1m
   sudo hourglass watch --comm data-loop.0 --trace -d 10s -o monday
+  hourglass watch -- make -j2              a command, from its first instruction
   hourglass watch 1234 -d 5s --json        the document (hourglass.watch/1)")]
 pub(crate) struct WatchArgs {
     /// Processes, with all their threads; or single threads, by their own numbers
-    #[arg(value_name = "PID", conflicts_with = "comm")]
+    #[arg(value_name = "PID", conflicts_with_all = ["comm", "command"])]
     pids: Vec<u32>,
     /// Every thread of this name, as ps -L and top -H show it
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", conflicts_with = "command")]
     comm: Option<String>,
     /// Duration; without it, until Ctrl-C or the end of the program
-    #[arg(short, long, value_name = "TIME", value_parser = length)]
+    #[arg(short, long, value_name = "TIME", value_parser = length, conflicts_with = "command")]
     duration: Option<Span>,
     /// Time between two looks, 10ms or more
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = pause)]
@@ -78,6 +90,9 @@ pub(crate) struct WatchArgs {
     /// node_exporter's textfile collector
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     openmetrics: Option<PathBuf>,
+    /// A command to start and to watch until it ends, with all processes that it starts
+    #[arg(last = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
+    command: Vec<OsString>,
 }
 
 fn length(text: &str) -> Result<Span, String> {
@@ -95,18 +110,16 @@ fn pause(text: &str) -> Result<Span, String> {
 /// # Errors
 /// There is no such thread, or no permission; the folder cannot be made or written.
 pub(crate) fn watch(watch: &WatchArgs, words: &[String], settings: Settings) -> Result<ExitCode> {
-    if watch.pids.is_empty() && watch.comm.is_none() {
+    if watch.pids.is_empty() && watch.comm.is_none() && watch.command.is_empty() {
         return Err(Stop::usage(
-            "no process is given: give a PID, or --comm NAME for every thread of that name",
+            "no process is given: give a PID, --comm NAME for every thread of that name, or -- COMMAND to start one",
         )
         .into());
     }
     let program = std::iter::once("hourglass".to_owned());
+    let starts = !watch.command.is_empty();
     let request = WatchRequest {
-        whom: match &watch.comm {
-            Some(name) => ProcessSelector::Named(name.clone()),
-            None => ProcessSelector::Numbers(watch.pids.clone()),
-        },
+        whom: selector(watch, settings),
         every: watch.interval,
         length: watch.duration,
         trace: watch.trace,
@@ -114,7 +127,8 @@ pub(crate) fn watch(watch: &WatchArgs, words: &[String], settings: Settings) -> 
         command_line: program.chain(words.iter().cloned()).collect(),
     };
     let mut view = View { terminal: Term::stdout(), drawn: 0 };
-    let is_live = view.terminal.is_term() && !settings.json;
+    // The terminal is the command's as long as it runs.
+    let is_live = view.terminal.is_term() && !settings.json && !starts;
     let mut metrics = Metrics { file: watch.openmetrics.as_deref(), next_ns: 0 };
     let mut written = Ok(());
     let mut broken = BTreeSet::new();
@@ -124,7 +138,9 @@ pub(crate) fn watch(watch: &WatchArgs, words: &[String], settings: Settings) -> 
             if is_live {
                 written = view.clear();
             }
-            messages::no_verdict(premise, " so far");
+            if !starts {
+                messages::no_verdict(premise, " so far");
+            }
         }
         if is_live && written.is_ok() {
             written = view.draw(report);
@@ -134,26 +150,45 @@ pub(crate) fn watch(watch: &WatchArgs, words: &[String], settings: Settings) -> 
         }
         if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
-    let finished = found.map_err(refusal)?;
+    let finished = found.map_err(|failure| refusal(failure, starts))?;
     output::unless_closed(written)?;
     metrics.write(&finished.report)?;
     if is_live {
         view.clear()?;
     }
     let is_whole = finished.report.premises.is_empty();
+    let ended = finished.report.command.as_ref().map(|command| command.exit);
     let said = if settings.json {
         let document = WatchDocument { schema: WATCH_SCHEMA.to_owned(), found: finished.report };
         let warnings = document.found.warnings.iter();
-        let said = warnings.filter(|warning| !settings.quiet && !broken.contains(&warning.id));
+        let new = |id: &String| starts || !broken.contains(id);
+        let said = warnings.filter(|warning| !settings.quiet && new(&warning.id));
         said.for_each(messages::warn);
         output::json(&document)
+    } else if starts {
+        output::to_stderr(&text::watched(&finished.report, output::style_of_stderr()));
+        Ok(())
     } else {
         output::text(&text::watched(&finished.report, output::style()))
     };
     output::unless_closed(said)?;
     super::say_kept(finished.folder.as_ref(), "it", settings.quiet)?;
-    let code = if is_whole { ExitCode::SUCCESS } else { ExitCode::from(4) };
+    let code = if is_whole { ExitCode::SUCCESS } else { ExitCode::from(exit::UNDECIDED) };
+    if let Some(code) = ended {
+        return Ok(ExitCode::from(u8::try_from(code).unwrap_or(exit::OWN)));
+    }
     Ok(finished.signal.map_or(code, exit::ended_by))
+}
+
+fn selector(watch: &WatchArgs, settings: Settings) -> ProcessSelector {
+    match &watch.comm {
+        Some(name) => ProcessSelector::Named(name.clone()),
+        None if watch.command.is_empty() => ProcessSelector::Numbers(watch.pids.clone()),
+        None => ProcessSelector::Command(CommandRequest {
+            words: watch.command.clone(),
+            aside: settings.json,
+        }),
+    }
 }
 
 /// The file of `--openmetrics`.
@@ -202,10 +237,14 @@ impl View {
 }
 
 /// Why nothing is watched, and the exit code for it.
-fn refusal(failure: WatchFailure) -> Stop {
-    match failure {
+fn refusal(failure: WatchFailure, starts: bool) -> Stop {
+    let line = || vec![failure.to_string()];
+    match &failure {
+        WatchFailure::Launch(why) => Stop::with(why.exit_code().unwrap_or(exit::OWN), line()),
+        // Other codes are the command's.
+        _ if starts => Stop::with(exit::OWN, line()),
         WatchFailure::NotFound(ProcessNotFound::Hidden(_)) | WatchFailure::Refused(_) => {
-            Stop::machine(vec![failure.to_string()])
+            Stop::machine(line())
         }
         WatchFailure::NotFound(_) | WatchFailure::Folder(_) => Stop::usage(failure.to_string()),
     }

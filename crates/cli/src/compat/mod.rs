@@ -62,6 +62,14 @@ fn check(request: &RunOptions) -> Result<(), Stop> {
     request.gates.check(&request.spec).map_err(Stop::bad_input)
 }
 
+/// A comment line of the load beside the measurement, if there was one.
+fn load(document: &RunDocument) -> String {
+    document.manifest.load.as_ref().map_or(String::new(), |load| {
+        let cpu_time = hourglass_report::rounded(load.cpu_time_ns);
+        format!("# Beside {load}; {cpu_time} of processor time on CPU {}\n", load.cpus)
+    })
+}
+
 /// A comment line for each limit; `counted` is what limits count that are no times.
 fn limits(document: &RunDocument, counted: &str) -> String {
     let line = |gate: &GateReport| {

@@ -2,9 +2,12 @@
 
 use std::fmt::Write;
 
+use clap::builder::PossibleValuesParser;
 use clap::builder::styling::{AnsiColor, Style};
 use clap::{Arg, ArgAction, ValueHint};
 use clap_mangen::roff::{Inline, Roff, bold, roman};
+
+use hourglass_documents::load::{LoadKind, LoadSpec};
 
 use super::{Effect, Groups, OptionDef, Values};
 
@@ -107,6 +110,14 @@ pub(crate) fn completed<T>(groups: &Groups<T>) -> impl Iterator<Item = Arg> {
     own.filter_map(argument)
 }
 
+/// The value of `--load`.
+const LOAD: &str = "SPEC";
+
+/// What begins one.
+fn loads() -> impl Iterator<Item = &'static str> {
+    [LoadSpec::ALL].into_iter().chain(LoadKind::NAMES)
+}
+
 /// `None` for what clap cannot express: it would take `-rh` for `-r` with the value `h`.
 fn argument<T>(option: &OptionDef<T>) -> Option<Arg> {
     let mut longs = Vec::new();
@@ -129,6 +140,7 @@ fn argument<T>(option: &OptionDef<T>) -> Option<Arg> {
     Some(match option.values() {
         Values::Words(names) => match names[..] {
             [] => argument.action(ArgAction::SetTrue),
+            [LOAD] => argument.value_name(LOAD).value_parser(PossibleValuesParser::new(loads())),
             ["DIR"] => argument.value_name("DIR").value_hint(ValueHint::DirPath),
             ["FILE"] => argument.value_name("FILE").value_hint(ValueHint::FilePath),
             _ => argument.value_names(names),

@@ -2,8 +2,13 @@
 
 use std::path::PathBuf;
 
+use hourglass_documents::CpuSet;
+use hourglass_documents::load::LoadSpec;
+
 use super::{Applied, OptionDef, OptionValues, flag, value};
-use crate::lab::{Limit, RunOptions};
+use crate::compat::HostCpus;
+use crate::exit::Stop;
+use crate::lab::{Limit, LoadOptions, RunOptions};
 use crate::result_files::ResultFiles;
 use crate::settings::Settings;
 
@@ -22,6 +27,31 @@ pub(crate) trait Measuring {
 /// What `latency` and `noise` collect beside that.
 pub(crate) trait PeerMeasuring: Measuring {
     fn json_file(&mut self) -> &mut Option<PathBuf>;
+
+    fn machine(&self) -> &HostCpus;
+
+    fn load(&mut self) -> &mut LoadDraft;
+}
+
+/// `--load` and `--load-cpus`, as given.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LoadDraft {
+    spec: Option<LoadSpec>,
+    cpus: Option<CpuSet>,
+}
+
+impl LoadDraft {
+    /// The load, if any is asked for.
+    ///
+    /// # Errors
+    /// CPUs without a load.
+    pub(crate) fn finish(self) -> Result<Option<LoadOptions>, Stop> {
+        match (self.spec, self.cpus) {
+            (Some(spec), cpus) => Ok(Some(LoadOptions { spec, cpus })),
+            (None, Some(_)) => Err(Stop::usage("--load-cpus: there is no load; give --load SPEC")),
+            (None, None) => Ok(None),
+        }
+    }
 }
 
 pub(crate) const fn json_or_file<T: PeerMeasuring>() -> OptionDef<T> {
@@ -56,6 +86,31 @@ pub(crate) const fn junit<T: Measuring>() -> OptionDef<T> {
         "also write the limits to FILE as test cases in JUnit's XML, for CI servers",
         |to: &mut T, given| {
             to.files().junit = Some(given.text().into());
+            Ok(())
+        },
+    )
+}
+
+pub(crate) const fn load<T: PeerMeasuring>() -> OptionDef<T> {
+    value(
+        "--load SPEC",
+        "loads the machine beside the measurement: all, or KIND[:NUMBER],... with the kinds cpu, cache, \
+         memory, io, timer, switch: cpu:2,io:1; by stress-ng where it is installed",
+        |to: &mut T, given| {
+            let spec = given.text().parse().map_err(|error| given.wrong(error))?;
+            to.load().spec = Some(spec);
+            Ok(())
+        },
+    )
+}
+
+pub(crate) const fn load_cpus<T: PeerMeasuring>() -> OptionDef<T> {
+    value(
+        "--load-cpus CPUS",
+        "CPUS on which the load may run [default: all with which this command was started, the \
+         measured ones too]",
+        |to: &mut T, given| {
+            to.load().cpus = Some(given.cpus(to.machine())?);
             Ok(())
         },
     )

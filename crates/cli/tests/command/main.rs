@@ -16,6 +16,7 @@ mod example;
 mod kernel_trace;
 mod keys;
 mod limits;
+mod load;
 mod paper;
 mod peers;
 mod predict;

@@ -1,11 +1,12 @@
 //! `hourglass watch` as a script sees it: children of the test are held back or stopped, and the command says so.
 //! One-sided: a child that a competitor holds back waits at least a known time; further waiting is the machine's.
 
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::calls::{self, ends, hourglass, hourglass_in, is_refused, printed, stderr};
+use crate::calls::{self, command, ends, hourglass, hourglass_in, is_refused, printed, stderr};
 use crate::processes::{Killed, has_taskset, last_allowed_cpu, received_ms, until};
 use hourglass_skip::{Requirement, skip};
 use serde_json::Value;
@@ -246,4 +247,97 @@ fn threads_that_no_look_saw_are_missing() {
     let said = stderr(&output);
     assert!(said.starts_with("hourglass: no verdict so far: the threads seen of"), "{said}");
     assert_eq!(said.lines().count(), 1, "once: {said}");
+}
+
+/// The document of a command that was watched, and what else is to be seen of it.
+fn watched_command(words: &[&str]) -> (Option<i32>, Value, String) {
+    let line: Vec<&str> = ["watch", "--json", "--"].iter().chain(words).copied().collect();
+    let output = hourglass(&line);
+    (output.status.code(), calls::document(&output), stderr(&output))
+}
+
+/// The first page faults of a program are those of its `exec`: it was watched before that.
+#[test]
+fn a_command_is_watched_from_its_first_instruction_to_its_end() {
+    let script = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo said; exit 7";
+    let (code, found, said) = watched_command(&["sh", "-c", script]);
+    assert_eq!(code, Some(7), "{found}");
+    assert_eq!(
+        (&found["command"]["exit"], &found["command"]["words"][0]),
+        (&7.into(), &"sh".into())
+    );
+    assert!(said.contains("said\n"), "its output is on stderr: {said}");
+    let thread = &found["threads"][0];
+    assert_eq!((&thread["tid"], &thread["name"]), (&found["command"]["pid"], &"sh".into()));
+    assert_eq!((&thread["ended"], &found["processes"][0]["ended"]), (&true.into(), &true.into()));
+    assert!(thread["minor_faults"].as_u64().unwrap() > 10, "{found}");
+    // The kernel's last counts of it, not those of the last look before its end.
+    if !thread["run_ns"].is_null() {
+        assert!(thread["run_ns"].as_u64().unwrap() > 1_000_000, "{found}");
+    }
+}
+
+#[test]
+fn processes_that_a_command_starts_are_watched_too() {
+    let (code, found, _) = watched_command(&["sh", "-c", "sleep 0.5 & sleep 0.6; wait"]);
+    assert_eq!(code, Some(0), "{found}");
+    let names = found["processes"].as_array().unwrap().iter().map(|process| &process["name"]);
+    assert_eq!(names.filter(|name| **name == "sleep").count(), 2, "{found}");
+}
+
+/// Of many that are gone before they are seen the command's own counts tell.
+#[test]
+fn what_is_missing_of_a_command_is_said_and_its_exit_code_stays() {
+    let script = "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25; do \
+        (i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done); done; exit 5";
+    let line = ["watch", "--json", "--interval", "10s", "--", "sh", "-c", script];
+    let output = hourglass(&line);
+    assert_eq!(output.status.code(), Some(5), "{}", stderr(&output));
+    let found = calls::document(&output);
+    assert_eq!(found["premises"][0]["id"], "processes-unseen", "{found}");
+}
+
+#[test]
+fn how_a_command_ends_is_how_watch_ends() {
+    for (words, code) in [
+        (&["true"][..], 0),
+        (&["sh", "-c", "kill -KILL $$"], 137),
+        (&["no-such-program"], 127),
+        (&["/etc/passwd"], 126),
+    ] {
+        let line: Vec<&str> = ["watch", "--"].iter().chain(words).copied().collect();
+        let output = hourglass(&line);
+        assert_eq!(output.status.code(), Some(code), "{words:?}: {}", stderr(&output));
+        assert!(output.stdout.is_empty(), "the table is on stderr: {output:?}");
+    }
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("there");
+    std::fs::create_dir(&folder).unwrap();
+    let line = format!("-o {} -- touch {}/ran", folder.display(), folder.display());
+    is_refused(&watch(&line), 125, "-o: ", &line);
+    assert!(!folder.join("ran").exists(), "it was refused before the command ran");
+    for line in ["1 -- true", "--comm x -- true", "-d 1s -- true"] {
+        is_refused(&watch(line), 2, "cannot be used with", line);
+    }
+}
+
+/// The keys of a terminal reach the command by themselves; a signal to `watch` alone is passed on.
+#[test]
+fn a_signal_ends_the_command_and_the_table_is_printed() {
+    let home = tempfile::tempdir().unwrap();
+    let kept = home.path().join("kept");
+    let line = format!("watch -o {} -- sh -c", kept.display());
+    let mut words: Vec<&str> = line.split_whitespace().collect();
+    words.push("echo ready; while :; do sleep 0.01; done");
+    let mut child =
+        Killed(command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+    let mut ready = String::new();
+    BufReader::new(child.0.stdout.as_mut().unwrap()).read_line(&mut ready).unwrap();
+    assert_eq!(ready, "ready\n");
+    child.signal("-TERM");
+    let mut said = String::new();
+    child.0.stderr.as_mut().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!(child.0.wait().unwrap().code(), Some(143), "{said}");
+    assert!(said.contains("exit code 143") && said.contains("Run-queue delay"), "{said}");
+    assert!(kept.join("manifest.json").exists(), "{said}");
 }

@@ -161,6 +161,20 @@ impl HostReader {
         threads::cpu_ns(&self.files, pid)
     }
 
+    /// CPU time of the ended children of a process for which it has waited, and of theirs, in steps of 10 ms; `None` if the
+    /// process does not exist.
+    #[must_use]
+    pub fn children_cpu_ns(&self, pid: u32) -> Option<u64> {
+        threads::children_cpu_ns(&self.files, pid)
+    }
+
+    /// The processes that a process started, ascending; none where the kernel does not list them
+    /// (`CONFIG_PROC_CHILDREN`).
+    #[must_use]
+    pub fn children_of(&self, pid: u32) -> Vec<u32> {
+        threads::children(&self.files, pid)
+    }
+
     /// Whether each session is a scheduling group of its own; `None` where the kernel does not tell.
     #[must_use]
     pub fn autogroup(&self) -> Option<bool> {

@@ -77,10 +77,29 @@ pub(super) fn process_of(files: &Files, tid: u32) -> Option<u32> {
 
 /// User and system time of a process, with its ended threads (`proc_pid_stat(5)`), ns; `None` if it does not exist.
 pub(super) fn cpu_ns(files: &Files, pid: u32) -> Option<u64> {
+    ticks_ns(files, pid, [14, 15])
+}
+
+/// The same of children that it has waited for.
+pub(super) fn children_cpu_ns(files: &Files, pid: u32) -> Option<u64> {
+    ticks_ns(files, pid, [16, 17])
+}
+
+pub(super) fn children(files: &Files, pid: u32) -> Vec<u32> {
+    let of_thread = |tid: u32| files.text(&format!("proc/{pid}/task/{tid}/children"));
+    let texts: Vec<String> = of_process(files, pid).into_iter().filter_map(of_thread).collect();
+    let words = texts.iter().flat_map(|text| text.split_ascii_whitespace());
+    let mut children: Vec<u32> = words.filter_map(|word| word.parse().ok()).collect();
+    children.sort_unstable();
+    children
+}
+
+/// The sum of two fields of `/proc/PID/stat` that count ticks.
+fn ticks_ns(files: &Files, pid: u32, [one, other]: [usize; 2]) -> Option<u64> {
     let text = files.text(&format!("proc/{pid}/stat"))?;
     let fields: Vec<&str> = text.rsplit_once(") ")?.1.split_ascii_whitespace().collect();
     let ticks = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
-    ticks(14)?.checked_add(ticks(15)?)?.checked_mul(TICK_NS)
+    ticks(one)?.checked_add(ticks(other)?)?.checked_mul(TICK_NS)
 }
 
 pub(super) fn name(files: &Files, pid: u32, tid: u32) -> Option<String> {
@@ -212,6 +231,18 @@ mod tests {
             ("proc/24751/status", STATUS),
             ("proc/cpuinfo", ""),
         ])
+    }
+
+    /// `proc_pid_stat(5)`: fields 14 to 17.
+    #[test]
+    fn children_and_what_they_used_are_read() {
+        let machine = machine()
+            .with(&[("proc/24700/stat", STAT), ("proc/24700/task/24751/children", "24810 24760 ")]);
+        let reader = machine.reader();
+        assert_eq!(reader.children_of(24700), [24760, 24810]);
+        assert_eq!(reader.process_cpu_ns(24700), Some(70_000_000));
+        assert_eq!(reader.children_cpu_ns(24700), Some(860_000_000));
+        assert_eq!((reader.children_of(7), reader.children_cpu_ns(7)), (vec![], None));
     }
 
     #[test]

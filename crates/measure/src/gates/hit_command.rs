@@ -5,13 +5,25 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use hourglass_documents::document::{HitReport, Warning};
+use hourglass_runs::store::NewRunFolder;
 use hourglass_sys::inherited_signals::hand_on;
+
+use super::Gates;
 
 const PREFIX: &str = "HOURGLASS_HIT_";
 
+/// Runs the command of `gates`, if a limit ended the run.
+pub(crate) fn run_on_hit(
+    gates: &Gates,
+    hit: Option<&HitReport>,
+    folder: Option<&NewRunFolder>,
+) -> Option<Warning> {
+    run(gates.on_hit.as_deref()?, hit?, folder.map(NewRunFolder::path))
+}
+
 /// Runs `command` by `sh -c` and waits for it. What it prints goes to stderr, so that stdout stays
 /// with the run. A command that fails does not spoil the run: the warning says how it ended.
-pub(crate) fn run(command: &str, hit: &HitReport, folder: Option<&Path>) -> Option<Warning> {
+fn run(command: &str, hit: &HitReport, folder: Option<&Path>) -> Option<Warning> {
     let mut shell = Command::new("sh");
     shell.arg("-c").arg(command).stdin(Stdio::null()).stdout(Stdio::from(io::stderr()));
     for (name, value) in [

@@ -16,7 +16,7 @@ use hourglass_workload::RunSpec;
 use thiserror::Error;
 
 pub(crate) use evaluate::{evaluate, hit_report};
-pub(crate) use hit_command::run as run_on_hit;
+pub(crate) use hit_command::run_on_hit;
 pub use percentile::{ParsePercentileError, Percentile};
 pub(crate) use percentile::{with_lost, with_skipped};
 

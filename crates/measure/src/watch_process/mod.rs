@@ -8,6 +8,7 @@
 //! time that the watched may want: a look takes at most a twentieth of the interval, which grows where that is not
 //! enough, and the caller's thread keeps to CPUs that the watched may not use, where there is one.
 
+mod command;
 mod folder;
 mod kernel_tracer;
 mod process_selector;
@@ -27,10 +28,13 @@ use hourglass_documents::watched::{WatchedProcess, WatchedReport, WatchedSample}
 use hourglass_machine::advice::machine;
 use hourglass_machine::facts::HostReader;
 use hourglass_machine::refusal::Refusal;
+use hourglass_reserve::command::LaunchError;
 use hourglass_runs::store::{CreateError, RunFolder, WriteError};
 use hourglass_sys::{signal, thread as os};
 use hourglass_time::Span;
 
+pub use command::CommandRequest;
+use command::{PendingCommand, RunningCommand};
 use kernel_tracer::KernelTracer;
 use process_selector::Finder;
 pub use process_selector::{ProcessNotFound, ProcessSelector};
@@ -69,6 +73,8 @@ pub struct WatchRequest {
 pub enum WatchFailure {
     #[error(transparent)]
     NotFound(#[from] ProcessNotFound),
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
     #[error("-o: {0}")]
     Folder(#[from] CreateError),
     #[error("{}: {}; {}", .0.what, .0.reason, .0.remedy)]
@@ -91,7 +97,7 @@ pub fn watch(
     mut each: impl FnMut(&WatchedReport) -> ControlFlow<()>,
 ) -> Result<WatchFinished, WatchFailure> {
     let reader = HostReader::new(Path::new("/"));
-    let mut finder = Finder::new(&request.whom);
+    let (pending, mut finder) = find(&request.whom, &reader)?;
     finder.find(&reader)?;
     let folder = request.folder.clone().map(RunFolder::create).transpose()?;
     let keeps = folder.is_some();
@@ -106,9 +112,11 @@ pub fn watch(
     let _ = signal::catch_stop();
     let mut session = WatchSession::new(request, reader, finder, traced);
     let home = session.first_look();
-    while session.wait() {
+    let mut command = pending.map(PendingCommand::open).transpose()?;
+    while session.wait(command.as_mut()) {
+        let ended = command.as_ref().is_some_and(RunningCommand::has_ended);
         session.sample();
-        if each(&session.report()).is_break() || session.is_over() {
+        if each(&session.report()).is_break() || ended || session.is_over() {
             break;
         }
     }
@@ -116,12 +124,32 @@ pub fn watch(
         // Refused only if these CPUs went away meanwhile.
         let _ = os::set_affinity(home);
     }
-    let signal = signal::stop_asked();
+    let (command, signal) = match command {
+        Some(command) => command.finish(),
+        None => (None, signal::stop_asked()),
+    };
     let (report, recorded) = session.finish(signal.is_some());
+    let report = WatchedReport { command, ..report };
     let kept = folder
         .zip(host)
         .map(|(folder, host)| folder::keep(folder, request, host, &report, recorded));
     Ok(WatchFinished { report, folder: kept, signal })
+}
+
+/// Starts the command to be watched, if one is; it waits at its gate.
+fn find(
+    whom: &ProcessSelector,
+    reader: &HostReader,
+) -> Result<(Option<PendingCommand>, Finder), LaunchError> {
+    match whom {
+        ProcessSelector::Command(request) => {
+            let command = PendingCommand::start(request)?;
+            command.arrive(reader);
+            let finder = Finder::of_command(whom, command.pid());
+            Ok((Some(command), finder))
+        }
+        _ => Ok((None, Finder::new(whom))),
+    }
 }
 
 #[derive(Debug)]
@@ -142,6 +170,8 @@ struct WatchSession {
     traced: Option<KernelTracer>,
     processes: BTreeMap<u32, Process>,
     threads: BTreeMap<u32, ThreadTotals>,
+    /// CPU time of the processes that a command started and waited for.
+    children: CpuTime,
     asked_ns: u64,
     every_ns: u64,
     length_ns: u64,
@@ -172,6 +202,7 @@ impl WatchSession {
             traced,
             processes: BTreeMap::new(),
             threads: BTreeMap::new(),
+            children: CpuTime::default(),
             asked_ns,
             every_ns: asked_ns,
             length_ns: request.length.map_or(u64::MAX, Span::nanos_or_zero),
@@ -214,8 +245,11 @@ impl WatchSession {
     }
 
     /// Sleeps until the next look; false if it is time to end.
-    fn wait(&self) -> bool {
+    fn wait(&self, mut command: Option<&mut RunningCommand>) -> bool {
         loop {
+            if command.as_ref().is_some_and(|command| command.has_ended()) {
+                return true;
+            }
             if signal::stop_asked().is_some() {
                 return false;
             }
@@ -225,7 +259,10 @@ impl WatchSession {
             }
             let due_ns = self.due_ns.min(self.length_ns);
             let Some(left_ns @ 1..) = due_ns.checked_sub(now_ns) else { return true };
-            std::thread::sleep(Duration::from_nanos(left_ns.min(ATTENTION_NS)));
+            match &mut command {
+                Some(command) => command.sleep(Some(left_ns)),
+                None => std::thread::sleep(Duration::from_nanos(left_ns.min(ATTENTION_NS))),
+            }
         }
     }
 
@@ -241,6 +278,8 @@ impl WatchSession {
         let begin_ns = used_ns();
         let cpu_ns: Vec<_> =
             self.processes.keys().map(|pid| self.reader.process_cpu_ns(*pid)).collect();
+        let command = self.finder.command;
+        let children = command.and_then(|pid| Some((pid, self.reader.children_cpu_ns(pid)?)));
         for tally in self.threads.values_mut() {
             let at_ns = monotonic_ns().saturating_sub(self.begin_ns);
             tally.sample(&self.reader, at_ns);
@@ -249,17 +288,25 @@ impl WatchSession {
             }
         }
         for ((pid, process), cpu_ns) in self.processes.iter_mut().zip(cpu_ns) {
+            let was_ended = process.ended;
             process.ended =
                 self.threads.values().all(|tally| tally.pid != *pid || tally.has_ended());
             if !process.ended {
                 process.quotas.take(self.reader.quota_stopped(*pid), self.now_ns);
             }
-            let times = process.cpu_time.as_mut().zip(cpu_ns).filter(|_| !process.ended);
+            let times = process.cpu_time.as_mut().zip(cpu_ns);
+            // That of a command is there until this program has waited for it.
+            let is_there = if command == Some(*pid) { !was_ended } else { !process.ended };
+            let times = times.filter(|_| is_there);
             if let Some((times, cpu_ns)) = times {
-                times.take(cpu_ns, unseen::ran_ns(&self.threads, *pid), self.now_ns);
+                times.take(cpu_ns, unseen::ran_ns(&self.threads, |of| of == *pid), self.now_ns);
             } else if self.samples == 0 && self.finder.whom.has_all_of(*pid) {
                 process.cpu_time = self.reader.process_cpu_ns(*pid).map(CpuTime::new);
             }
+        }
+        if let Some((pid, cpu_ns)) = children {
+            let seen_ns = unseen::ran_ns(&self.threads, |of| of != pid);
+            self.children.take(cpu_ns, seen_ns, self.now_ns);
         }
         let took_ns = used_ns().saturating_sub(begin_ns);
         match &mut self.traced {
@@ -311,6 +358,7 @@ impl WatchSession {
             report
         });
         let processes = processes.collect();
+        premises.extend(self.children.trouble_of_children().filter(|_| counted));
         let mut warnings = self.warnings();
         warnings.extend(premises.iter().map(Warning::from));
         let mut threads: Vec<_> = self.threads.values().map(ThreadTotals::report).collect();
@@ -333,6 +381,7 @@ impl WatchSession {
             warnings,
             premises,
             interrupted: false,
+            command: None,
         }
     }
 

@@ -1,7 +1,11 @@
 //! Who is to be watched.
 
+use std::collections::BTreeSet;
+
 use hourglass_machine::facts::HostReader;
 use hourglass_sys::pidfd::PidFd;
+
+use super::command::CommandRequest;
 
 /// Bytes of a thread's name that the kernel keeps.
 const NAME_BYTES: usize = 15;
@@ -16,11 +20,18 @@ pub enum ProcessSelector {
     Numbers(Vec<u32>),
     /// Every thread of this name, as `ps -L` and `top -H` show it.
     Named(String),
+    /// A command that is started, with the processes that it starts.
+    Command(CommandRequest),
 }
 
 impl ProcessSelector {
     pub(super) fn has_all_of(&self, pid: u32) -> bool {
-        matches!(self, ProcessSelector::Numbers(numbers) if numbers.contains(&pid))
+        match self {
+            ProcessSelector::Numbers(numbers) => numbers.contains(&pid),
+            ProcessSelector::Named(_) => false,
+            // At the first look, its own.
+            ProcessSelector::Command(_) => true,
+        }
     }
 }
 
@@ -42,11 +53,20 @@ pub enum ProcessNotFound {
 pub(super) struct Finder {
     pub(super) whom: ProcessSelector,
     due_ns: u64,
+    /// The process of a command, and all that it started.
+    tree: BTreeSet<u32>,
+    /// The process of a command.
+    pub(super) command: Option<u32>,
 }
 
 impl Finder {
     pub(super) fn new(whom: &ProcessSelector) -> Finder {
-        Finder { whom: whom.clone(), due_ns: 0 }
+        Finder { whom: whom.clone(), due_ns: 0, tree: BTreeSet::new(), command: None }
+    }
+
+    /// Of a command whose process is `pid`.
+    pub(super) fn of_command(whom: &ProcessSelector, pid: u32) -> Finder {
+        Finder { tree: [pid].into(), command: Some(pid), ..Finder::new(whom) }
     }
 
     /// Whether everybody is there who is named.
@@ -60,6 +80,7 @@ impl Finder {
                     return Err(ProcessNotFound::NoName(name.clone()));
                 }
             }
+            ProcessSelector::Command(_) => {}
         }
         Ok(())
     }
@@ -80,7 +101,24 @@ impl Finder {
                 found
             }
             ProcessSelector::Named(_) => Vec::new(),
+            ProcessSelector::Command(_) => self.descendants(reader),
         }
+    }
+
+    /// The threads of the tree. A process whose parent has ended stays in it.
+    fn descendants(&mut self, reader: &HostReader) -> Vec<(u32, u32)> {
+        let mut found = Vec::new();
+        let mut next: Vec<u32> = self.tree.iter().copied().collect();
+        while let Some(pid) = next.pop() {
+            let threads = threads(reader, pid);
+            if threads.is_empty() {
+                self.tree.remove(&pid);
+            }
+            found.extend(threads);
+            let children = reader.children_of(pid).into_iter();
+            next.extend(children.filter(|child| self.tree.insert(*child)));
+        }
+        found
     }
 
     fn named(&self, reader: &HostReader, name: &str) -> Vec<(u32, u32)> {

@@ -62,8 +62,11 @@ impl ThreadTotals {
             return;
         }
         match reader.thread(self.pid, self.tid) {
-            Some(counts) if counts.begun == self.last.begun && !counts.has_ended() => {
-                self.take(counts, at_ns);
+            Some(counts) if counts.begun == self.last.begun => {
+                self.ended = counts.has_ended();
+                // The kernel has the last counts of one that has ended until its parent has asked.
+                let state = if self.ended { self.last.state } else { counts.state };
+                self.take(ThreadCounts { state, ..counts }, at_ns);
             }
             _ => self.ended = true,
         }

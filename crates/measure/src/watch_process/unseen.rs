@@ -1,7 +1,8 @@
 //! CPU time of a process that none of the threads seen had: those that began and ended between two looks.
 //!
 //! `/proc/PID/stat` counts threads that have ended, too (`proc_pid_stat(5)`). It is read after the threads at the
-//! first look and before them at each other, so that what passes in between is never taken for missing.
+//! first look and before them at each other, so that what passes in between is never taken for missing. Of a command it
+//! also counts the children that it has waited for, which are compared with the processes seen in the same way.
 
 use std::collections::BTreeMap;
 
@@ -51,21 +52,31 @@ impl CpuTime {
     }
 
     pub(super) fn trouble(&self, process: &WatchedProcess) -> Option<Premise> {
+        let whose = format!("the threads seen of {} ({})", process.name, process.pid);
+        self.premise(PremiseKind::ThreadsUnseen, &whose, "its", "threads")
+    }
+
+    /// The same of the children of a command.
+    pub(super) fn trouble_of_children(&self) -> Option<Premise> {
+        let whose = "the processes seen that the command started";
+        self.premise(PremiseKind::ProcessesUnseen, whose, "their", "processes")
+    }
+
+    fn premise(&self, kind: PremiseKind, whose: &str, of: &str, missing: &str) -> Option<Premise> {
         let at_ns = self.missing_since_ns?;
         let text = format!(
-            "the threads seen of {} ({}) had {} ms of its {} ms of CPU time: threads that began and ended between \
-             two looks are missing, and what others ran between their last look and their end",
-            process.name,
-            process.pid,
+            "{whose} had {} ms of {of} {} ms of CPU time: {missing} that began and ended between two looks are missing, \
+             and what others ran between their last look and their end",
             self.seen_ns / 1_000_000,
             self.whole_ns() / 1_000_000
         );
-        Some(PremiseKind::ThreadsUnseen.broken(text, at_ns))
+        Some(kind.broken(text, at_ns))
     }
 }
 
-pub(super) fn ran_ns(threads: &BTreeMap<u32, ThreadTotals>, pid: u32) -> u64 {
-    let own = threads.values().filter(|tally| tally.pid == pid);
+/// How long the threads of the processes ran that are meant.
+pub(super) fn ran_ns(threads: &BTreeMap<u32, ThreadTotals>, is_meant: impl Fn(u32) -> bool) -> u64 {
+    let own = threads.values().filter(|tally| is_meant(tally.pid));
     own.filter_map(ThreadTotals::run_ns).fold(0, u64::saturating_add)
 }
 

@@ -30,8 +30,7 @@ fn spec(ms: i64, threads: Vec<ThreadSpec>) -> RunSpec {
 fn run_in(spec: RunSpec, folder: Option<PathBuf>) -> Result<Finished, RunFailure> {
     let command_line = vec!["hourglass".to_owned()];
     let gates = Gates::default();
-    let request =
-        RunOptions { spec, command_line, dma_latency_us: None, folder, gates, trace: false };
+    let request = RunOptions { command_line, folder, gates, ..RunOptions::new(spec) };
     hourglass_measure::run(request, &mut ())
 }
 

@@ -53,6 +53,7 @@ fn run_facts(manifest: &Manifest) -> Vec<(&'static str, String)> {
         ("counter", format!("{:.6} MHz", clock.frequency_hz / 1e6)),
         ("memory", memory.to_owned()),
         ("CPU wake-up latency", latency.unwrap_or_default()),
+        ("beside", manifest.load.as_ref().map(ToString::to_string).unwrap_or_default()),
         ("room for records", grouped(manifest.records_capacity)),
         ("seed", manifest.seed.to_string()),
     ]

@@ -281,6 +281,10 @@ fn facts(lines: &mut LabelledLines, document: &RunDocument) {
         let text = format!("{how} ({threads} {})", clean::ranges(&ids));
         lines.line("Emulated", &text, TextStyle::Normal);
     }
+    if let Some(load) = &document.manifest.load {
+        let tone = if load.ran { TextStyle::Normal } else { TextStyle::Caution };
+        lines.line("Beside", &load.to_string(), tone);
+    }
     let (text, tone) = clock(&document.manifest.clock);
     lines.line("Clock", &text, tone);
 }

@@ -75,6 +75,15 @@ fn heading(out: &mut String, report: &WatchedReport, style: Style) {
         [one] => format!("{} ({})", clean::for_terminal(&one.name), one.pid),
         all => format!("{} processes", all.len()),
     };
+    if let Some(command) = &report.command {
+        let words = clean::for_terminal(&command.words.join(" "));
+        out.push_str(&paint(
+            &format!("{words}: exit code {}", command.exit),
+            TextStyle::Heading,
+            style,
+        ));
+        out.push('\n');
+    }
     let how = if report.how == "trace" { "the kernel's events" } else { "the kernel's counts" };
     let title = format!(
         "{of}: {count} {threads} for {}, by {how}, every {}",

@@ -91,6 +91,7 @@ pub(crate) fn manifest() -> Manifest {
         threads: Vec::new(),
         memory: MemoryFacts::default(),
         dma_latency_us: None,
+        load: None,
         evidence: Vec::new(),
         host: Host { kernel: "6.8.0-rt".to_owned(), ..Host::default() },
         kernel: None,

@@ -62,7 +62,7 @@ impl LaunchError {
 
 /// A program that exists, with its arguments and additions to the environment of this process.
 #[derive(Debug)]
-pub(crate) struct Launch {
+pub struct Launch {
     name: String,
     program: Program,
 }
@@ -70,7 +70,10 @@ pub(crate) struct Launch {
 impl Launch {
     /// Looks for the program that `words` begin with, as a shell would, and adds `environment` to
     /// that of this process. Nothing is started.
-    pub(crate) fn find(
+    ///
+    /// # Errors
+    /// There is no such program, or it may not be executed.
+    pub fn find(
         words: &[OsString],
         environment: &[(OsString, OsString)],
     ) -> Result<Launch, LaunchError> {
@@ -88,8 +91,15 @@ impl Launch {
     }
 
     /// Sends its output to this process's stderr: the stdout is for something else.
-    pub(crate) fn printing_aside(self) -> Launch {
+    #[must_use]
+    pub fn printing_aside(self) -> Launch {
         Launch { program: self.program.printing_aside(), ..self }
+    }
+
+    /// It is a helper of this process: see [`Program::helping`].
+    #[must_use]
+    pub fn helping(self) -> Launch {
+        Launch { program: self.program.helping(), ..self }
     }
 
     /// It inherits this descriptor, under the same number.
@@ -99,13 +109,19 @@ impl Launch {
 
     /// Starts it as a process that waits at its gate. Signals act on it as if the starter of this process had
     /// started it.
-    pub(crate) fn start(&self) -> Result<Gated, LaunchError> {
+    ///
+    /// # Errors
+    /// No descriptors, memory or processes left.
+    pub fn start(&self) -> Result<Gated, LaunchError> {
         Gated::start(&self.program)
             .map_err(|source| LaunchError::NoProcess { file: self.name.clone(), source })
     }
 
     /// Opens the gate of a process that [`Launch::start`] made.
-    pub(crate) fn open(&self, gated: Gated) -> Result<Child, LaunchError> {
+    ///
+    /// # Errors
+    /// The kernel does not execute it.
+    pub fn open(&self, gated: Gated) -> Result<Child, LaunchError> {
         gated
             .open()
             .map_err(|source| LaunchError::NotExecutable { file: self.name.clone(), source })
@@ -114,8 +130,6 @@ impl Launch {
 
 /// The environment of this process, in which some names have other values.
 fn with_added(added: &[(OsString, OsString)]) -> Vec<Vec<u8>> {
-    let by = (OsString::from(super::RESERVED_BY), OsString::from(std::process::id().to_string()));
-    let added: Vec<(OsString, OsString)> = added.iter().cloned().chain([by]).collect();
     let own = std::env::vars_os().filter(|(name, _)| added.iter().all(|(other, _)| other != name));
     let line =
         |(name, value): (OsString, OsString)| [name.as_bytes(), b"=", value.as_bytes()].concat();

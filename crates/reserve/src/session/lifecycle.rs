@@ -15,7 +15,8 @@ use super::priority_boost::PriorityBoost;
 use super::{SessionFailure, SessionOutcome, SessionRequest, SessionTarget, change, document};
 use crate::backend::{ActiveReservation, BackendRequest};
 use crate::command::{
-    AttachedTarget, Child, ExitStatus, Gated, Launch, PASSED, SignalFile, Wait, WaitEnd, until_end,
+    AttachedTarget, Child, ExitStatus, Gated, Launch, PASSED, SignalFile, Wait, WaitEnd,
+    reserved_by_this_process, until_end,
 };
 use crate::guardian::{Guardian, TaskIdentity};
 use crate::progress::page::{PATH_VARIABLE, PageError, ProgressPage, VARIABLE};
@@ -132,13 +133,12 @@ impl PendingSession {
                 let failed = |error: PageError| SessionFailure::Siblings(error.to_string());
                 let handed = page.map(ProgressPage::to_hand_down).transpose().map_err(failed)?;
                 let number = handed.as_ref().map(|handed| handed.as_raw_fd().unsigned_abs());
-                let variables = page.zip(number).map(|(page, number)| {
-                    [
-                        (VARIABLE.into(), number.to_string().into()),
-                        (PATH_VARIABLE.into(), page.path().into_os_string()),
-                    ]
-                });
-                let launch = Launch::find(words, variables.as_ref().map_or(&[], |both| &both[..]))?;
+                let mut variables = vec![reserved_by_this_process()];
+                if let Some((page, number)) = page.zip(number) {
+                    variables.push((VARIABLE.into(), number.to_string().into()));
+                    variables.push((PATH_VARIABLE.into(), page.path().into_os_string()));
+                }
+                let launch = Launch::find(words, &variables)?;
                 let launch = handed.into_iter().fold(launch, Launch::handing_down);
                 let launch = if request.aside { launch.printing_aside() } else { launch };
                 PendingSession::Command(launch, number)

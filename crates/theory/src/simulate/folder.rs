@@ -240,6 +240,7 @@ fn manifest(
         threads: model.system.threads.iter().zip(&result.threads).map(facts).collect(),
         memory: MemoryFacts::default(),
         dma_latency_us: None,
+        load: None,
         evidence: Vec::new(),
         host: Host::default(),
         kernel: None,

@@ -182,6 +182,8 @@ const BESIDE: &[OptionDef<LatencyDraft>] = &[
             Ok(())
         },
     ),
+    shared::load(),
+    shared::load_cpus(),
     shared::peer_trace(),
     flag(
         "--top",
@@ -263,7 +265,7 @@ pub(crate) const TEXTS: HelpTexts = HelpTexts {
         ("3", "this machine cannot: a privilege or a device is missing; nothing was run"),
         (
             "4",
-            "measured, and no verdict: a premise broke (a thread lost its CPUs, a limit on time)",
+            "measured, and no verdict: a premise broke (a thread lost its CPUs, a limit on time, a load that ended)",
         ),
         ("130", "ended by Ctrl-C (128+N for signal N); what was measured is printed and kept"),
     ],
@@ -272,6 +274,7 @@ pub(crate) const TEXTS: HelpTexts = HelpTexts {
         ("hourglass latency --policy other -D10 -a 1", "without root"),
         ("sudo hourglass latency -p80 -a 1 -D60 --top", "watch it live, drawn from CPU 0"),
         ("sudo hourglass latency -Sp80 -D60 --max-latency 100us", "a gate for CI"),
+        ("sudo hourglass latency -Sp80 -D60 --load all", "on a loaded machine"),
         ("sudo hourglass latency -Sp80 -b 100 --on-hit 'dmesg | tail'", "what was that?"),
     ],
 };

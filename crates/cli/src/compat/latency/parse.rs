@@ -10,7 +10,7 @@ use super::options::LANGUAGE;
 use crate::compat::{HostCpus, ParsedCommand, check, top};
 use crate::exit::Stop;
 use crate::lab::{MOST_THREADS, RunOptions, RunSpec, Steps, ThreadSpec, models, wake};
-use crate::options::shared::{self, Measuring, PeerMeasuring};
+use crate::options::shared::{self, LoadDraft, Measuring, PeerMeasuring};
 use crate::options::{Applied, OptionValues};
 use crate::progress::ENDLESS;
 use crate::result_files::ResultFiles;
@@ -75,6 +75,7 @@ pub(crate) struct LatencyDraft {
     /// Rows of the histogram.
     pub(super) rows: Option<usize>,
     pub(super) idle: Idle,
+    pub(super) load: LoadDraft,
 }
 
 impl Measuring for LatencyDraft {
@@ -96,6 +97,14 @@ impl Measuring for LatencyDraft {
 impl PeerMeasuring for LatencyDraft {
     fn json_file(&mut self) -> &mut Option<PathBuf> {
         &mut self.run.view.json_file
+    }
+
+    fn machine(&self) -> &HostCpus {
+        &self.machine
+    }
+
+    fn load(&mut self) -> &mut LoadDraft {
+        &mut self.load
     }
 }
 
@@ -153,6 +162,7 @@ pub(super) fn parse(words: &[String], machine: &HostCpus) -> Result<ParsedComman
         timer: None,
         rows: None,
         idle: Idle::Zero,
+        load: LoadDraft::default(),
     };
     tokens.options.iter().try_for_each(|token| token.apply(&mut draft))?;
     finish(draft).map(|run| ParsedCommand::Run(Box::new(run)))
@@ -233,7 +243,8 @@ fn finish(draft: LatencyDraft) -> Result<Latency, Stop> {
         Idle::Zero if asked.machine.holds_latency => (Some(0), false),
         Idle::Zero => (None, true),
     };
-    let LatencyDraft { mut run, machine, duration, .. } = draft;
+    let LatencyDraft { mut run, machine, duration, load, .. } = draft;
+    run.request.load = load.finish()?;
     run.view.threads = shown;
     run.idle_refused = idle_refused;
     run.request.dma_latency_us = idle_latency_us;

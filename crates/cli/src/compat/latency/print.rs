@@ -71,6 +71,7 @@ pub(super) fn result(
         (None, _) => {}
     }
     out.push_str(&beside(document, &threads, unit));
+    out.push_str(&crate::compat::load(document));
     out.push_str(&crate::compat::worst(document));
     if !quiet && io::stdout().is_terminal() {
         out.push('\n');

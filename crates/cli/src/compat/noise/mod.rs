@@ -123,6 +123,7 @@ fn printed(finished: &Finished, view: &View) -> String {
             cause.confidence
         ));
     }
+    text.push_str(&super::load(document));
     text.push_str(&super::worst(document));
     text.push_str(&super::limits(document, "gaps"));
     text

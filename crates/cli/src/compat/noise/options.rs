@@ -102,6 +102,8 @@ const BESIDE: &[OptionDef<NoiseDraft>] = &[
     value("--warm-up=TIME", "time to run before anything is counted [default: 1s]", |to, given| {
         given.time("s").map(|time| to.request().spec.warm_up = time)
     }),
+    shared::load(),
+    shared::load_cpus(),
     shared::peer_trace(),
     flag(
         "--top",
@@ -166,7 +168,7 @@ pub(crate) const TEXTS: HelpTexts = HelpTexts {
         ("3", "this machine cannot: a privilege or a device is missing; nothing was run"),
         (
             "4",
-            "measured, and no verdict: a premise broke (a thread lost its CPUs, a limit on time)",
+            "measured, and no verdict: a premise broke (a thread lost its CPUs, a limit on time, a load that ended)",
         ),
         ("130", "ended by Ctrl-C (128+N for signal N); what was measured is printed and kept"),
     ],

@@ -9,7 +9,7 @@ use super::options::LANGUAGE;
 use crate::compat::{HostCpus, ParsedCommand, check, top};
 use crate::exit::Stop;
 use crate::lab::{RunOptions, RunSpec, Steps, ThreadSpec, models};
-use crate::options::shared::{Measuring, PeerMeasuring};
+use crate::options::shared::{LoadDraft, Measuring, PeerMeasuring};
 use crate::options::{Applied, OptionValues};
 use crate::result_files::ResultFiles;
 use crate::settings::Settings;
@@ -61,6 +61,7 @@ pub(crate) struct NoiseDraft {
     pub(super) moves: bool,
     pub(super) move_size: String,
     pub(super) threshold: Option<Span>,
+    pub(super) load: LoadDraft,
 }
 
 impl Measuring for NoiseDraft {
@@ -82,6 +83,14 @@ impl Measuring for NoiseDraft {
 impl PeerMeasuring for NoiseDraft {
     fn json_file(&mut self) -> &mut Option<PathBuf> {
         &mut self.run.view.json_file
+    }
+
+    fn machine(&self) -> &HostCpus {
+        &self.machine
+    }
+
+    fn load(&mut self) -> &mut LoadDraft {
+        &mut self.load
     }
 }
 
@@ -116,6 +125,7 @@ pub(super) fn parse(words: &[String], machine: &HostCpus) -> Result<ParsedComman
         moves: false,
         move_size: "4".to_owned(),
         threshold: None,
+        load: LoadDraft::default(),
     };
     tokens.options.iter().try_for_each(|token| token.apply(&mut draft))?;
     for (_, word) in &tokens.words {
@@ -180,6 +190,7 @@ fn finish(mut draft: NoiseDraft) -> Result<Noise, Stop> {
         ..ThreadSpec::default()
     };
     let mut run = draft.run;
+    run.request.load = draft.load.finish()?;
     let spec = &mut run.request.spec;
     spec.records = spec.records.max(cpus.len() as u64);
     spec.threads = cpus.iter().map(thread).collect();
