@@ -95,6 +95,23 @@ pub struct CheckResult {
     pub wanted: String,
     /// The command that changes the state, or that makes it readable; empty where nothing is to be done.
     pub remedy: String,
+    /// How much it costs.
+    #[serde(flatten)]
+    pub effect: CheckEffect,
+}
+
+/// The effect of a condition on the worst latency; all absent where nothing is to be done.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckEffect {
+    /// Its size in nanoseconds, the greatest that the source names; absent where none is known.
+    #[serde(default, rename = "effect_ns", skip_serializing_if = "Option::is_none")]
+    pub ns: Option<u64>,
+    /// Its size in words and the source of the figure, or `not known`.
+    #[serde(default, rename = "effect", skip_serializing_if = "String::is_empty")]
+    pub words: String,
+    /// Its place among the checks that fail or warn; 1 matters most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<usize>,
 }
 
 crate::named_enum! {
@@ -125,6 +142,7 @@ mod tests {
             found: "8 GiB".to_owned(),
             wanted: "none".to_owned(),
             remedy: "sudo swapoff -a".to_owned(),
+            effect: CheckEffect { ns: Some(50), words: "50ns".to_owned(), rank: Some(1) },
         };
         let document = DoctorDocument {
             schema: DOCTOR_SCHEMA.to_owned(),
@@ -137,9 +155,13 @@ mod tests {
         let text = serde_json::to_string(&document).unwrap();
         assert_eq!(
             text,
-            r#"{"schema":"hourglass.doctor/1","cpus":"2-3","cpus_are":"isolated","counts":{"ok":0,"warn":1,"fail":0,"unknown":0},"checks":[{"id":"swap","status":"warn","found":"8 GiB","wanted":"none","remedy":"sudo swapoff -a"}]}"#
+            r#"{"schema":"hourglass.doctor/1","cpus":"2-3","cpus_are":"isolated","counts":{"ok":0,"warn":1,"fail":0,"unknown":0},"checks":[{"id":"swap","status":"warn","found":"8 GiB","wanted":"none","remedy":"sudo swapoff -a","effect_ns":50,"effect":"50ns","rank":1}]}"#
         );
         assert_eq!(serde_json::from_str::<DoctorDocument>(&text).unwrap(), document);
+        let older = text.replace(r#","effect_ns":50,"effect":"50ns","rank":1"#, "");
+        let read = serde_json::from_str::<DoctorDocument>(&older).unwrap();
+        assert_eq!(read.checks[0].effect, CheckEffect::default());
+        assert_eq!(serde_json::to_string(&read).unwrap(), older);
         for status in [Status::Ok, Status::Warn, Status::Fail, Status::Unknown] {
             let word = format!("\"{}\"", status.name());
             assert_eq!(serde_json::to_string(&status).unwrap(), word);

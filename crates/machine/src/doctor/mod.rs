@@ -18,6 +18,7 @@
 
 mod build;
 mod clock;
+mod effect;
 mod environment;
 mod input;
 mod interrupts;
@@ -92,7 +93,7 @@ pub fn examine(asked: Option<CpuSet>, only: &[String]) -> Result<DoctorDocument,
 #[must_use]
 pub fn diagnose(evidence: &DoctorInput, only: &[String]) -> DoctorDocument {
     let wanted = |check: &&Check| only.is_empty() || only.iter().any(|id| id == check.id);
-    let checks: Vec<CheckResult> = CHECKS
+    let mut checks: Vec<CheckResult> = CHECKS
         .iter()
         .filter(wanted)
         .map(|check| {
@@ -103,9 +104,11 @@ pub fn diagnose(evidence: &DoctorInput, only: &[String]) -> DoctorDocument {
                 found: verdict.found,
                 wanted: check.wanted.to_owned(),
                 remedy: verdict.remedy,
+                effect: effect::effect(check, verdict.status),
             }
         })
         .collect();
+    effect::rank(&mut checks);
     let (cpus, cpus_are) = evidence.judged();
     DoctorDocument {
         schema: DOCTOR_SCHEMA.to_owned(),

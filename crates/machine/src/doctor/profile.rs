@@ -84,10 +84,18 @@ impl ExpectedCheck {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hourglass_documents::doctor::CheckEffect;
 
     fn check(id: &str, status: Status, found: &str) -> CheckResult {
         let (id, found) = (id.to_owned(), found.to_owned());
-        CheckResult { id, status, found, wanted: String::new(), remedy: "do it".to_owned() }
+        CheckResult {
+            id,
+            status,
+            found,
+            wanted: String::new(),
+            remedy: "do it".to_owned(),
+            effect: CheckEffect::default(),
+        }
     }
 
     /// Issue 33, 4: expected values of a fleet; differences are the answer.

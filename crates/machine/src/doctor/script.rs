@@ -121,7 +121,7 @@ mod tests {
     use std::fs;
     use std::process::Command;
 
-    use hourglass_documents::doctor::{CpuSelection, DOCTOR_SCHEMA, StatusCounts};
+    use hourglass_documents::doctor::{CheckEffect, CpuSelection, DOCTOR_SCHEMA, StatusCounts};
 
     use super::*;
 
@@ -132,6 +132,7 @@ mod tests {
             found: "found".to_owned(),
             wanted: String::new(),
             remedy: (*remedy).to_owned(),
+            effect: CheckEffect::default(),
         };
         let checks: Vec<CheckResult> = remedies.iter().map(check).collect();
         DoctorDocument {

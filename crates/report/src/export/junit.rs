@@ -92,7 +92,7 @@ pub fn junit_doctor(document: &DoctorDocument, worst_accepted: Status) -> String
 }
 
 fn of_check(check: &CheckResult, worst_accepted: Status) -> TestCase<'_> {
-    let CheckResult { id, status, found, wanted, remedy } = check;
+    let CheckResult { id, status, found, wanted, remedy, .. } = check;
     let outcome = match status {
         Status::Unknown => Outcome::Skipped,
         status if *status < worst_accepted => Outcome::Failure,
@@ -175,6 +175,7 @@ impl TestCase<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hourglass_documents::doctor::CheckEffect;
 
     fn gate(name: &str, passed: bool) -> GateReport {
         let unit = "ns".to_owned();
@@ -238,6 +239,7 @@ mod tests {
                 found: "1\u{1b}[31m".to_owned(),
                 wanted: "0 & \"none\"".to_owned(),
                 remedy: String::new(),
+                effect: CheckEffect::default(),
             })
             .collect();
         let document = DoctorDocument {

@@ -13,6 +13,10 @@ use crate::clean;
 /// Width of the longest status, and of the gap behind it.
 const STATUS: usize = 9;
 
+/// How many matter most, and the columns before them.
+const FIRST: usize = 3;
+const RANK: usize = 5;
+
 /// Spaces behind the longest name.
 const BETWEEN: usize = 2;
 
@@ -39,6 +43,7 @@ pub fn doctor(document: &DoctorDocument, style: Style) -> String {
     let mut checks: Vec<&CheckResult> = document.checks.iter().collect();
     checks.sort_by_key(|check| check.status);
     let widest = checks.iter().map(|check| check.id.chars().count()).max().unwrap_or(0);
+    matters_most(&mut out, &checks, style);
     for check in &checks {
         entry(&mut out, check, widest, style);
     }
@@ -82,6 +87,30 @@ fn different(document: &DoctorDocument, differences: &[CheckDifference], style: 
     out
 }
 
+/// The first three by their effect on the worst latency, each with its remedy; nothing where there is
+/// no choice.
+fn matters_most(out: &mut String, checks: &[&CheckResult], style: Style) {
+    let mut ranked: Vec<(usize, &CheckResult)> =
+        checks.iter().filter_map(|check| Some((check.effect.rank?, *check))).collect();
+    if ranked.len() < 2 {
+        return;
+    }
+    ranked.sort_by_key(|(rank, _)| *rank);
+    out.push_str(&paint("Matters most:", TextStyle::Heading, style));
+    out.push('\n');
+    for (rank, check) in ranked.into_iter().take(FIRST) {
+        let line = match check.effect.ns {
+            Some(_) => format!("{}: {}", check.id, check.effect.words),
+            None => format!("{}: {}", check.id, check.found),
+        };
+        let line = wrapped_within(PAGE, &clean::for_terminal(&line), RANK, RANK);
+        let remedy = clean::for_terminal(&check.remedy);
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "  {rank}  {line}\n{:RANK$}{remedy}", "");
+    }
+    out.push('\n');
+}
+
 fn entry(out: &mut String, check: &CheckResult, widest: usize, style: Style) {
     let tone = match check.status {
         Status::Fail => TextStyle::Bad,
@@ -110,6 +139,10 @@ fn entry(out: &mut String, check: &CheckResult, widest: usize, style: Style) {
     for line in wanted.split('\n') {
         let _ =
             writeln!(out, "{:STATUS$}{}", "", paint(line.trim_start(), TextStyle::Faint, style));
+    }
+    if check.effect.ns.is_some() {
+        let effect = format!("effect: {}", clean::for_terminal(&check.effect.words));
+        let _ = writeln!(out, "{:STATUS$}{}", "", wrapped_within(PAGE, &effect, STATUS, STATUS));
     }
     let remedy = clean::for_terminal(&check.remedy);
     let _ = writeln!(out, "{:STATUS$}{}", "", paint(&remedy, TextStyle::Heading, style));

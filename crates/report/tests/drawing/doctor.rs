@@ -2,7 +2,7 @@
 
 use crate::without_colours;
 use hourglass_documents::doctor::{
-    CheckResult, CpuSelection, DOCTOR_SCHEMA, DoctorDocument, Status, StatusCounts,
+    CheckEffect, CheckResult, CpuSelection, DOCTOR_SCHEMA, DoctorDocument, Status, StatusCounts,
 };
 use hourglass_report::text::{Style, doctor};
 
@@ -13,6 +13,7 @@ fn check(id: &str, status: Status, found: &str, remedy: &str) -> CheckResult {
         found: found.to_owned(),
         wanted: format!("what real-time work wants of {id}, and the reason for it in a few words"),
         remedy: remedy.to_owned(),
+        effect: CheckEffect::default(),
     }
 }
 
@@ -41,6 +42,28 @@ fn laptop() -> DoctorDocument {
         check("transparent-huge-pages", Status::Ok, "madvise", ""),
         check("rtprio", Status::Fail, "refused", "ulimit -r 99 # in the shell that starts it"),
     ])
+}
+
+/// The greatest effect first, whatever the order of the checks; one alone is no choice.
+#[test]
+fn the_three_that_matter_most_are_at_the_top() {
+    let mut document = laptop();
+    for (place, rank) in [(2, 2), (4, 1)] {
+        let words =
+            "stalls of 50 to 54ms in each second of a thread that never waits; measured here";
+        let effect =
+            CheckEffect { ns: Some(54_000_000), words: words.to_owned(), rank: Some(rank) };
+        document.checks[place].effect = effect;
+    }
+    let text = doctor(&document, Style::Plain);
+    let top = text.split("\n\n").nth(1).unwrap();
+    assert!(top.starts_with("Matters most:\n  1  rtprio: stalls"), "{text}");
+    assert!(top.contains("\n  2  rt-throttling: stalls"), "{text}");
+    assert!(top.contains("\n     ulimit -r 99 #"), "{text}");
+    assert!(top.lines().all(|line| line.contains("sudo") || line.chars().count() <= 80), "{text}");
+    assert_eq!(text.matches("effect: stalls").count(), 2, "{text}");
+    document.checks[2].effect.rank = None;
+    assert!(!doctor(&document, Style::Plain).contains("Matters most"));
 }
 
 /// The worst first; a remedy stands alone on its line, however long, so that it can be copied.

@@ -8,6 +8,7 @@ use std::fmt::Write;
 
 use hourglass_documents::doctor::{CpuSelection, DoctorDocument, Status};
 
+use super::registry::CHECKS;
 use super::{DoctorInput, ProbeResults, check_ids, diagnose};
 use crate::facts::tuning::PROBED;
 use machines::{GRANTED, REFUSED, container, cpus, evidence, laptop, mute, tuned};
@@ -141,6 +142,37 @@ fn complete(document: &DoctorDocument, is_root: bool) {
         assert!(!check.found.is_empty() && !check.wanted.is_empty(), "{id}");
         assert!(!(is_root && check.remedy.contains("sudo ")), "{id}: {}", check.remedy);
     }
+}
+
+/// Words carry their source; a size has a place among the units; nothing has a size alone.
+#[test]
+fn every_effect_names_its_source() {
+    for check in &CHECKS {
+        let Some((ns, words)) = check.effect else { continue };
+        assert!(ns > 0 && words.contains("; "), "{}: {words}", check.id);
+        assert!(words.contains("measured ") || words.contains("known from "), "{}", check.id);
+    }
+    for check in all(&evidence(&laptop(), "tsc", REFUSED)).checks {
+        assert_eq!(check.effect.words.is_empty(), check.status == Status::Ok, "{}", check.id);
+        let bad = matches!(check.status, Status::Fail | Status::Warn);
+        assert_eq!(check.effect.rank.is_some(), bad, "{}", check.id);
+    }
+}
+
+#[test]
+fn the_greatest_effect_is_ranked_first() {
+    let document = all(&evidence(&laptop(), "tsc", REFUSED));
+    let mut ranked: Vec<_> = document.checks.iter().filter(|c| c.effect.rank.is_some()).collect();
+    ranked.sort_by_key(|check| check.effect.rank);
+    let ranks: Vec<_> = ranked.iter().filter_map(|check| check.effect.rank).collect();
+    assert_eq!(ranks, (1..=ranked.len()).collect::<Vec<_>>());
+    let place = |id: &str| ranked.iter().position(|check| check.id == id).unwrap();
+    assert_eq!(place("rtprio"), 0, "it fails");
+    // Milliseconds, then tens of microseconds, then what has no figure.
+    assert!(place("rt-throttling") < place("tick"));
+    let first_unknown =
+        ranked.iter().position(|c| c.status == Status::Warn && c.effect.ns.is_none());
+    assert!(place("tick") < first_unknown.unwrap());
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::{env, fs};
 
 use hdrhistogram::Histogram;
 use hourglass_documents::doctor::{
-    CheckResult, CpuSelection, DoctorDocument, Status, StatusCounts,
+    CheckEffect, CheckResult, CpuSelection, DoctorDocument, Status, StatusCounts,
 };
 use hourglass_documents::document::{
     CauseReport, Deadlines, GateReport, LatencyReport, RunDocument, ThreadReport,
@@ -87,6 +87,7 @@ fn doctor_text() -> String {
         found: String::new(),
         wanted: String::new(),
         remedy: String::new(),
+        effect: CheckEffect::default(),
     };
     openmetrics_doctor(&DoctorDocument {
         schema: String::new(),
