@@ -1,16 +1,23 @@
 //! How much a condition costs, and which conditions matter most.
 
 use hourglass_documents::doctor::{CheckEffect, CheckResult, Status};
+use hourglass_time::Span;
 
 use super::registry::Check;
+use super::verdict::CheckVerdict;
 
-/// The effect of `check` where its status is `status`.
-pub(super) fn effect(check: &Check, status: Status) -> CheckEffect {
-    if status == Status::Ok {
+/// The effect of `check`: what this machine's settings give, else what is known of such machines.
+pub(super) fn effect(check: &Check, verdict: &CheckVerdict) -> CheckEffect {
+    if verdict.status == Status::Ok {
         return CheckEffect::default();
     }
-    let (ns, words) = check.effect.unzip();
-    CheckEffect { ns, words: words.unwrap_or("not known").to_owned(), rank: None }
+    let by_settings = verdict.delay_ns.map(|ns| {
+        let delay = Span::saturating_from_nanos(ns);
+        (ns, format!("up to {delay} at a time; by the settings found here"))
+    });
+    let known = || check.effect.map(|(ns, words)| (ns, words.to_owned()));
+    let (ns, words) = by_settings.or_else(known).unzip();
+    CheckEffect { ns, words: words.unwrap_or_else(|| "not known".to_owned()), rank: None }
 }
 
 /// Numbers the checks that fail or warn, from 1: by class of their effect on the worst latency, in a

@@ -80,6 +80,7 @@ pub(super) fn quota(e: &DoctorInput) -> CheckVerdict {
         ),
         remedy::own(e, &machine::quota_remedy(&e.host, quota)),
     )
+    .delaying(machine::quota_gap_us(quota, usable).saturating_mul(1_000))
 }
 
 pub(super) fn cpuset(e: &DoctorInput) -> CheckVerdict {

@@ -156,7 +156,8 @@ pub(super) fn timer_slack(e: &DoctorInput) -> CheckVerdict {
         return CheckVerdict::warn(
             found,
             "echo 1 > /proc/$$/timerslack_ns # in the shell that starts the work",
-        );
+        )
+        .delaying(slack_ns);
     }
     CheckVerdict::ok(found)
 }

@@ -100,11 +100,11 @@ pub fn diagnose(evidence: &DoctorInput, only: &[String]) -> DoctorDocument {
             let verdict = check.evaluate(evidence);
             CheckResult {
                 id: check.id.to_owned(),
+                effect: effect::effect(check, &verdict),
                 status: verdict.status,
                 found: verdict.found,
                 wanted: check.wanted.to_owned(),
                 remedy: verdict.remedy,
-                effect: effect::effect(check, verdict.status),
             }
         })
         .collect();

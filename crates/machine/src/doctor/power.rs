@@ -141,6 +141,7 @@ pub(super) fn idle_states(e: &DoctorInput) -> CheckVerdict {
         format!("{name} takes {} to leave (governor {governor})", micros(latency_us)),
         remedy::write_each(e, "1", &file, &cpus),
     )
+    .delaying(latency_us.saturating_mul(1_000))
 }
 
 /// Whether this user may hold the CPUs out of deep idle states while the work runs.

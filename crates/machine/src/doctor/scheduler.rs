@@ -68,6 +68,7 @@ pub(super) fn throttling(e: &DoctorInput) -> CheckVerdict {
                 ),
                 remedy(),
             )
+            .delaying(stop.nanos_or_zero())
         }
     }
 }
@@ -128,6 +129,7 @@ pub(super) fn fair_server(e: &DoctorInput) -> CheckVerdict {
         ),
         remedy::kernel(e, &format!("{command} # {RISK}")),
     )
+    .delaying(worst.runtime_ns)
 }
 
 /// Real-time time by control group.

@@ -11,26 +11,36 @@ pub(super) struct CheckVerdict {
     pub(super) found: String,
     /// One line; empty where nothing is to be done.
     pub(super) remedy: String,
+    /// The delay that this machine's own settings give, ns, where they give one.
+    pub(super) delay_ns: Option<u64>,
 }
 
 impl CheckVerdict {
     pub(super) fn ok(found: impl Into<String>) -> CheckVerdict {
-        CheckVerdict { status: Status::Ok, found: found.into(), remedy: String::new() }
+        CheckVerdict::new(Status::Ok, found, "")
     }
 
     /// It costs latency or jitter.
     pub(super) fn warn(found: impl Into<String>, remedy: impl Into<String>) -> CheckVerdict {
-        CheckVerdict { status: Status::Warn, found: found.into(), remedy: remedy.into() }
+        CheckVerdict::new(Status::Warn, found, remedy)
     }
 
     /// Real-time work is refused, or will miss deadlines.
     pub(super) fn fail(found: impl Into<String>, remedy: impl Into<String>) -> CheckVerdict {
-        CheckVerdict { status: Status::Fail, found: found.into(), remedy: remedy.into() }
+        CheckVerdict::new(Status::Fail, found, remedy)
     }
 
     /// It was not found out; `remedy` lets it be.
     pub(super) fn unknown(found: impl Into<String>, remedy: impl Into<String>) -> CheckVerdict {
-        CheckVerdict { status: Status::Unknown, found: found.into(), remedy: remedy.into() }
+        CheckVerdict::new(Status::Unknown, found, remedy)
+    }
+
+    pub(super) fn delaying(self, ns: u64) -> CheckVerdict {
+        CheckVerdict { delay_ns: Some(ns), ..self }
+    }
+
+    fn new(status: Status, found: impl Into<String>, remedy: impl Into<String>) -> CheckVerdict {
+        CheckVerdict { status, found: found.into(), remedy: remedy.into(), delay_ns: None }
     }
 }
 
