@@ -34,7 +34,7 @@ pub(crate) fn fit(spec: &mut RunSpec, host: &Host) -> Option<Warning> {
     Some(Warning {
         id: "nice-shifted".to_owned(),
         text: format!(
-            "all named priorities run {shift} nice levels lower, which keeps their ratios but \
+            "time-sharing threads run {shift} nice levels lower than asked, which keeps their ratios but \
              yields to the rest of the machine: {reason}"
         ),
         remedy,

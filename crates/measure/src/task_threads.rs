@@ -188,7 +188,7 @@ pub fn plan(set: &TaskSet, wish: &RunRequest, seed: u64) -> Result<TaskRunPlan, 
         threads.push(ThreadSpec {
             model: replayed.model,
             policy,
-            policy_is_named: false,
+            policy_is_named: policy == Policy::Other(0),
             cpus: Some(cpus),
             ..ThreadSpec::default()
         });

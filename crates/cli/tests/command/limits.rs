@@ -1,8 +1,10 @@
 //! Limits as a script sees them: the exit code, the document, the command of a hit.
 
 use std::fs;
+use std::process::Command;
 
-use crate::calls::{Line as _, document, ends, hourglass, hourglass_in, stderr};
+use crate::calls::{self, Line as _, document, ends, hourglass, hourglass_in, stderr};
+use hourglass_skip::{Requirement, skip};
 use serde_json::Value;
 
 /// What no machine breaks and what every machine does.
@@ -164,4 +166,42 @@ fn the_doctor_for_monitoring_and_ci() {
     let found = format!("hourglass_doctor_check{{check=\"swap\",status=\"{status}\"}} 1\n");
     assert!(text.contains(&found), "{text}");
     assert!(fs::read_to_string(&cases).unwrap().contains("tests=\"1\""));
+}
+
+/// Started under `nice`, a user without privileges may not go back to nice 0, which nobody asked for: each kind of
+/// measurement runs where it is and says so.
+#[test]
+fn under_nice_a_measurement_that_asks_for_no_policy_runs() {
+    let drop = ["setpriv", "--bounding-set=-sys_nice", "--inh-caps=-sys_nice"];
+    let drops = |words: &[&str]| {
+        Command::new(words[0])
+            .args(&words[1..])
+            .arg("true")
+            .output()
+            .is_ok_and(|o| o.status.success())
+    };
+    // A user may not drop what it does not have, and does not need to.
+    let launcher = if drops(&drop) { &drop[..] } else { &[] };
+    let limits = fs::read_to_string("/proc/self/limits").unwrap();
+    let nice = limits.lines().find(|line| line.starts_with("Max nice priority")).unwrap();
+    if nice.split_whitespace().nth(3) != Some("0") {
+        let need = Requirement::runs("no-nice-limit", "test $(bash -c 'ulimit -e') -eq 0");
+        return skip(need, "this user may lower nice values");
+    }
+    let home = tempfile::tempdir().unwrap();
+    let loops = home.path().join("loop.toml");
+    fs::write(&loops, "[[thread]]\nworkload = \"PERIODIC 1ms 5ms\"\n").unwrap();
+    for words in [
+        "run --json -d 50ms -n 1",
+        "latency --json --policy other -i 1000 -D 50ms",
+        "noise --json -D 50ms --warm-up 0",
+        "cache-cost --json --sizes 16K --trials 1 --duration 50ms",
+        &format!("run --json -d 50ms {}", loops.display()),
+    ] {
+        let mut nice = Command::new("nice");
+        nice.args(["-n", "5"]).args(launcher).args([calls::HOURGLASS]).args(words.split(' '));
+        let output = nice.output().unwrap();
+        let found = document(ends(&output, 0, words));
+        assert!(found["warnings"].to_string().contains("nice-shifted"), "{words}: {found}");
+    }
 }

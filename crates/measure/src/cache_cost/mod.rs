@@ -11,6 +11,7 @@ mod figure;
 mod sizes;
 mod trial;
 
+use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -27,6 +28,7 @@ use hourglass_workload::models::{self, Model};
 use hourglass_workload::spec::MOST_THREADS;
 
 use crate::experiment::{RunFailure, failure};
+use crate::niceness;
 use crate::resources::{check_cpus, check_memory};
 pub use figure::curves;
 pub use sizes::{SizesError, sizes};
@@ -94,7 +96,13 @@ pub fn measure(
         Some(cpu) => cpu,
         None => last_permitted()?,
     };
-    let bench = TrialSetup { wanted, cpu, choice: choice::choose(Path::new("/")), host: &host };
+    let bench = TrialSetup {
+        wanted,
+        cpu,
+        choice: choice::choose(Path::new("/")),
+        host: &host,
+        shifted: RefCell::default(),
+    };
     let models = bench.models()?;
     // Without the handlers a signal ends the process, as it does anywhere else.
     let _ = signal::catch_stop();
@@ -127,6 +135,8 @@ struct TrialSetup<'a> {
     cpu: u32,
     choice: Choice,
     host: &'a Host,
+    /// Why the threads run at another nice value than 0.
+    shifted: RefCell<Option<Warning>>,
 }
 
 impl TrialSetup<'_> {
@@ -163,7 +173,10 @@ impl TrialSetup<'_> {
                 return Ok(None);
             }
             tell();
-            let spec = trial::spec(model, threads, self.cpu, self.wanted.duration);
+            let mut spec = trial::spec(model, threads, self.cpu, self.wanted.duration);
+            // The same warning each time; the document has it once.
+            let shifted = niceness::fit(&mut spec, self.host);
+            self.shifted.replace(shifted);
             match trial::run(&spec, &self.choice) {
                 Ok(ran) => Ok(Some(ran).filter(|ran| !ran.interrupted)),
                 Err(error) => Err(failure(error, self.host)),
@@ -188,7 +201,7 @@ impl TrialSetup<'_> {
             duration_ns: self.wanted.duration.nanos_or_zero(),
             trials: self.wanted.trials,
             sizes: sizes.map(|(bytes, pairs)| size_cost(*bytes, pairs)).collect(),
-            warnings: others(pairs).into_iter().collect(),
+            warnings: others(pairs).into_iter().chain(self.shifted.take()).collect(),
             interrupted,
         }
     }

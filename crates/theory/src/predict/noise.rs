@@ -3,8 +3,8 @@
 //! Owns: measuring it ([`measure`]), and how much of it falls into any time of some length. Must
 //! not: name who it was.
 
-use hourglass_documents::CpuSet;
 use hourglass_documents::predict::NoiseFacts;
+use hourglass_documents::{CpuSet, Policy};
 use hourglass_measure::experiment::{self, RunFailure};
 use hourglass_time::Span;
 use hourglass_trace::{Interval, IntervalStart};
@@ -107,7 +107,7 @@ pub(super) fn measure(plan: &TaskRunPlan) -> Result<(Vec<Noise>, Option<i32>), R
             model,
             wake,
             policy,
-            policy_is_named: false,
+            policy_is_named: policy == Policy::Other(0),
             cpus: Some([cpu].into_iter().collect()),
             ..ThreadSpec::default()
         };
@@ -125,7 +125,6 @@ pub(super) fn measure(plan: &TaskRunPlan) -> Result<(Vec<Noise>, Option<i32>), R
 
 /// The kernel's order of classes; within the real-time ones by priority.
 fn urgency(thread: &ThreadSpec) -> u8 {
-    use hourglass_documents::Policy;
     match thread.policy {
         Policy::Fifo(priority) | Policy::RoundRobin(priority) => priority,
         _ => 0,

@@ -287,7 +287,7 @@ fn thread(
     let thread = ThreadSpec {
         model,
         policy,
-        policy_is_named: false,
+        policy_is_named: policy == Policy::Other(0),
         wake: asked.timer.clone().unwrap_or_else(wake::default_method),
         cpus: own.map(|cpu| [*cpu].into_iter().collect()),
         start: if start < asked.duration { start } else { Span::ZERO },

@@ -183,7 +183,7 @@ fn finish(mut draft: NoiseDraft) -> Result<Noise, Stop> {
     let thread = |cpu: u32| ThreadSpec {
         model: model.clone(),
         policy: draft.priority.map_or(Policy::Other(0), Policy::Fifo),
-        policy_is_named: false,
+        policy_is_named: draft.priority.is_none(),
         cpus: Some([cpu].into_iter().collect()),
         gap: draft.threshold,
         steps: Some(steps),
