@@ -15,7 +15,7 @@ use crate::workspace::Workspace;
 
 /// What the tests and steps call, the shell command that finds it, and the packages of Debian that have it; where the first
 /// cannot be had, the next are tried.
-const TOOLS: [(&str, &str, &[&[&str]]); 11] = [
+const TOOLS: [(&str, &str, &[&[&str]]); 12] = [
     ("a C++ compiler", "command -v g++", &[&["g++"]]),
     ("the C library's headers", "test -e /usr/include/stdio.h", &[&["libc6-dev"]]),
     ("strip and nm", "command -v strip && command -v nm", &[&["binutils"]]),
@@ -24,6 +24,7 @@ const TOOLS: [(&str, &str, &[&[&str]]); 11] = [
     ("make", "command -v make", &[&["make"]]),
     ("pkg-config", "command -v pkg-config", &[&["pkg-config"]]),
     ("clang", "command -v clang++", &[&["clang"]]),
+    ("rsvg-convert", "command -v rsvg-convert", &[&["librsvg2-bin"]]),
     ("Python's venv", VENV, &[&["python3-venv"]]),
     (
         "Chromium",

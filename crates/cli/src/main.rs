@@ -14,6 +14,7 @@ mod dispatch;
 mod lab;
 mod options;
 mod output;
+mod picture;
 mod progress;
 mod result_files;
 

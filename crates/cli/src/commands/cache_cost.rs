@@ -14,6 +14,7 @@ use crate::exit::{self, Stop};
 use crate::lab::cache_cost::{self, Step};
 use crate::messages;
 use crate::output;
+use crate::picture::PictureFormat;
 use crate::settings::Settings;
 
 /// Measure what a context switch costs through cold caches, by size of the working set
@@ -47,7 +48,7 @@ pub(crate) struct CacheCost {
     /// CPU to measure on [default: the last that may be used]
     #[arg(long, value_name = "CPU")]
     cpu: Option<u32>,
-    /// Picture to write
+    /// Picture to write: FILE.svg, or FILE.png, FILE.pdf by rsvg-convert
     #[arg(long, value_name = "FILE.svg", value_hint = ValueHint::FilePath)]
     svg: Option<PathBuf>,
 }
@@ -64,6 +65,7 @@ fn duration(text: &str) -> Result<Span, String> {
 /// Sizes that cannot be meant, a CPU or memory that is not there, a picture that cannot be written.
 pub(crate) fn measure(asked: &CacheCost, settings: Settings) -> Result<ExitCode> {
     let wanted = asked.wanted()?;
+    let format = asked.svg.as_deref().map(|path| PictureFormat::of("--svg", path)).transpose()?;
     let file = WholeFile::wanted("--svg", asked.svg.as_deref())?;
     let tell = io::stderr().is_terminal() && !settings.quiet;
     if tell {
@@ -76,11 +78,10 @@ pub(crate) fn measure(asked: &CacheCost, settings: Settings) -> Result<ExitCode>
     })
     .map_err(super::run::refusal)?;
     output::shown(&found.document, text::cache_cost, settings)?;
-    if let Some(file) = file {
+    if let Some((file, format)) = file.zip(format) {
         let name = file.name().to_path_buf();
-        let picture = svg::curves(&cache_cost::curves(&found.document));
-        file.write(picture.as_bytes())
-            .map_err(|error| atomic_file::refused("--svg", &name, &error))?;
+        let picture = format.encode(svg::curves(&cache_cost::curves(&found.document)))?;
+        file.write(&picture).map_err(|error| atomic_file::refused("--svg", &name, &error))?;
         messages::wrote(&name, settings.quiet);
     }
     Ok(found.signal.map_or(ExitCode::SUCCESS, exit::ended_by))

@@ -20,6 +20,7 @@ use crate::exit::Stop;
 use crate::lab::compare::{Rules, folders};
 use crate::lab::workload_file;
 use crate::messages;
+use crate::picture::PictureFormat;
 use crate::settings::Settings;
 
 /// Compare runs that were kept: which metrics moved, by how much, and is it more than chance?
@@ -58,7 +59,7 @@ pub(crate) struct Diff {
     /// The other runs, one for each DIR
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, num_args = 1..)]
     with: Vec<PathBuf>,
-    /// Draw the histograms and distributions of both sides: FILE.svg, or FILE.html with the text
+    /// Draw the histograms and distributions of both sides: FILE.svg, FILE.png or FILE.pdf, or FILE.html with the text
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
     /// Treat changes up to this percentage of A as no change
@@ -115,7 +116,7 @@ pub(crate) fn diff(diff: &Diff, settings: Settings) -> Result<ExitCode> {
     let drawing = output.map(|output| output.draw(&document)).transpose()?;
     baseline::show(&document, settings)?;
     if let Some((path, drawing)) = diff.output.as_deref().zip(drawing) {
-        atomic_file::keep("-o", path, drawing.as_bytes())?;
+        atomic_file::keep("-o", path, &drawing)?;
         messages::wrote(path, settings.json || settings.quiet);
     }
     Ok(diff.fail_on.code(&document))
@@ -124,23 +125,23 @@ pub(crate) fn diff(diff: &Diff, settings: Settings) -> Result<ExitCode> {
 /// What is drawn into the file of `-o`.
 #[derive(Clone, Copy)]
 enum Output {
-    Svg,
+    Picture(PictureFormat),
     Html,
 }
 
 impl Output {
     fn of(path: &Path) -> Result<Output, Stop> {
         match path.extension().and_then(OsStr::to_str) {
-            Some("svg") => Ok(Output::Svg),
+            Some("svg" | "png" | "pdf") => PictureFormat::of("-o", path).map(Output::Picture),
             Some("html") => Ok(Output::Html),
             _ => Err(Stop::usage(format!(
-                "-o: {} ends with neither .svg nor .html; name such a file",
+                "-o: {} does not end with .svg, .png, .pdf or .html; name such a file",
                 path.display()
             ))),
         }
     }
 
-    fn draw(self, document: &DiffDocument) -> Result<String> {
+    fn draw(self, document: &DiffDocument) -> Result<Vec<u8>> {
         let [a, b] = folders::compared_counts(document).map_err(Stop::bad_input)?;
         let quantity = |name, counted, counts: [BTreeMap<u64, u64>; 2]| {
             let counts = counts.map(|counts| counts.into_iter().collect::<Vec<_>>());
@@ -167,8 +168,10 @@ impl Output {
         });
         let picture = svg::comparison(&quantities, [&names[0], &names[1]]);
         Ok(match self {
-            Output::Svg => picture,
-            Output::Html => html::comparison(&picture, &text::diff(document, Style::Plain)),
+            Output::Picture(format) => format.encode(picture)?,
+            Output::Html => {
+                html::comparison(&picture, &text::diff(document, Style::Plain)).into_bytes()
+            }
         })
     }
 }

@@ -25,7 +25,6 @@ pub(crate) mod sweep;
 mod task_file;
 pub(crate) mod watch;
 
-use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -78,22 +77,6 @@ fn write_output(
         false => messages::wrote(path, settings.quiet),
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Refuses a file for `-o` whose ending promises another format than the one that is written; other endings, or none,
-/// promise nothing.
-fn check_ending(path: &Path, written: &str) -> Result<(), Stop> {
-    const FORMATS: [&str; 8] = ["svg", "html", "png", "pdf", "jpg", "jpeg", "eps", "ps"];
-    let ending = path.extension().and_then(OsStr::to_str).unwrap_or_default();
-    let is = |format: &str| ending.eq_ignore_ascii_case(format);
-    match FORMATS.into_iter().find(|format| is(format)) {
-        Some(format) if format != written => Err(Stop::usage(format!(
-            "-o: {} would hold {}, whatever its name says; end it with .{written}",
-            path.display(),
-            written.to_uppercase()
-        ))),
-        _ => Ok(()),
-    }
 }
 
 /// Refuses `--json` for a command whose output is a format of its own.

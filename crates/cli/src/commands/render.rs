@@ -18,6 +18,7 @@ use crate::exit::Stop;
 use crate::lab;
 use crate::lab::cpu_occupancy::{CpuOccupancy, Slice};
 use crate::output::Source;
+use crate::picture::PictureFormat;
 use crate::settings::Settings;
 
 const PS_PER_NS: u64 = 1_000;
@@ -31,7 +32,7 @@ enum RowsAsked {
     Cpus,
 }
 
-/// Draw a run as an SVG picture: when threads had the CPU, and latencies over time
+/// Draw a run as a picture: when threads had the CPU, and latencies over time
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   hourglass render monday -o monday.svg
@@ -40,7 +41,7 @@ pub(crate) struct Render {
     /// Folder that `run -o` wrote
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     folder: PathBuf,
-    /// Picture to write; - is stdout
+    /// Picture to write: FILE.svg, or FILE.png, FILE.pdf by rsvg-convert; - is stdout
     #[arg(short, long, value_name = "FILE.svg", value_hint = ValueHint::FilePath)]
     output: PathBuf,
     /// Left edge, from the run's start
@@ -65,7 +66,7 @@ pub(crate) struct Render {
 /// # Errors
 /// The folder holds none, or the picture cannot be written.
 pub(crate) fn render(render: &Render, settings: Settings) -> Result<ExitCode> {
-    super::check_ending(&render.output, "svg")?;
+    let format = PictureFormat::of("-o", &render.output)?;
     let mut recalled = lab::open_run(&render.folder).map_err(Stop::bad_input)?;
     let ended = recalled.document().manifest.elapsed_ns;
     let forwards = render.to.is_none_or(|to| to > render.from);
@@ -88,14 +89,14 @@ pub(crate) fn render(render: &Render, settings: Settings) -> Result<ExitCode> {
         pictures.push(draw_trace(&options, &mut recalled)?);
     }
     let title = render.title.as_deref().unwrap_or("Latency of wake-ups, and execution trace");
-    let svg = svg::stacked(title, &pictures).into_bytes();
+    let picture = format.encode(svg::stacked(title, &pictures))?;
     let document = json!({
         "schema": "hourglass.render/1",
         "picture": render.output,
         "from_ns": options.from.nanos(),
         "to_ns": options.to.nanos(),
     });
-    write_output(("render", "a picture"), &render.output, &svg, &document, settings)
+    write_output(("render", "a picture"), &render.output, &picture, &document, settings)
 }
 
 /// Draws when threads ran, and who had the CPUs.

@@ -1,6 +1,7 @@
 //! `report`: a run as one page that opens in a browser from disk; runs of many nodes as a table.
 
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -53,7 +54,7 @@ pub(crate) fn report(report: &Report, settings: Settings) -> Result<ExitCode> {
     let Some(page_file) = &report.output else {
         return Err(Stop::usage("-o: a run makes a page; name it, as in -o run.html").into());
     };
-    super::check_ending(page_file, "html")?;
+    check_ending(page_file)?;
     let folder = report.folder.file_name().map(|name| name.to_string_lossy().into_owned());
     let title = report.title.clone().or(folder).unwrap_or_default();
     let page = html::page(&shown.run(), &title);
@@ -75,4 +76,17 @@ fn nodes(report: &Report, settings: Settings) -> Result<ExitCode> {
     }
     show_fleet(&report.folder, settings)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses a file whose ending promises another format than a page; other endings, or none, promise nothing.
+fn check_ending(path: &Path) -> Result<(), Stop> {
+    let ending = path.extension().and_then(OsStr::to_str).unwrap_or_default();
+    let others = ["svg", "png", "pdf", "jpg", "jpeg", "eps", "ps"];
+    if others.into_iter().any(|other| ending.eq_ignore_ascii_case(other)) {
+        return Err(Stop::usage(format!(
+            "-o: {} would hold HTML, whatever its name says; end it with .html",
+            path.display()
+        )));
+    }
+    Ok(())
 }

@@ -72,8 +72,8 @@ fn two_runs_are_drawn() {
     let gaps = hourglass(&["diff", &runs[0], &runs[1], "-o", &svg, "-q"]);
     assert!(matches!(code(&gaps), Some(0 | 1 | 4)), "{gaps:?}");
     assert!(fs::read_to_string(&svg).unwrap().contains(">gap length, us<"));
-    for name in ["x.png", "x", "-"] {
-        refused(&["diff", &a, &b, "-o", name], "ends with neither .svg nor .html");
+    for name in ["x.jpg", "x", "-"] {
+        refused(&["diff", &a, &b, "-o", name], "does not end with .svg, .png, .pdf or .html");
     }
     refused(&["diff", &a, &ran, "-o", &place("y.svg")], "neither wake-ups nor gaps of both");
     assert!(!home.path().join("y.svg").exists());

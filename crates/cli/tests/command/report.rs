@@ -2,7 +2,9 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
+use hourglass_skip::{Requirement, skip};
 use serde_json::Value;
 
 use crate::calls::{command, ends, hourglass_in, is_refused, stderr};
@@ -55,12 +57,38 @@ fn a_run_becomes_a_page_and_files_for_others() {
     refused(&["export", "run"], folder, "required");
     // `file x.png` said SVG, and x.pdf was HTML.
     refused(&["report", "run", "-o", "x.pdf"], folder, "-o: x.pdf would hold HTML");
-    for name in ["x.PNG", "x.pdf", "x.html"] {
-        refused(&["render", "run", "-o", name], folder, "would hold SVG, whatever its name says");
+    for name in ["x.jpg", "x.html"] {
+        refused(&["render", "run", "-o", name], folder, "would not hold what its name says");
     }
     done(&["render", "run", "-o", "monday.2", "-q"], folder);
     refused(&["report", "run", "-o", "no/where.html"], folder, "-o: no/where.html");
     refused(&["export", "run", "--csv", "no/where.csv"], folder, "--csv: no/where.csv");
+}
+
+/// Whose magic numbers: the PNG specification, section 5.2, and ISO 32000-2, 7.5.2.
+#[test]
+fn a_picture_has_the_format_of_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    done(&["-q", "-n", "1", "-d", "200ms", "-w", "LAT", "2ms", "-o", "run"], folder);
+    let mut without = command(&["render", "run", "-o", "x.pdf"]);
+    let output = without.current_dir(folder).env("PATH", "").output().unwrap();
+    let said = stderr(ends(&output, 3, "without a converter"));
+    assert!(said.contains("sudo apt install librsvg2-bin") && said.lines().count() == 1, "{said}");
+    assert!(!folder.join("x.pdf").exists());
+    if Command::new("rsvg-convert").arg("--version").output().is_err() {
+        return skip(Requirement::program("rsvg-convert"), "no rsvg-convert");
+    }
+    done(&["-q", "-n", "1", "-d", "200ms", "-w", "LAT", "2ms", "-o", "again"], folder);
+    for (name, begins) in [("x.PNG", &b"\x89PNG\r\n"[..]), ("x.pdf", b"%PDF-"), ("x.svg", b"<svg")]
+    {
+        done(&["render", "run", "-o", name, "-q"], folder);
+        let compared = format!("diff-{}", name.to_lowercase());
+        hourglass_in(folder, &["diff", "run", "again", "-o", &compared, "-q"][..]);
+        for name in [name, &compared] {
+            assert!(fs::read(folder.join(name)).unwrap().starts_with(begins), "{name}");
+        }
+    }
 }
 
 #[test]
