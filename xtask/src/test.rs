@@ -203,6 +203,7 @@ fn slow_steps(workspace: &Workspace) -> Vec<Step<'_>> {
         Step::new("packages", || package::run(workspace).map(|()| StepOutcome::Passed)),
         Step::new("lintian", || package::lintian(workspace).map(|()| StepOutcome::Passed))
             .after("packages"),
+        Step::new("oldest Rust", || oldest_rust(workspace)),
         Step::new("wheel", || package::run_wheel(workspace).map(|()| StepOutcome::Passed)),
         Step::new("soak", || soak::run(workspace, SETS_EACH_WEEK).map(|()| StepOutcome::Passed)),
         Step::new("fuzz", || {
@@ -321,6 +322,30 @@ fn other_systems(workspace: &Workspace) -> Result<StepOutcome, StepFailure> {
         }
     }
     Ok(StepOutcome::Passed)
+}
+
+/// What is published compiles with the Rust that its manifest promises. The benchmarks are not published, and their
+/// peers want a later one.
+fn oldest_rust(workspace: &Workspace) -> Result<StepOutcome, StepFailure> {
+    let path = workspace.root.join("Cargo.toml");
+    let manifest = std::fs::read_to_string(&path).map_err(|e| StepFailure::file(&path, &e))?;
+    let version = manifest.lines().find_map(|line| line.strip_prefix("rust-version = \""));
+    let version = version.and_then(|rest| rest.split('"').next());
+    let version = version.ok_or_else(|| StepFailure::Broken("no rust-version".into()))?;
+    let mut install = Command::new("rustup");
+    install.args(["toolchain", "install", version, "--profile", "minimal", "--no-self-update"]);
+    if !install.status().is_ok_and(|status| status.success()) {
+        let has = format!("rustup run {version} rustc --version");
+        let why = format!("Rust {version} cannot be installed");
+        return Ok(StepOutcome::Skipped(Requirement::runs("the oldest Rust", has), why));
+    }
+    let mut check = Command::new("rustup");
+    check.args(["run", version, "cargo", "check", "--locked", "--workspace"]);
+    check.args(["--exclude", "hourglass-bench", "--target-dir"]);
+    check.arg(workspace.target.join("oldest")).current_dir(&workspace.root);
+    let shown = format!("cargo +{version} check --workspace --exclude hourglass-bench");
+    println!("    {shown}");
+    succeed(&mut check, &shown).map(|()| StepOutcome::Passed)
 }
 
 /// A cargo command that not every machine has.

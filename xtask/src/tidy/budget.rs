@@ -1,4 +1,4 @@
-//! How many lines of Rust each package may have: `xtask/size.toml`.
+//! How many lines of Rust each package may have, and how many of them with `unsafe`: `xtask/size.toml`.
 //!
 //! Numbers only fall. A commit that raises one says why in its message.
 
@@ -6,8 +6,13 @@ use std::collections::BTreeMap;
 
 use super::Finding;
 use super::files::File;
+use super::source::Source;
+use super::unsafety;
 
 const TABLE: &str = "xtask/size.toml";
+
+/// The part of the table about lines with `unsafe`.
+const UNSAFE: &str = "[unsafe]";
 
 /// A package above this share of the whole is split: one part in so many.
 const LARGEST: usize = 10;
@@ -24,7 +29,8 @@ pub(super) fn check(files: &[File]) -> Vec<Finding> {
     }
     let whole: usize = sizes.values().sum();
     let mut findings = Vec::new();
-    for (number, line) in (1..).zip(table.text.lines()) {
+    let (rows, unsafe_rows) = table.text.split_once(UNSAFE).unwrap_or((&table.text, ""));
+    for (number, line) in (1..).zip(rows.lines()) {
         let Some((name, most)) = row(line) else { continue };
         let Some(lines) = sizes.remove(name) else {
             let what = format!("there is no package `{name}`");
@@ -45,7 +51,26 @@ pub(super) fn check(files: &[File]) -> Vec<Finding> {
         let what = format!("`{name}` has no row");
         Finding::broken(TABLE, 1, what, "add it, two per cent above what it has")
     }));
+    findings.extend(check_unsafe(files, unsafe_rows, rows.lines().count()));
     findings
+}
+
+/// Holds the packages that may have `unsafe` against their rows, which begin behind line `above` of the table.
+fn check_unsafe(files: &[File], rows: &str, above: usize) -> Vec<Finding> {
+    let most: BTreeMap<&str, (usize, Option<usize>)> = (above..)
+        .zip(rows.lines())
+        .filter_map(|(number, line)| row(line).map(|(name, most)| (name, (number, most))))
+        .collect();
+    let mut lines: BTreeMap<&str, usize> = BTreeMap::new();
+    for file in files.iter().filter(|file| unsafety::is_home(&file.path)) {
+        *lines.entry(package(&file.path)).or_default() += unsafety::lines(&Source::new(&file.text));
+    }
+    let broken = |(name, lines): (&str, usize)| {
+        let (number, most) = most.get(name).copied().unwrap_or((1, Some(0)));
+        let what = format!("`{name}` has {lines} lines with `unsafe`, more than its row allows");
+        most.is_none_or(|most| lines > most).then(|| Finding::broken(TABLE, number, what, RAISE))
+    };
+    lines.into_iter().filter_map(broken).collect()
 }
 
 /// The folder of a package: `crates/clock`, `bench`.
@@ -88,6 +113,18 @@ mod tests {
             ["`bench` has 10 lines of Rust, more than its row allows"]
         );
         assert_eq!(findings(""), ["`bench` has no row"]);
+        let unsafe_code = |row: &str| {
+            let text = "unsafe fn f() {}\n// unsafe\nfn g() { unsafe { f() } }\n";
+            let sys = File { path: "crates/sys/src/lib.rs".into(), text: text.into() };
+            let rows = format!("\"crates/sys\" = 9\n[unsafe]\n{row}");
+            let table = File { path: TABLE.into(), text: rows };
+            check(&[sys, table]).into_iter().map(|finding| finding.what).collect::<Vec<_>>()
+        };
+        let note = "`crates/sys` has 3 of 3 lines, more than a tenth";
+        let more = "`crates/sys` has 2 lines with `unsafe`, more than its row allows";
+        assert_eq!(unsafe_code("\"crates/sys\" = 2"), [note]);
+        assert_eq!(unsafe_code("\"crates/sys\" = 1"), [note, more]);
+        assert_eq!(unsafe_code(""), [note, more]);
         assert_eq!(findings("bench = 10\nfuzz = 1"), ["there is no package `fuzz`"]);
         assert_eq!(findings("bench = 10\n\"crates/c1\" = 10").len(), 1, "a row twice");
     }

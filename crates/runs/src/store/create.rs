@@ -128,7 +128,7 @@ impl NewRunFolder {
         }
         let of_thread =
             |(thread, all): (u32, S)| all.into_iter().map(move |wake_up| (thread, wake_up));
-        self.write_table::<WakeUps, _>(SAMPLES_FILE, threads.flat_map(of_thread)).map(drop)
+        self.write_table::<WakeUps, 3>(SAMPLES_FILE, threads.flat_map(of_thread)).map(drop)
     }
 
     /// Writes `kernel.parquet`: the kernel's trace events, in order of `ticks`.
@@ -140,7 +140,7 @@ impl NewRunFolder {
         &mut self,
         events: impl IntoIterator<Item = KernelEvent>,
     ) -> Result<u64, WriteError> {
-        self.write_table::<Events, _>(KERNEL_FILE, events)
+        self.write_table::<Events, 7>(KERNEL_FILE, events)
     }
 
     /// Writes `looks.parquet`: what the kernel counted for watched threads, in order of time.
@@ -151,7 +151,7 @@ impl NewRunFolder {
         &mut self,
         looks: impl IntoIterator<Item = WatchedSample>,
     ) -> Result<(), WriteError> {
-        self.write_table::<WatchSamples, _>(LOOKS_FILE, looks).map(drop)
+        self.write_table::<WatchSamples, 8>(LOOKS_FILE, looks).map(drop)
     }
 
     /// Writes `spans.parquet`: the spans that a program recorded one by one, in order of their starts.
@@ -162,7 +162,7 @@ impl NewRunFolder {
         &mut self,
         spans: impl IntoIterator<Item = RecordedSpan>,
     ) -> Result<(), WriteError> {
-        self.write_table::<Spans, _>(SPANS_FILE, spans).map(drop)
+        self.write_table::<Spans, 9>(SPANS_FILE, spans).map(drop)
     }
 
     /// Writes `jobs.parquet`: the jobs of periodic threads, by thread. Writes no file if there are none.
@@ -178,7 +178,7 @@ impl NewRunFolder {
         if jobs.peek().is_none() {
             return Ok(());
         }
-        self.write_table::<Jobs, _>(JOBS_FILE, jobs).map(drop)
+        self.write_table::<Jobs, 6>(JOBS_FILE, jobs).map(drop)
     }
 
     /// Writes the file `name`. Returns the number of rows.

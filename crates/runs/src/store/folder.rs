@@ -154,7 +154,7 @@ impl RunFolder {
         &self,
     ) -> Result<Option<impl Iterator<Item = Result<WatchedSample, TraceError>> + use<>>, TraceError>
     {
-        match Rows::<WatchSamples, _>::open(self.path.join(LOOKS_FILE)) {
+        match Rows::<WatchSamples, 8>::open(self.path.join(LOOKS_FILE)) {
             Err(TraceError::Missing(_)) => Ok(None),
             looks => looks.map(Some),
         }
@@ -169,7 +169,7 @@ impl RunFolder {
         &self,
     ) -> Result<Option<impl Iterator<Item = Result<JobRecord, TraceError>> + use<>>, TraceError>
     {
-        match Rows::<Jobs, _>::open(self.path.join(JOBS_FILE)) {
+        match Rows::<Jobs, 6>::open(self.path.join(JOBS_FILE)) {
             Err(TraceError::Missing(_)) => Ok(None),
             jobs => jobs.map(Some),
         }
@@ -186,7 +186,7 @@ impl RunFolder {
     ) -> Result<Option<impl Iterator<Item = Result<RecordedSpan, TraceError>> + use<>>, TraceError>
     {
         let has_sites = self.manifest.result.as_ref().is_some_and(|found| !found.sites.is_empty());
-        match Rows::<Spans, _>::open(self.path.join(SPANS_FILE)) {
+        match Rows::<Spans, 9>::open(self.path.join(SPANS_FILE)) {
             Err(TraceError::Missing(_)) if !has_sites => Ok(None),
             spans => spans.map(Some),
         }

@@ -89,8 +89,8 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let partial = PartialFile::create(home.path(), crate::store::JOBS_FILE).unwrap();
         let all = [job(0, Some(-3), Some(9)), job(0, None, None), job(2, Some(0), None)];
-        write_rows::<Jobs, _>(&partial, all).unwrap();
-        let rows = Rows::<Jobs, _>::open(home.path().join(crate::store::JOBS_FILE)).unwrap();
+        write_rows::<Jobs, 6>(&partial, all).unwrap();
+        let rows = Rows::<Jobs, 6>::open(home.path().join(crate::store::JOBS_FILE)).unwrap();
         assert_eq!(rows.map(Result::unwrap).collect::<Vec<_>>(), all);
     }
 
@@ -99,9 +99,9 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let partial = PartialFile::create(home.path(), crate::store::JOBS_FILE).unwrap();
         let reversed = [job(0, Some(5), Some(4))];
-        assert!(write_rows::<Jobs, _>(&partial, reversed).is_err());
+        assert!(write_rows::<Jobs, 6>(&partial, reversed).is_err());
         let falling = [job(1, None, None), job(0, None, None)];
-        assert!(write_rows::<Jobs, _>(&partial, falling).is_err());
+        assert!(write_rows::<Jobs, 6>(&partial, falling).is_err());
         // The same row as a damaged file would have it.
         assert!(Jobs::default().decode([0, 0, 0, 5, 4, 0]).is_err());
         assert!(Jobs::default().decode([-1, 0, 0, 5, 6, 0]).is_err());

@@ -137,7 +137,7 @@ mod tests {
         let odd_first = (0..8192).map(|_| 1).chain([0, 1, 2, 3]);
         let (kind, ticks) = (KernelEventKind::Signal, 7);
         let event = |a| KernelEvent { ns: 0, ticks, value: 0, cpu: 0, a, b: 0, kind };
-        write_rows::<Later, _>(&partial, odd_first.map(event)).unwrap();
+        write_rows::<Later, 7>(&partial, odd_first.map(event)).unwrap();
         let mut events = KernelEvents::open(home.path().join(crate::store::KERNEL_FILE)).unwrap();
         let kept: Vec<u32> = events.by_ref().map(|event| event.unwrap().a).collect();
         assert_eq!((kept, events.left_out()), (vec![0, 2], 8194));

@@ -35,7 +35,7 @@ pub(crate) fn read(
     thread: u32,
 ) -> Result<impl Iterator<Item = Result<StoredWakeUp, TraceError>> + use<>, TraceError> {
     // The threads ascend. An error is passed on wherever it comes.
-    Ok(Rows::<WakeUps, _>::open(path)?
+    Ok(Rows::<WakeUps, 3>::open(path)?
         .skip_while(move |row| row.as_ref().is_ok_and(|(found, _)| *found < thread))
         .take_while(move |row| row.as_ref().map_or(true, |(found, _)| *found == thread))
         .map(|row| row.map(|(_, wake_up)| wake_up)))

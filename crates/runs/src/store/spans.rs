@@ -124,9 +124,9 @@ mod tests {
         let losses = Cause::ALL.map(|cause| RecordedLoss { least_ns: 0, most_ns: 9, cause });
         let lost = losses.map(Some).into_iter().chain([None]);
         let all: Vec<_> = (0..).zip(lost).map(|(at, lost)| span(at / 2, lost)).collect();
-        write_rows::<Spans, _>(&partial, all.iter().copied()).unwrap();
+        write_rows::<Spans, 9>(&partial, all.iter().copied()).unwrap();
         let path = home.path().join(crate::store::SPANS_FILE);
-        let rows = Rows::<Spans, _>::open(path).unwrap();
+        let rows = Rows::<Spans, 9>::open(path).unwrap();
         let found: Vec<RecordedSpan> = rows.map(Result::unwrap).collect();
         assert_eq!(found, all);
     }
@@ -135,8 +135,8 @@ mod tests {
     fn spans_out_of_order_are_refused() {
         let home = tempfile::tempdir().unwrap();
         let partial = PartialFile::create(home.path(), crate::store::SPANS_FILE).unwrap();
-        assert!(write_rows::<Spans, _>(&partial, [span(2, None), span(1, None)]).is_err());
+        assert!(write_rows::<Spans, 9>(&partial, [span(2, None), span(1, None)]).is_err());
         let reversed = RecordedSpan { end_ns: 0, ..span(2, None) };
-        assert!(write_rows::<Spans, _>(&partial, [reversed]).is_err());
+        assert!(write_rows::<Spans, 9>(&partial, [reversed]).is_err());
     }
 }

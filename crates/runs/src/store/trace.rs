@@ -142,7 +142,7 @@ impl Trace {
     pub fn intervals(
         &self,
     ) -> Result<impl FusedIterator<Item = Result<Interval, TraceError>> + use<>, TraceError> {
-        Rows::<Records, _>::new(&self.table)
+        Rows::<Records, 11>::new(&self.table)
     }
 }
 

@@ -90,9 +90,9 @@ mod tests {
             involuntary_switches: None,
         };
         let all = vec![look(0, Some(1), None), look(1, None, Some(5)), look(2, Some(0), Some(0))];
-        write_rows::<WatchSamples, _>(&partial, all.iter().copied()).unwrap();
+        write_rows::<WatchSamples, 8>(&partial, all.iter().copied()).unwrap();
         let path = home.path().join(crate::store::LOOKS_FILE);
-        let rows = Rows::<WatchSamples, _>::open(path).unwrap();
+        let rows = Rows::<WatchSamples, 8>::open(path).unwrap();
         let found: Vec<WatchedSample> = rows.map(Result::unwrap).collect();
         assert_eq!(found, all);
     }
