@@ -35,7 +35,7 @@ pub(crate) fn run(command: &str, hit: &HitReport, folder: Option<&Path>) -> Opti
     Some(Warning {
         id: "on-hit-failed".to_owned(),
         text: format!("the command of --on-hit {how}: {command}"),
-        remedy: format!("try it by itself; the run tells it what was hit in {PREFIX}* variables"),
+        remedy: format!("try it by itself; the run describes the hit in {PREFIX}* variables"),
     })
 }
 

@@ -53,8 +53,8 @@ impl CpuTime {
     pub(super) fn trouble(&self, process: &WatchedProcess) -> Option<Premise> {
         let at_ns = self.missing_since_ns?;
         let text = format!(
-            "the threads seen of {} ({}) had {} ms of its {} ms of CPU time: threads that began and ended between \
-             two looks are missing, and what others ran between their last look and their end",
+            "the threads seen of {} ({}) had {} ms of its {} ms of CPU time: threads that started and ended between \
+             two samples are missing, and the time of others between their last sample and their end",
             process.name,
             process.pid,
             self.seen_ns / 1_000_000,
