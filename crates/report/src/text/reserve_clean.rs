@@ -102,7 +102,7 @@ mod tests {
           resume process 12
         hourglass 4711 of user 0: not undone in full (/run/hourglass/undo/4711-1-0)
           refused: remove /a[2J: Permission denied
-        1 undone, 1 left, for the causes above
+        1 undone, 1 not, for the causes above
         ");
         let none = reserve_clean(&document(Vec::new(), 0), Style::Plain);
         assert_eq!(none, "nothing to undo\n");
