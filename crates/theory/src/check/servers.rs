@@ -100,10 +100,7 @@ pub(super) fn as_tasks(of: &ProcessorTasks) -> Result<Vec<Task>, String> {
         Rule::FixedPriority => servers::among_priorities(&placed, tasks),
         Rule::Edf => servers::among_deadlines(&placed, tasks),
         Rule::Fifo => {
-            return Err(
-                "no analysis of Hourglass covers servers together with first in, first out"
-                    .to_owned(),
-            );
+            return Err("no analysis covers servers with first in, first out".to_owned());
         }
     }
     .map_err(|why| unfit(why, servers))
