@@ -1,8 +1,8 @@
 """Time and real-time scheduling on Linux.
 
-`clock` tells where a program is in time, `sleep`, `periodic` and `timers` wake it when it asked to be
-woken, `deadlines` tells when work is late, `Recorder` shows what the scheduler did to a loop and `witness` what it did to any stretch
-of a program, `runs` and `lab` measure and read what was measured, `sched` says what theory says, `reserve` asks Linux for the processor.
+`clock` gives the time with its error, `sleep`, `periodic` and `timers` wake a program on time, `deadlines` reports missed deadlines,
+`Recorder` shows what the scheduler did to a loop and `witness` what it did to any span of a program, `lab` measures and `runs` reads
+run folders, `sched` has schedulability analysis and simulation, `reserve` reserves the CPU.
 
     >>> import hourglass
     >>> for tick in hourglass.periodic("1ms", count=3):

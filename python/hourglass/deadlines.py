@@ -1,6 +1,6 @@
-"""Deadlines whose passing is reported at once, and not when the work is over.
+"""Deadlines whose passing is reported at once, and not at the end of the work.
 
-A `Watch` watches the thread that begins it. If a piece of work is not over by its deadline, a function is called on a
+A `Watch` watches the thread that starts it. If a piece of work does not end by its deadline, a function is called on a
 thread of its own while the work still runs:
 
     >>> import time
@@ -12,17 +12,17 @@ thread of its own while the work still runs:
     >>> job.missed, watch.faults
     (True, 1)
 
-What the function answers is the verdict: None lets the work go on, a length of time (`"3ms"`) gives it another
-deadline, so far from then, and `"end"` ends it: the work gets `hourglass.errors.EndedError` where it calls `watch.check()`, and where
-it ends. From then on the watch raises it again and again; what is to go on makes another one. Nothing is
-raised anywhere else, so that no lock and no file is left half way.
+The function returns the verdict: None lets the work continue, a length of time (`"3ms"`) gives it another
+deadline, counted from that moment, and `"end"` ends it: the work gets `hourglass.errors.EndedError` where it calls `watch.check()`, and
+at its end. From then on each check raises it again; later work needs another watch. Nothing is
+raised elsewhere, so that no lock or file remains in an intermediate state.
 
-The function needs the interpreter, which a thread that computes in Python lets go within `sys.getswitchinterval()` (5 ms
-unless set), and one that sleeps, waits or reads at once. `fault.passed_ns` tells when the deadline was noticed whatever
-came after. Work that holds the interpreter for longer delays it. So a thread that is late is never stopped or
-demoted here, as Rust and C can: it might hold the interpreter, for which its handler would wait.
+The function needs the interpreter lock (GIL), which a thread that computes in Python releases within `sys.getswitchinterval()` (5 ms
+unless set), and one that sleeps, waits or reads at once. `fault.passed_ns` is the time at which the deadline was noticed, whatever
+delayed the function. Work that holds the lock for longer delays it. So Python never stops or demotes a thread that missed its
+deadline, as Rust and C can: it might hold the lock, for which its handler would wait.
 
-What the function raises goes to `sys.unraisablehook`, is counted in `watch.raised`, and lets the work go on.
+What the function raises goes to `sys.unraisablehook`, is counted in `watch.raised`, and lets the work continue.
 
 A thread has one watch at a time (`BusyError`), and closes it itself. It takes a real-time signal of the process, the
 fifth unless `signal` names another, and one of the user's pending signals (`ulimit -i`).
@@ -87,7 +87,7 @@ class Watch(_Watch):
     faults are only counted. `arm` and `disarm` are for a deadline without a with statement, `arm_budget` for one in CPU time.
 
     Beginning it raises `BusyError` if this thread is watched already or the signal has a handler of the program's, and
-    `ExhaustedError` if no signal is left (`ulimit -i`).
+    `ExhaustedError` if no signal remains (`ulimit -i`).
     """
 
     def __enter__(self) -> Self:

@@ -1,12 +1,12 @@
 """Exceptions.
 
-Everything that Hourglass itself refuses is an `Error`: `kind` is a word that programs may look at,
-`errno` the operating system's number or None, `remedy` the line that mends it or None. Each is also
-the builtin exception that a Python program would expect (`ValueError` for an argument that cannot be
-meant, `PermissionError` for a missing privilege, `OSError` for what the system refuses).
+Each refusal of Hourglass itself is an `Error`: `kind` is a name that programs may test,
+`errno` the operating system's number or None, `remedy` the command that helps or None. Each is also
+the builtin exception that a Python program would expect (`ValueError` for an invalid
+argument, `PermissionError` for a missing privilege, `OSError` for what the system refuses).
 
 An argument of a wrong type raises the builtin `TypeError`, as everywhere in Python, and a count that no counter holds
-(a negative one, say) `OverflowError`. Times that cannot be meant, negative or too long, are `InvalidError`s.
+(a negative one, say) `OverflowError`. Invalid times, negative or too long, are `InvalidError`s.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Error(Exception):
     """Hourglass refuses something; the text names the culprit and what to do."""
 
     kind: str = "other"
-    """A word for programs: the class has the same for all but `Error` itself."""
+    """A name for programs, one for each class but `Error` itself."""
     errno: Optional[int]
     """The operating system's number (`errno` has the names), or None."""
     remedy: Optional[str]
@@ -69,7 +69,7 @@ class ClosedError(Error, ValueError):
 
 
 class BusyError(Error, RuntimeError):
-    """Somebody else uses it now."""
+    """Another call or thread uses it now."""
 
     kind = "busy"
 

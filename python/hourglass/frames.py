@@ -1,6 +1,6 @@
 """Records as columns, without a copy and without another package.
 
-A `Frame` has columns of the same length. A column of numbers is a read-only `memoryview` of 64-bit values,
+A `Frame` has columns of equal length. A column of numbers is a read-only `memoryview` of 64-bit values,
 which `numpy.asarray`, `array.array` and every other user of the buffer protocol take as it is; a column
 of other values is a list. Times are whole nanoseconds.
 

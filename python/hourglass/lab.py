@@ -12,7 +12,7 @@ A workload is described as in a workload file of the command (`hourglass run FIL
 - a dictionary with the keys of the file; `[[thread]]` is a list `"thread"`,
 - a list of dictionaries: the threads alone.
 
-In dictionaries a time may also be whole nanoseconds or a `timedelta`, where the file wants a text. Beside `"thread"` a
+In dictionaries a time may also be whole nanoseconds or a `timedelta`, where the file needs a text. In addition to `"thread"` a
 dictionary may have limits (`"max_gap"`, `"max_latency"`, `"max_misses"`), which the run is judged by:
 
     >>> spec = {"thread": [{"name": "control", "workload": "LAT 1ms"}], "max_latency": "5ms"}
@@ -77,18 +77,18 @@ def run(
 ) -> Run:
     """Runs a workload and returns what was found, as `hourglass run` does.
 
-    What is given here counts more than what the workload says. `output` names a new folder in which the run
-    is kept; without it the records are held in memory. `trace=True` records the kernel's events too, and
-    needs root. `best_effort=True` goes on where the machine refuses a priority, and says so in
+    Arguments override the workload. `output` names a new folder in which the run
+    is stored; without it the records are held in memory. `trace=True` records the kernel's events too, and
+    needs root. `best_effort=True` continues without a priority that the machine refuses, with a warning in
     `Run.warnings`.
 
-    Waits for the run's duration without the interpreter's lock; other Python threads go on, and are
-    a load for what is measured. The process's memory is locked meanwhile, where that is allowed. Ctrl-C ends the run: the folder is written as the command writes it, then
+    Waits for the run's duration without the interpreter's lock; other Python threads continue, and are
+    a load for the measurement. The process's memory is locked meanwhile, where that is allowed. Ctrl-C ends the run: the folder is written as the command writes it, then
     `KeyboardInterrupt` is raised (in the main thread, whichever thread called this).
 
-    Raises `hourglass.errors.InvalidError` or `DataError` where the workload cannot be meant,
-    `PermissionDeniedError` where the machine refuses what it needs, with the line that grants it. If the run
-    was made and could not be kept, the error has it as its attribute `run`.
+    Raises `hourglass.errors.InvalidError` or `DataError` for an invalid workload,
+    `PermissionDeniedError` where the machine refuses what it needs, with the command that grants it. If the run
+    was made and could not be stored, the error has it as its attribute `run`.
     """
     options = {
         "duration": duration,
@@ -157,11 +157,11 @@ def diff(
     gap: SpanLike = 0,
     seed: int = 1,
 ) -> dict[str, Any]:
-    """Compares runs that were kept: the document `hourglass.diff/1`, as `hourglass diff --json` prints it.
+    """Compares stored runs: the document `hourglass.diff/1`, as `hourglass diff --json` prints it.
 
     `a` and `b` are a folder (or a `Run` with a folder) each, or as many of them on both sides, round by
     round; `a` alone is a folder of rounds that `compare(output=...)` wrote. Changes up to `margin` per
-    cent of `a` count as none; gaps up to `gap` are left out.
+    cent of `a` count as none; gaps up to `gap` are not counted.
 
     Raises `hourglass.errors.DataError` where a folder cannot be read or has no partner.
     """

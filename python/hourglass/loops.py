@@ -1,7 +1,7 @@
 """Loops at a rate.
 
 `periodic` gives an iterator over ticks on an absolute grid: how long the loop's body takes, and how late it
-was woken, shifts no later tick. The body of a tick is its job; it is over when the next tick is asked for.
+was woken, shifts no later tick. The body of a tick is its job; it ends with the request for the next tick.
 
     >>> import hourglass
     >>> loop = hourglass.periodic("1ms", count=5)
@@ -10,25 +10,25 @@ was woken, shifts no later tick. The body of a tick is its job; it is over when 
     >>> loop.totals.completed
     5
 
-A job is `hit` if it is over by its deadline (the next tick unless `deadline` says otherwise), `missed` if it is over
-later; a period is `lost` if it had no job since an earlier one was still running.
+A job is `hit` if it ends by its deadline (the next tick unless `deadline` says otherwise), `missed` if it ends
+later; a period is `lost` if it had no job because an earlier one was still running.
 
-`on_overrun` says what becomes of ticks that pass while a body runs: `"skip"` drops them and keeps the phase,
+`on_overrun` chooses what happens to ticks that pass while a body runs: `"skip"` drops them and keeps the phase,
 `"catch_up"` runs them all, `"delay"` moves the grid.
 
 `policy` (`"FIFO:50"`, `"RR:10"`, `"OTHER:-5"`, or `"DEADLINE"` with a `budget`) and `cpus` (`3`, `[0, 3]`, `"0-3"`) are given
-to the thread with the first tick and taken back at the end: when the iterator is exhausted, closed, or
+to the thread with the first tick and restored at the end: when the iterator is exhausted, closed, or
 dropped (a `for` that is left by `break` drops it, unless a name holds it). `with hourglass.periodic(...) as loop:` makes
 sure of it.
 
 `async for tick in hourglass.periodic("10ms")` awaits each tick and lets other tasks of the event loop run meanwhile; a task
-that computes delays the ticks, and `lateness_ns` tells so. `await` by itself belongs to no tick's deadline: a job
-is over when the next tick is asked for, as in a plain `for`.
+that computes delays the ticks, which shows in `lateness_ns`. `await` by itself belongs to no tick's deadline: a job
+ends with the request for the next tick, as in a plain `for`.
 
 `loop.shift("20us")` moves all later ticks (`"-20us"`: earlier), so that a loop may follow the clock of a device.
 
 `waiting` is how the loop waits, as a `Sleeper`'s policy: `"kernel"` costs least, `"learned"` spins the last microseconds.
-The interpreter is let go while it waits; a thread that holds it then delays the tick, and `lateness_ns` tells so.
+The wait releases the interpreter lock (GIL); a thread that holds the lock then delays the tick, which shows in `lateness_ns`.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def latency_histogram(
     """How late wake-ups were: counts on a logarithmic scale, as the latency plots of OSADL.
 
     One line for each thread that measured latency; the legend has the least, the mean and the largest
-    lateness, and a mark stands on the largest. Steps are `step_ns` wide, by default a microsecond or,
+    latency, and a mark shows the largest. Steps are `step_ns` wide, by default a microsecond or,
     where there would be more than 500, the next of 2, 5, 10, 20... that makes fewer.
 
     Raises `hourglass.errors.InvalidError` if no such thread measured latency.
@@ -79,7 +79,7 @@ def latency_histogram(
     ax.set_yscale("log")
     ax.set_ylim(bottom=0.7)
     ax.set_xlim(left=0)
-    ax.set_xlabel("lateness of the wake-up (µs)")
+    ax.set_xlabel("latency of the wake-up (µs)")
     ax.set_ylabel(f"wake-ups in each {drawing.time_text(step_ns)}")
     ax.grid(True, which="major", color=drawing.LIGHT, linewidth=0.6)
     drawing.plain_numbers(ax.yaxis)
@@ -149,7 +149,7 @@ def distribution(
         )
     ax.set_xscale("log")
     ax.set_yscale("log")
-    ax.set_xlabel(f"{'lateness' if what == 'latency' else 'length of the gap'} ({unit})")
+    ax.set_xlabel(f"{'latency' if what == 'latency' else 'length of the gap'} ({unit})")
     ax.set_ylabel(f"{things} at least as long (%)")
     ax.grid(True, which="major", color=drawing.LIGHT, linewidth=0.6)
     drawing.plain_numbers(ax.xaxis)
@@ -200,7 +200,7 @@ def timeline(
     threads: Optional[Sequence[int]] = None,
     ax: Optional[Axes] = None,
 ) -> Axes:
-    """Who ran when: a row for each thread, its intervals as rectangles, its gaps in the colours of their causes.
+    """When each thread ran: a row for each thread, its intervals as rectangles, its gaps in the colours of their causes.
 
     Threads that measured latency store no intervals and have no row, unless `threads` names them.
     Shows the run from `start_ns` to `end_ns`, ns from the run's start; without an end as much as can be
@@ -213,7 +213,7 @@ def timeline(
     rows = {thread["id"]: row for row, thread in enumerate(shown)}
     pieces, end = _pieces(run.intervals, rows, start_ns, end_ns, _TOLD_APART)
     if not pieces:
-        raise InvalidError(f"no thread ran from {start_ns} ns on; look at run.intervals")
+        raise InvalidError(f"no thread ran from {start_ns} ns on; see run.intervals")
     ax = drawing.new_axes(ax, width=11.0, height=1.6 + 0.6 * len(rows))
     size, unit = drawing.unit_for(end - start_ns)
     _rectangles(ax, pieces, size)
@@ -293,7 +293,7 @@ def schedule(
 ) -> Axes:
     """The schedule of a simulation: a row for each task, its jobs as rectangles in the colour of their CPU.
 
-    Arrows upwards are nominal arrivals, arrows downwards deadlines; they are left out for tasks with
+    Arrows upwards are nominal arrivals, arrows downwards deadlines; they are omitted for tasks with
     release jitter, bursts or sporadic arrivals, whose arrivals a schedule does not show. Without `end_ns`, the first two
     hyperperiods or what 20 000 rectangles show.
 
@@ -384,7 +384,7 @@ def _span(given: Union[int, str]) -> int:
 
 
 def responses(found: Union[Mapping[str, Any], Simulation], *, ax: Optional[Axes] = None) -> Axes:
-    """Response times beside deadlines: of `sched.check`, `sched.predict` or a simulation.
+    """Response times and deadlines: of `sched.check`, `sched.predict` or a simulation.
 
     A bar for each task and each kind (bound, simulated, measured); a black line is the deadline. Where there is
     no bound, that is said.

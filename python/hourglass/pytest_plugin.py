@@ -7,11 +7,11 @@ Rounds in which the scheduler took the thread away are marked, and a table at th
     name             rounds  disturbed  median ns  clean  max ns  clean  mostly
     test_parses[10]    5120         14        812    812  190300   1020  context_switch_involuntary
 
-The same is in the benchmark's `extra_info["hourglass"]`, which pytest-benchmark writes into its JSON: `rounds`, `disturbed` (the
+These numbers are in the benchmark's `extra_info["hourglass"]`, which pytest-benchmark writes into its JSON: `rounds`, `disturbed` (the
 numbers of those rounds, from 0), `off_cpu_ns` (all of them together, at least and at most), `causes` (how many rounds each), and
 `clean`, with the keys of pytest-benchmark's `stats`, in seconds; None if no round is clean.
 
-The round's span includes what pytest-benchmark does beside its clock, so a round may be marked that was disturbed just outside. Its
+The round's span includes what pytest-benchmark does outside of its timing, so a round may be marked that was disturbed just outside. Its
 times are as without the option. pytest finds this plugin by itself; without the option it does nothing.
 """
 

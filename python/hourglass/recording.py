@@ -11,7 +11,7 @@ thread ran, its gaps, its deadlines, and what the kernel says about them.
     5
 
 Or by marks of one's own: `begin(due_ns)`, `check()` within long periods, `end()`; or `with recorder.period(due_ns):`. With
-`folder` the run is kept there, for `hourglass show`, `report` and `export`, and for `hourglass.runs`.
+`folder` the run is stored there, for `hourglass show`, `report` and `export`, and for `hourglass.runs`.
 
 A recorder belongs to the thread that starts it. Nothing is allocated by Rust, locked or written between the marks.
 """
@@ -57,7 +57,7 @@ class Recorder(_Recorder):
 
     `period` and `deadline` (the period unless given) say when a period is hit, missed or lost. Two marks further apart than
     `gap` are a gap; without it gaps are what kernel and CPU clock say. `records` is the number of intervals that fit,
-    `ring` keeps the newest of them, `jobs` is the number of periods that are stored one by one
+    `ring` stores the newest of them, `jobs` is the number of periods that are stored one by one
     (0 with a folder: up to 100,000). `folder` must not exist.
 
     Raises `InvalidError` for what cannot be meant and for a folder that cannot be made.
@@ -72,7 +72,7 @@ class Recorder(_Recorder):
         return _Period(self, due_ns)
 
     def watch(self, ticks: Iterable[_T]) -> Iterator[_T]:
-        """The same ticks, with a period marked around what is done for each.
+        """Iterates over `ticks`, and marks a period around the body of each.
 
         A tick of `hourglass.periodic` was due at its expiry; anything else is due when it comes.
         """

@@ -7,14 +7,14 @@
     with reserve.Scheduled("FIFO:50", cpus=1):
         ...
 
-Both put back what the thread had before. What is refused names what is in the way and has the line that grants it in
-`remedy`; `Reservation.check()` asks without changing anything.
+Both restore what the thread had before. A refusal names the obstacle and has the command that grants it in
+`remedy`; `Reservation.check()` tests admission without changing anything.
 
     document = reserve.command(["make", "-j2"], "3ms/8ms", soft=True)   # `hourglass reserve --json -- make -j2`
 
-`command` gives a reservation to another program and says what was delivered; `reserve.check` only asks.
+`command` gives a reservation to another program and returns what was delivered; `reserve.check` only tests admission.
 
-`progress(done, total)` tells a monitor (`hourglass reserve --smt`) how far the program's job is.
+`progress(done, total)` reports the progress of the program's job to a monitor (`hourglass reserve --smt`).
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Commands that run under a reservation. Offered as `hourglass.reserve.command` and `.check`.
 
-Each command gets a process of its own that makes the reservation, watches it and undoes it: a program with
+Each command gets a process of its own that makes the reservation, observes it and undoes it: a program with
 several threads cannot do that itself, since the threads would take the signals that are to be passed on. The
 process is a Python without this program's modules, and has one thread.
 
-Everything that was changed is undone whatever ends whom, also by SIGKILL: if the command ends, if this
-program ends (the command then gets SIGTERM), if the process between them is killed (a guardian that it keeps
+Every change is undone in all cases, also after SIGKILL: if the command ends, if this
+program ends (the command then gets SIGTERM), if the process between them is killed (its guardian
 undoes it).
 """
 
@@ -76,17 +76,17 @@ def command(
     cwd: Union[None, str, "os.PathLike[str]"] = None,
     env: Optional[Mapping[str, str]] = None,
 ) -> dict[str, Any]:
-    """Runs a command with processor time that is promised to it; waits for its end.
+    """Runs a command with reserved processor time; waits for its end.
 
     `amount` is budget and period, `"3.1ms/8ms"` or a pair. Returns the document `hourglass.reserve/1`, as
     `hourglass reserve --json -- COMMAND` prints it: what was delivered, and with `"exit_code"` how the
     command ended (128+n for signal n). `stdin` to `env` are those of `subprocess`.
 
-    Ctrl-C, or whatever raises an exception while this waits, asks the command to end (SIGTERM), waits for
-    its end and undoes the reservation before the exception goes on.
+    Ctrl-C, or any exception that is raised while this waits, sends SIGTERM to the command, waits for
+    its end and undoes the reservation before the exception propagates.
 
-    Raises `Refused` where no means here would keep the promise, with each one's reason and remedy;
-    `hourglass.errors.InvalidError` where the words make no sense or there is no such program.
+    Raises `Refused` where no backend would grant the reservation, with each one's reason and remedy;
+    `hourglass.errors.InvalidError` for invalid arguments or where there is no such program.
     """
     if isinstance(words, (str, bytes)) or not words:
         raise InvalidError("command: give the program and its words as a list, as in ['make', '-j2']")
@@ -182,7 +182,7 @@ def _understood(text: str, code: int) -> dict[str, Any]:
     if not isinstance(answer, list):
         how = f"by signal {-code}" if code < 0 else f"with code {code}"
         raise SystemRefusedError(
-            f"the process that kept the reservation was ended {how}; its guardian has undone what it changed"
+            f"the process that enforced the reservation was ended {how}; its guardian has undone its changes"
         )
     kind, text = answer
     if kind not in ("document", "refused"):

@@ -1,4 +1,4 @@
-"""Runs: what was measured, and the folders that runs are kept in.
+"""Runs: what was measured, and the folders in which runs are stored.
 
     >>> import hourglass
     >>> run = hourglass.open_run("monday")  # doctest: +SKIP
@@ -8,7 +8,7 @@
     >>> run.missing  # doctest: +SKIP
 
 Documents are dictionaries and equal what `hourglass show --json` prints (`hourglass.run/1`); records are
-`hourglass.frames.Frame`s. Records of a folder are read when they are first asked for.
+`hourglass.frames.Frame`s. Records of a folder are read at their first use.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Run:
 
     @property
     def folder(self) -> Optional[Path]:
-        """Where it is kept; None for a run in memory only."""
+        """Its folder; None for a run in memory only."""
         folder = self._data.folder()
         return None if folder is None else Path(folder)
 
@@ -100,13 +100,13 @@ class Run:
 
     @property
     def gates(self) -> list[dict[str, Any]]:
-        """Limits that the run had to keep, and whether it did."""
+        """Limits of the run, and whether it met each."""
         found: list[dict[str, Any]] = self.document["gates"]
         return found
 
     @property
     def passed(self) -> bool:
-        """Whether every limit was kept; also if there was none."""
+        """Whether every limit was met; also if there was none."""
         return all(gate["passed"] for gate in self.gates)
 
     @property
@@ -136,11 +136,11 @@ class Run:
 
     @cached_property
     def intervals(self) -> Frame:
-        """The execution trace in order of start: who ran where from when to when.
+        """The execution trace in order of start: which thread ran, on which CPU, from when to when.
 
         `start_ns` and `end_ns` count from the run's start, `start_ticks` and `end_ticks` are the raw
         counter. `onset` says why the interval before this one of the thread ended. `cleared`,
-        `involuntary`, `voluntary` and `faults` are what the thread found out about the gap before it.
+        `involuntary`, `voluntary` and `faults` are the thread's evidence about the gap before it.
         """
         return Frame._of_native(self._data.intervals(), {"onset": _hourglass.ONSETS}, _INTERVALS_UNKNOWN)
 
@@ -150,7 +150,7 @@ class Run:
 
         `seen` is 1 where the cause follows from what was seen, else it is the best explanation, with a
         `confidence` from 0 to 1. `to_thread` (a thread of the run) or `to_tid` (the kernel's number) had the
-        CPU. Where the kernel was traced that is who had it for the longest time, and `switched_ns` to `silent_ns`
+        CPU. Where the kernel was traced that is the occupant for the longest time, and `switched_ns` to `silent_ns`
         say where the time went.
         """
         return Frame._of_native(self._data.gaps(), {"cause": _hourglass.CAUSES}, _GAPS_UNKNOWN)
@@ -165,9 +165,9 @@ class Run:
 
     @cached_property
     def latencies(self) -> Frame:
-        """How late wake-ups were, one by one, in the order of thread and then of waking.
+        """Latencies of wake-ups, one by one, in the order of thread and then of waking.
 
-        Where a folder keeps a histogram only, they come sorted and to its three digits; `missing` says so.
+        Where a folder has a histogram only, they come sorted and to its three digits; `missing` says so.
         """
         return Frame._of_native(self._data.wake_ups())
 
@@ -176,7 +176,7 @@ class Run:
         """The jobs of periodic threads, by thread: `release_ns`, `deadline_ns`, `started_ns`, `finished_ns`.
 
         A job that was released while an earlier one ran and never started is `lost`; one that did not start or end
-        has no such time. Times count from the run's start. At most 100,000 jobs a thread are kept.
+        has no such time. Times count from the run's start. At most 100,000 jobs a thread are stored.
         """
         return Frame._of_native(self._data.jobs(), unknown=("started_ns", "finished_ns"))
 
@@ -205,7 +205,7 @@ class Run:
         if rounded:
             threads = ", ".join(map(str, rounded))
             found["latencies.single"] = (
-                f"of thread {threads} only a histogram was kept: values are to three digits, in ascending order"
+                f"of thread {threads} only a histogram was stored: values are to three digits, in ascending order"
             )
         dropped = sum(thread["records_dropped"] for thread in self.threads)
         if dropped:

@@ -60,7 +60,7 @@ __all__ = [
 class TaskSet:
     """A set of tasks that was read and checked.
 
-    `format` is `"toml"`, `"json"`, `"rt-app"` or `"run"`; without it the content tells.
+    `format` is `"toml"`, `"json"`, `"rt-app"` or `"run"`; without it the content decides.
 
     Raises `hourglass.errors.DataError` with the line or the task, the key and the remedy.
     """
@@ -101,7 +101,7 @@ class TaskSet:
 
     @property
     def notes(self) -> list[str]:
-        """What was left out, means something else or is odd, one sentence each."""
+        """Notes on what was omitted, was interpreted or is unusual, one sentence each."""
         return self._native.notes()
 
     def to_toml(self) -> str:
@@ -212,7 +212,7 @@ class Simulation:
     dropped: int
     """Intervals for which the schedule had no room."""
     folder: Optional[Path]
-    """Where it is kept, if it is."""
+    """Its folder, if it is stored."""
 
     def __init__(
         self,
@@ -269,7 +269,7 @@ def simulate(
     `"nominal"` or `"random"`; `late` says what becomes of a job that is released while an earlier one runs
     (`"queue"`, `"skip"`); `rt_throttling` is a pair such as `("950ms", "1s")`; `smt` is a policy for hardware
     threads (`"unaware"`, `"disabling"`, `"slack"`), and `alpha` (a fraction such as `"1/2"`) to `progress`
-    (steps that a job reports) belong to the last one. `output` keeps it as a run folder.
+    (steps that a job reports) belong to the last one. `output` stores it as a run folder.
 
     Ctrl-C ends it and raises `KeyboardInterrupt`. Raises `hourglass.errors.DataError` for a set that cannot be
     meant, `InvalidError` where it cannot be simulated.
@@ -320,7 +320,7 @@ def predict(
     """Bounds, simulation and a real run of the same tasks side by side: the document `hourglass.predict/1`.
 
     `run=False` leaves the run out. Where a job took longer than its bound, `explanation` says which
-    assumption was wrong. `output` keeps the run in a new folder.
+    assumption was wrong. `output` stores the run in a new folder.
 
     Waits and is interrupted as `hourglass.run` is, and raises what it raises.
     """
@@ -374,20 +374,20 @@ def sweep(
     """Compares analyses on random sets, as `hourglass sweep` does: the document `hourglass.sweep/1`.
 
     `experiment` is the path or text of an experiment, a dictionary with its keys, or a set of tasks in any of
-    the forms above, whose execution times are scaled from utilisation to utilisation. Arguments come before what
-    it says; they are written as on the command line (`utilisations="0.6:1:0.02"`) or as lists. The same
+    the forms above, whose execution times are scaled from utilisation to utilisation. Arguments override
+    it; they are written as on the command line (`utilisations="0.6:1:0.02"`) or as lists. An
     experiment gives the same document on any number of `threads`.
 
-    `output` keeps every finished point in a folder. Ctrl-C ends it and raises `KeyboardInterrupt`; the same call
-    with that folder then continues. Raises `hourglass.errors.DataError` for a file that cannot be meant,
+    `output` stores every finished point in a folder. Ctrl-C ends it and raises `KeyboardInterrupt`; a repeated call
+    with that folder then resumes. Raises `hourglass.errors.DataError` for an invalid file,
     `InvalidError` for an experiment that cannot be done.
 
     With an `executor` the experiment is done in `shards` parts, each by one worker and with one thread (or
     `threads`), and the result is, byte for byte, that of one process. It may be any `concurrent.futures.Executor`
     (`distributed.Client.get_executor()`, say), or a function that makes one: then a pool that broke is replaced. A part
-    that does not come back is asked for again, up to `retries` times; after that `LostError` names it.
-    `progress` is called with a `hourglass.shards.Progress` after each part. Ctrl-C cancels what has not begun. Parts that
-    are done are in `OUTPUT.parts` until all are there, and the same call goes on from them.
+    that does not return is submitted again, up to `retries` times; after that `LostError` names it.
+    `progress` is called with a `hourglass.shards.Progress` after each part. Ctrl-C cancels what has not started. Parts that
+    are done are in `OUTPUT.parts` until all are done, and a repeated call resumes from them.
     """
     if executor is None and (shards is not None or progress is not None):
         given = "shards" if shards is not None else "progress"

@@ -3,8 +3,8 @@
 `hourglass.sched.sweep(experiment, executor=..., shards=...)` is the way in. The executor may be the standard
 library's, `distributed.Client.get_executor()`, or that of Ray, Parsl or MPI: nothing of any of them is imported here.
 
-A part is known by the experiment and its number. It is drawn, judged and kept as `hourglass sweep --shard K/N` does, on
-the worker, and its folder comes back as bytes. So a part that is done twice is the same part, parts that are done need
+The experiment and a number identify a part. The worker generates, judges and stores it as `hourglass sweep --shard K/N` does,
+and returns its folder as bytes. So a part that is done twice has one result, parts that are done need
 not be done again, and all parts together are, byte for byte, what one process writes.
 """
 

@@ -6,12 +6,12 @@
     >>> if span.loss is not None:
     ...     print(span.loss.off_cpu_ns, span.loss.cause)  # doctest: +SKIP
 
-`span.loss` is None if the thread kept its CPU. Otherwise `off_cpu_ns` says for how long it was off the CPU: at least, at
-most. `cause` is a word of the list in the guide ("context_switch_involuntary", "quota", "stopped", ...), and `confidence`
-says how sure it is. A wait of the program's own (a file, a lock, another Python thread that has the interpreter) is
+`span.loss` is None if the thread kept its CPU. Otherwise `off_cpu_ns` has the minimum and the maximum time for which it was off the
+CPU. `cause` is a name of the list in the guide ("context_switch_involuntary", "quota", "stopped", ...), and `confidence`
+its confidence. A wait of the program itself (a file, a lock, another Python thread that has the interpreter lock) is
 "context_switch_voluntary". Of a span that only computes (`Span(busy=True)`) such a wait is a stop.
 
-For functions there is a decorator, for coroutines one that leaves out the time between their steps:
+For functions there is a decorator, for coroutines one that excludes the time between their steps:
 
     >>> losses = []
     >>> @witness.witnessed(losses.append)
@@ -21,7 +21,7 @@ For functions there is a decorator, for coroutines one that leaves out the time 
     42
 
 Neither root nor a daemon is needed. A span may be nested in another one or overlap it. It ends in the thread in which it
-began, or is paused there and resumed in another one; whatever else raises `hourglass.errors.WrongThreadError`, and in a
+began, or is paused there and resumed in another one; any other thread raises `hourglass.errors.WrongThreadError`, and in a
 forked child `ForkedError`.
 """
 
@@ -47,10 +47,10 @@ _T = TypeVar("_T")
 
 
 class Span(_Span):
-    """A stretch of a program: `with Span() as span:`, and `span.loss` afterwards.
+    """A span of a program: `with Span() as span:`, and `span.loss` afterwards.
 
-    Without a with statement: `resume()` begins it, `pause()` and `resume()` leave out what is between them and may be
-    called in two threads, `end()` ends it and answers what it lost. `busy` promises that it never waits.
+    Without a with statement: `resume()` begins it, `pause()` and `resume()` exclude the time between them and may be
+    called in two threads, `end()` ends it and returns its loss. `busy` promises that it never waits.
     """
 
     _loss: Optional[Loss] = None

@@ -3,17 +3,17 @@
  *
  *   cc program.c $(pkg-config --cflags --libs hourglass)
  *
- * Structs of settings begin all zero (`= { 0 }`, memset), which is what is usual where their text says nothing
- * else; an hg_sleep_settings begins as hg_sleep_defaults(). Their reserved fields are 0; HG_INVALID otherwise.
+ * Structs of settings start all zero (`= { 0 }`, memset), which selects the default unless their text says
+ * otherwise; an hg_sleep_settings starts as hg_sleep_defaults(). Their reserved fields are 0; HG_INVALID otherwise.
  *
- * Each function says four things
+ * The comment of each function has four parts
  *
  *   Threads    which may call it: "any", also several at the same time; "own", where it is about the calling
  *              thread alone; else which.
  *   Signals    "safe" if a signal handler may call it, wherever it interrupted the thread; "no" if not.
- *   Errors     the kinds that it answers, and HG_PANIC; "none" if it cannot fail. hg_status is HG_OK (0) or
- *              a kind. `error` may be NULL; if it is not, it is written when the answer is not HG_OK, and
- *              left alone otherwise. It is the caller's own memory.
+ *   Errors     the kinds that it returns, and HG_PANIC; "none" if it cannot fail. hg_status is HG_OK (0) or
+ *              a kind. `error` may be NULL; if it is not, it is written when the result is not HG_OK, and
+ *              not changed otherwise. It is the caller's own memory.
  *   Free       what the caller has to free, and by which function: that one and nothing else. Nothing that a
  *              function returns by value, and no text that it returns, is to be freed.
  *
@@ -27,17 +27,17 @@
  *              it may; HG_NULL then, and nothing was done. Results are written only with HG_OK, but for
  *              `slept`, which is written by every sleep that took place, and for the recording of a loop
  *              whose folder cannot be written.
- *   Memory     no function keeps an address that it was given, but where the text says so.
- *   Handles    are numbers in a struct of their own: {0} is no handle. One that was freed, or never was
- *              made, is answered with HG_STALE; nothing is freed while a call on it goes on: HG_BUSY.
+ *   Memory     no function stores an address that it was given, unless the text says so.
+ *   Handles    are numbers in a struct of their own: {0} is no handle. The use of one that was freed, or never
+ *              created, returns HG_STALE; none is freed during another call on it: HG_BUSY.
  *   Times      are nanoseconds. A uint64_t of them without further words is on CLOCK_MONOTONIC.
  *   Call-backs run on the thread that the text names, where pthread_cancel has no effect. They must return:
  *              neither longjmp, nor pthread_exit, nor a C++ exception may leave them. They may call any
  *              function but those that would wait for them. `user` is handed to them as it is, and `release`,
  *              if not NULL, is called with it exactly once, on any thread, when no call-back will be called
  *              with it any more; also if the function that was given it fails.
- *   fork       a child must not use what its parent made, but for reading the clock; where that is
- *              recognised the answer is HG_FORKED.
+ *   fork       a child must not use what its parent made, except for reading the clock; where that is
+ *              detected the function returns HG_FORKED.
  */
 #ifndef HOURGLASS_H
 #define HOURGLASS_H
@@ -84,10 +84,10 @@ enum {
     HG_INVALID = 12,       /* a value cannot be meant */
     HG_BUSY = 13,          /* another call uses it now */
     HG_WRONG_THREAD = 14,  /* it belongs to another thread */
-    HG_OTHER_VERSION = 15, /* header and library, or page and library, do not fit */
+    HG_OTHER_VERSION = 15, /* header and library, or page and library, have different versions */
     /* What the machine refuses. */
-    HG_PERMISSION = 20,  /* a privilege is missing; the text says which line grants it */
-    HG_EXHAUSTED = 21,   /* no memory, descriptors, signals or places are left */
+    HG_PERMISSION = 20,  /* a privilege is missing; the text names the command that grants it */
+    HG_EXHAUSTED = 21,   /* no memory, descriptors, signals or places remain */
     HG_UNSUPPORTED = 22, /* this machine has no such thing */
     HG_OS = 23,          /* something else; os_errno says what */
     /* States of things. */
@@ -136,15 +136,15 @@ static inline hg_status hg_check_abi(hg_error *error)
 
 /* ---- The clock ----------------------------------------------------------------------------- */
 
-/* What a bound rests on. All but the last hold whatever a daemon does to the rate of CLOCK_MONOTONIC
- * (adjtimex(2): frequency, tick, offset), and whether or not anything maintains the clock. */
+/* What a bound rests on. All but the last hold for any change that a daemon makes to the rate of CLOCK_MONOTONIC
+ * (adjtimex(2): frequency, tick, offset), with and without a thread that maintains the clock. */
 enum {
-    HG_CLOCK_OS = 0,          /* the kernel's clock serves */
-    HG_CLOCK_SETTLING = 1,    /* a counter serves, calibrated over less than a second: may be wide */
-    HG_CLOCK_STEADY = 2,      /* a counter serves, calibrated, and the read saw that the kernel still makes
-                                 its clock of that counter as when the bound was found to hold */
-    HG_CLOCK_FAILED_OVER = 3, /* a counter was found wanting; the kernel's clock serves since */
-    HG_CLOCK_ASSUMED = 4      /* a counter serves whose bound holds while the rate stays within the
+    HG_CLOCK_OS = 0,          /* the kernel's clock is read */
+    HG_CLOCK_SETTLING = 1,    /* a counter is read, calibrated over less than a second: may be wide */
+    HG_CLOCK_STEADY = 2,      /* a counter is read, calibrated, and the read checked that the kernel still computes
+                                 its clock from that counter as when the bound was confirmed */
+    HG_CLOCK_FAILED_OVER = 3, /* a counter failed a check; the kernel's clock is read since then */
+    HG_CLOCK_ASSUMED = 4      /* a counter is read whose bound holds while the rate stays within the
                                  allowance that its owner gave (of a page that a Rust program shares) */
 };
 
@@ -345,11 +345,11 @@ static inline bool hg_page_read_bounded_(const uint64_t *page, bool ordered, hg_
     return hg_page_read_guarded_(page, page + HG_PAGE_GUARD_, ordered, bounds);
 }
 
-/* The time, ns on CLOCK_MONOTONIC. It never goes backwards, whatever serves. Without a bound it does not look
+/* The time, ns on CLOCK_MONOTONIC. It never goes backwards, from any source. Without a bound it does not check
  * whether the kernel changed its rate since the last calibration: while a daemon slews at 100 ppm it may be
  * 0.1 us off for every ms since then. Unordered: the processor may
  * read the counter some tens of nanoseconds before or after the instructions around it. No call, no lock,
- * no allocation, but now and then one read that calibrates (some 10 us, by some system calls).
+ * no allocation, but from time to time one read that calibrates (some 10 us, by some system calls).
  * Threads: any. Signals: safe. Errors: none. Free: nothing. */
 static inline uint64_t hg_now(void)
 {
@@ -469,7 +469,7 @@ typedef struct hg_wall_reference {
 } hg_wall_reference;
 
 /* Wall-clock time. Unless it was set or is steered, each read asks the kernel (adjtimex, about 0.5 us), so that
- * steps, a greater error and the loss of synchronisation are seen at once; nothing needs to maintain the clock
+ * steps, a larger error and the loss of synchronisation are detected at once; nothing needs to maintain the clock
  * for it. Around a leap second that the kernel announces error_ns is a second more.
  * Threads: any. Signals: safe. Errors: none. Free: nothing. */
 hg_wall_time hg_wall(void);
@@ -701,14 +701,14 @@ bool hg_interrupt_is_set(const hg_interrupt *interrupt);
 /* Lets a signal set it, which has no other effect from then on. The interrupt must stay until the process
  * ends.
  * Threads: any. Signals: no. Errors: HG_NULL, HG_INVALID if it is not aligned, or for a signal that cannot
- * be caught, does not exist, or tells of a defect. Free: nothing. */
+ * be caught, does not exist, or reports a defect. Free: nothing. */
 hg_status hg_interrupt_on_signal(hg_interrupt *interrupt, int32_t signal, hg_error *error);
 
 /* Why a sleep ended after its deadline. */
 enum {
     HG_DELAY_NONE = 0,         /* it did not, by more than 1 us */
-    HG_DELAY_ALREADY_PAST = 1, /* the deadline had passed when it was asked for */
-    HG_DELAY_WOKEN_LATE = 2,   /* the kernel woke the thread late, or it was stopped (SIGSTOP), which looks the same */
+    HG_DELAY_ALREADY_PAST = 1, /* the deadline had passed when the sleep was requested */
+    HG_DELAY_WOKEN_LATE = 2,   /* the kernel woke the thread late, or it was stopped (SIGSTOP), which cannot be distinguished */
     HG_DELAY_PREEMPTED = 3,    /* another thread got the CPU */
     HG_DELAY_STALLED = 4       /* an interrupt, the firmware, a hypervisor, or a stop */
 };
@@ -779,11 +779,11 @@ typedef struct hg_sleep_settings {
 hg_sleep_settings hg_sleep_defaults(void);
 
 /* Little CPU time: margins that cover three of four wake-ups, not 99 %, and at most a two-thousandth of the
- * time slept besides what the kernel's wait takes.
+ * time slept in addition to what the kernel's wait takes.
  * Threads: any. Signals: safe. Errors: none. Free: nothing. */
 hg_sleep_settings hg_sleep_frugal(void);
 
-/* Margins that cover 99.9 % of the wake-ups, whatever that costs.
+/* Margins that cover 99.9 % of the wake-ups, at any cost.
  * Threads: any. Signals: safe. Errors: none. Free: nothing. */
 hg_sleep_settings hg_sleep_precise(void);
 
@@ -953,15 +953,15 @@ typedef void (*hg_release_fn)(void *user);
 enum {
     HG_STRENGTH_NOTIFY = 0, /* its handler is called; the thread runs on */
     HG_STRENGTH_DEMOTE = 1, /* and it gets other scheduling before that */
-    HG_STRENGTH_SUSPEND = 2 /* it stands where it is until the verdict, whatever it holds; one that does not get
-                               to run, once it runs */
+    HG_STRENGTH_SUSPEND = 2 /* it is stopped until the verdict, also while it holds a lock; a thread that
+                               is not running, once it runs */
 };
 
 /* All zero notifies. */
 typedef struct hg_watch_settings {
     uint32_t strength;        /* HG_STRENGTH_* */
     int32_t signal;           /* a real-time signal; 0 for the fifth one */
-    uint64_t longest_stop_ns; /* how long it stands at most; 0 without a limit */
+    uint64_t longest_stop_ns; /* the maximum time for which it is stopped; 0 without a limit */
 } hg_watch_settings;
 
 typedef struct hg_ending {
@@ -978,7 +978,7 @@ typedef struct hg_watch_state {
     uint64_t deadline_ns; /* UINT64_MAX without one */
     uint64_t faults;      /* deadlines passed */
     uint64_t untold;      /* of those, the ones that no handler received */
-    uint64_t overstayed;  /* how often the thread went on without an answer */
+    uint64_t overstayed;  /* how often the thread continued without a verdict */
 } hg_watch_state;
 
 /* A watched thread, as others see it. */
@@ -993,7 +993,7 @@ typedef struct hg_handler {
 
 /* Watches the calling thread. `settings` may be NULL.
  * Threads: own. Signals: no. Errors: HG_BUSY if it is watched, or the signal has a handler of the
- * program's; HG_EXHAUSTED if no signals are left (ulimit -i); HG_INVALID; HG_OS. Free: nothing:
+ * program's; HG_EXHAUSTED if no signals remain (ulimit -i); HG_INVALID; HG_OS. Free: nothing:
  * hg_watch_end, or the end of the thread, ends it. */
 hg_status hg_watch_begin(const hg_watch_settings *settings, hg_error *error);
 
@@ -1041,7 +1041,7 @@ hg_status hg_watch_begin_jobs(uint64_t first_deadline_ns, uint64_t period_ns, hg
  * Threads: own. Signals: no. Errors: HG_ENDED, HG_INVALID, HG_FORKED. Free: nothing. */
 hg_status hg_watch_end_job(hg_ending *ending, hg_error *error);
 
-/* How it stands.
+/* The state of the watch.
  * Threads: own. Signals: no. Errors: HG_NULL, HG_INVALID. Free: nothing. */
 hg_status hg_watch_look(hg_watch_state *state, hg_error *error);
 
@@ -1050,7 +1050,7 @@ hg_status hg_watch_look(hg_watch_state *state, hg_error *error);
  * Threads: own. Signals: no. Errors: HG_ENDED. Free: nothing. */
 hg_status hg_safepoint(void);
 
-/* Enters a region in which the calling thread is neither suspended nor demoted: around whatever holds a
+/* Enters a region in which the calling thread is neither suspended nor demoted: around code that holds a
  * lock that others wait for, allocation and printing among them. Regions nest; a deadline that passes
  * within is acted upon when the outermost is left, before that returns.
  * Threads: own. Signals: no. Errors: none. Free: nothing. */
@@ -1074,9 +1074,9 @@ typedef struct hg_fault {
 } hg_fault;
 
 enum {
-    HG_VERDICT_RESUME = 0,       /* it goes on with the scheduling that it had, but for `changes` */
-    HG_VERDICT_KEEP_DEMOTED = 1, /* it goes on as demoted as it is */
-    HG_VERDICT_END = 2           /* it goes on to its next safepoint, where it gets HG_ENDED */
+    HG_VERDICT_RESUME = 0,       /* it continues with the scheduling that it had, except for `changes` */
+    HG_VERDICT_KEEP_DEMOTED = 1, /* it continues, demoted as it is */
+    HG_VERDICT_END = 2           /* it continues to its next safepoint, where it gets HG_ENDED */
 };
 
 /* What is changed by HG_VERDICT_RESUME; several may be added up. */
@@ -1097,8 +1097,8 @@ typedef struct hg_verdict {
     uint32_t reserved;
 } hg_verdict;
 
-/* Called on the handler's own thread, once a fault. If the watched thread stands meanwhile, it must not
- * wait for anything that that may hold: it should neither allocate nor print. */
+/* Called on the handler's own thread, once a fault. If the watched thread is stopped meanwhile, the function must not
+ * wait for anything that the thread may hold: it should neither allocate nor print. */
 typedef hg_verdict (*hg_fault_fn)(const hg_fault *fault, void *user);
 
 /* All zero runs as the installing thread, and demotes to HG_POLICY_IDLE. */
@@ -1127,8 +1127,8 @@ hg_status hg_handler_install(hg_watched watched, const hg_handler_settings *sett
  * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE. Free: nothing. */
 hg_status hg_handler_look(hg_handler handler, hg_handled *handled, hg_error *error);
 
-/* Takes it away: the thread goes on if it stands. Waits for its function, unless that is what calls.
- * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE, HG_BUSY while another call on it goes on. Free:
+/* Removes it: the thread continues if it is stopped. Waits for the handler's function, unless called from it.
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE, HG_BUSY during another call on it. Free:
  * nothing. */
 hg_status hg_handler_free(hg_handler handler, hg_error *error);
 
@@ -1142,7 +1142,7 @@ hg_status hg_watched_fault(hg_watched watched, uint64_t deadline_ns, bool *notif
 hg_status hg_watched_faults(hg_watched watched, uint64_t *faults, uint64_t *untold, hg_error *error);
 
 /* Frees the handle; the thread is watched on.
- * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE, HG_BUSY while another call on it goes on. Free:
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE, HG_BUSY during another call on it. Free:
  * nothing. */
 hg_status hg_watched_free(hg_watched watched, hg_error *error);
 
@@ -1197,9 +1197,9 @@ typedef struct hg_service_statistics {
     uint64_t lost_races;        /* expiries found cancelled, replaced or terminated */
     uint64_t long_actions;      /* immediate actions above 100 us */
     uint64_t longest_action_ns; /* the longest time for which one delayed all other timers of the engine */
-    uint64_t latest_ns;         /* the most that the engine looked after a timer's time */
-    uint64_t turns;             /* times that it was woken, or looked by itself */
-    uint64_t ticks_skipped;     /* ticks at which nothing was due, so that it slept on */
+    uint64_t latest_ns;         /* the maximum delay of a poll after a timer's expiry */
+    uint64_t turns;             /* times that it was woken, or polled by itself */
+    uint64_t ticks_skipped;     /* ticks at which no timer expired, so that it slept on */
     uint64_t without_room;      /* expiries for which a class had no room */
     uint64_t timers;            /* that live, of all engines */
     bool precise;               /* false if its device was found bound to a tick */
@@ -1217,7 +1217,7 @@ hg_status hg_service_look(hg_service service, uint32_t engine, hg_service_statis
                           hg_error *error);
 
 /* Frees the handle. The threads end with the last of the service and its owners.
- * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE, HG_BUSY while another call on it goes on. Free:
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE, HG_BUSY during another call on it. Free:
  * nothing. */
 hg_status hg_service_free(hg_service service, hg_error *error);
 
@@ -1231,7 +1231,7 @@ hg_status hg_owner_new(hg_service service, const char *name, hg_owner *owner, hg
 hg_status hg_owner_terminate(hg_owner owner, hg_error *error);
 
 /* The same, and frees it. Handles of its timers stay, and are answered with HG_TERMINATED.
- * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE, HG_BUSY while another call on it goes on. Free:
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE, HG_BUSY during another call on it. Free:
  * nothing. */
 hg_status hg_owner_free(hg_owner owner, hg_error *error);
 
@@ -1264,7 +1264,7 @@ hg_status hg_class_new(hg_service service, const char *name, const hg_class_sett
 hg_status hg_class_look(hg_class class_, hg_class_statistics *statistics, hg_error *error);
 
 /* Frees the handle; the class stays until its service ends.
- * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE, HG_BUSY while another call on it goes on. Free:
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE, HG_BUSY during another call on it. Free:
  * nothing. */
 hg_status hg_class_free(hg_class class_, hg_error *error);
 
@@ -1278,7 +1278,7 @@ enum {
 
 typedef struct hg_expiration {
     int64_t expiry_ns; /* as scheduled, on the timer's clock */
-    int64_t now_ns;    /* what that clock said when the engine looked: not before, unless it was set */
+    int64_t now_ns;    /* that clock at the poll of the engine: not before the expiry, unless it was set */
     uint64_t overruns; /* expiries that had no action of their own */
     uint32_t base;     /* HG_BASE_* */
     bool clock_set;    /* the clock was set, rather than the time come */
@@ -1334,7 +1334,7 @@ void hg_park(uint64_t limit_ns);
 hg_status hg_unpark(hg_thread thread, hg_error *error);
 
 /* Frees the handle.
- * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE, HG_BUSY while another call on it goes on. Free:
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE, HG_BUSY during another call on it. Free:
  * nothing. */
 hg_status hg_thread_free(hg_thread thread, hg_error *error);
 
@@ -1351,7 +1351,7 @@ enum {
 /* May arm, cancel, terminate and free its own timer. */
 typedef void (*hg_expire_fn)(const hg_expiration *expiration, void *user);
 
-/* All zero is HG_ACTION_NOTHING. What its kind does not name is not looked at, but `release` is always
+/* All zero is HG_ACTION_NOTHING. Fields that its kind does not name are not read, but `release` is always
  * called. */
 typedef struct hg_action {
     uint32_t kind; /* HG_ACTION_* */
@@ -1482,7 +1482,7 @@ typedef struct hg_periodic {
     uint64_t handle;
 } hg_periodic;
 
-/* What becomes of releases that pass while a job is running. */
+/* What happens to releases that pass while a job is running. */
 enum {
     HG_OVERRUN_SKIP = 0,     /* they are lost, the phase stays */
     HG_OVERRUN_CATCH_UP = 1, /* every one is run, late */
@@ -1564,11 +1564,11 @@ typedef struct hg_distribution {
 } hg_distribution;
 
 typedef struct hg_periodic_statistics {
-    uint64_t releases; /* jobs begun */
+    uint64_t releases; /* jobs started */
     uint64_t jobs;     /* jobs complete */
     uint64_t misses;
     uint64_t overruns; /* complete after the next release */
-    uint64_t late;     /* begun late, with HG_OVERRUN_CATCH_UP */
+    uint64_t late;     /* started late, with HG_OVERRUN_CATCH_UP */
     uint64_t lost;     /* periods without a job */
     uint64_t drift_ns; /* with HG_OVERRUN_DELAY */
     uint64_t cost_overruns;
@@ -1579,19 +1579,19 @@ typedef struct hg_periodic_statistics {
 
 /* Starts a thread that calls `body` once a period. When this returns it has its CPUs and its policy. `user`
  * goes to all of its call-backs.
- * Threads: any. Signals: no. Errors: HG_NULL; HG_INVALID; HG_PERMISSION (the text says which line grants
- * it); HG_EXHAUSTED; HG_BUSY if the deadline class has no bandwidth left, or the signal of `watch` is
+ * Threads: any. Signals: no. Errors: HG_NULL; HG_INVALID; HG_PERMISSION (the text names the command that grants
+ * it); HG_EXHAUSTED; HG_BUSY if no bandwidth of the deadline class remains, or the signal of `watch` is
  * taken; HG_OS. Free: the thread, with hg_periodic_free; `user` is released by `release`. */
 hg_status hg_periodic_start(const hg_periodic_settings *settings, hg_body_fn body, void *user,
                             hg_release_fn release, hg_periodic *periodic, hg_error *error);
 
-/* What the thread does first, with `user`: to open a device, to touch memory. Whether it goes on. */
+/* What the thread does first, with `user`: to open a device, to touch memory. Returns whether the thread continues. */
 typedef bool (*hg_start_fn)(void *user);
 
-/* The same for a thread that calls `on_start` once, when it has its CPUs and its policy and before the first
- * release; the grid begins after that, unless `epoch_ns` says where. This waits for it. If it answers false
+/* Starts a thread that calls `on_start` once, when it has its CPUs and its policy and before the first
+ * release; the grid starts after that, unless `epoch_ns` says where. This waits for it. If it returns false
  * there is no thread. `on_start` may be NULL.
- * Threads: any. Signals: no. Errors: as hg_periodic_start; HG_START_FAILED if `on_start` answered false.
+ * Threads: any. Signals: no. Errors: as hg_periodic_start; HG_START_FAILED if `on_start` returned false.
  * Free: the thread, with hg_periodic_free; `user` is released by `release`. */
 hg_status hg_periodic_start_with(const hg_periodic_settings *settings, hg_start_fn on_start, hg_body_fn body,
                                  void *user, hg_release_fn release, hg_periodic *periodic,
@@ -1601,14 +1601,14 @@ hg_status hg_periodic_start_with(const hg_periodic_settings *settings, hg_start_
  * Threads: any. Signals: safe. Errors: HG_NULL, HG_STALE. Free: nothing. */
 hg_status hg_periodic_stop(hg_periodic periodic);
 
-/* Why it is over. */
+/* Why it ended. */
 enum {
     HG_PERIODIC_STOPPED = 0,
     HG_PERIODIC_BY_ITSELF = 1, /* its body said so */
     HG_PERIODIC_BY_VERDICT = 2 /* on_fault said so */
 };
 
-/* Waits until it is over; `ended` may be NULL. The handle stays.
+/* Waits for its end; `ended` may be NULL. The handle stays.
  * Threads: any but its own. Signals: no. Errors: HG_NULL, HG_STALE; HG_INVALID the second time;
  * HG_WRONG_THREAD from its body, its other call-backs, on_fault among them, or `release`; HG_FORKED. Free:
  * nothing. */
@@ -1632,7 +1632,7 @@ typedef struct hg_standing {
     int64_t budget_left_ns;    /* negative if it is overrun; INT64_MAX without one */
 } hg_standing;
 
-/* How the job stands: a read of the clock, and with a budget a system call.
+/* The remaining time and budget of the job: a read of the clock, and with a budget a system call.
  * Threads: the job's. Signals: no. Errors: HG_NULL, HG_STALE if it does not run in this thread. Free:
  * nothing. */
 hg_status hg_job_check(const hg_job *job, hg_standing *standing, hg_error *error);
@@ -1720,9 +1720,10 @@ typedef struct hg_interval {
     uint32_t onset; /* HG_ONSET_* */
 } hg_interval;
 
-/* Makes everything ready, in some 30 ms, and starts to measure. CPUs and policy are the caller's, and
- * should be set before the first period; they are looked at when that begins, and then once a second. Until
- * the end a thread samples who runs meanwhile, on CPUs that the loop may not use, if there are any. The folder is made here, so that finishing cannot fail late for a silly reason.
+/* Prepares the recording, in some 30 ms, and starts to measure. CPUs and policy are the caller's, and
+ * should be set before the first period; they are read at its start, and then once a second. Until
+ * the end a thread samples the occupants of the CPU, on CPUs that the loop may not use, if there are any. The folder is
+ * created by this call, so that hg_loop_finish does not fail for its name.
  * Threads: any: the loop is that one's. Signals: no. Errors: HG_NULL; HG_INVALID, also for a folder that
  * exists, whose place does not, or whose name is empty; HG_UNSUPPORTED; HG_EXHAUSTED if memory is short;
  * HG_PERMISSION and HG_OS for the folder. Free: the loop, with hg_loop_finish. */
@@ -1770,7 +1771,7 @@ hg_status hg_recording_intervals(hg_recording recording, uint64_t first, hg_inte
                                  size_t room, size_t *count, hg_error *error);
 
 /* Frees it.
- * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE, HG_BUSY while another call on it goes on. Free:
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE, HG_BUSY during another call on it. Free:
  * nothing. */
 hg_status hg_recording_free(hg_recording recording, hg_error *error);
 
@@ -1794,27 +1795,27 @@ typedef struct hg_reservation {
 
 /* What it delivered. */
 typedef struct hg_supply {
-    uint64_t periods;       /* that are complete and known: an ordinary thread looks, and while the machine
-                               is busy does not see each */
-    uint64_t missed;        /* of those, budgets that were wanted and not delivered by the deadline */
-    uint64_t overruns;      /* periods in which more was wanted than the budget */
-    uint64_t delivered_min_ns; /* the least of a period in which all was wanted; 0 without any */
+    uint64_t periods;       /* that are complete and known: an ordinary thread samples them, and misses some while
+                               the machine is busy */
+    uint64_t missed;        /* of those, budgets that were needed and not delivered by the deadline */
+    uint64_t overruns;      /* periods in which more than the budget was needed */
+    uint64_t delivered_min_ns; /* the minimum of a period in which all was needed; 0 without any */
     uint64_t delivered_p50_ns; /* and the median */
-    uint64_t throttled_ns;  /* how long the thread stood since its budget was used up; 0 if not known */
+    uint64_t throttled_ns;  /* how long the thread was stopped because its budget was used up; 0 if not known */
 } hg_supply;
 
 /* Whether the kernel's deadline class would take it, as far as can be seen. Reserves nothing. `thread` is
  * the kernel's number of one, 0 for the calling thread. Unless this program's real user ID is root's, the real, effective and
  * saved user ID of that thread must equal it, whatever capabilities the program has (HG_PERMISSION).
  * Threads: any. Signals: no. Errors: HG_NULL, HG_INVALID, HG_PERMISSION, HG_UNSUPPORTED, HG_OS; HG_BUSY if
- * the bandwidth is given away; HG_STALE if there is no such thread. The text says what is in the way and
- * the line that mends it. Free: nothing. */
+ * other reservations have the bandwidth; HG_STALE if there is no such thread. The text names the obstacle and
+ * the command that removes it. Free: nothing. */
 hg_status hg_reserve_check(uint32_t thread, const hg_request *request, hg_error *error);
 
-/* Puts a thread under a reservation of the kernel's deadline class, which holds it whatever others do.
+/* Puts a thread under a reservation of the kernel's deadline class, which enforces it whatever other threads do.
  * `thread` is as for hg_reserve_check. What it forks has no share of it.
  * Threads: any. Signals: no. Errors: HG_NULL, HG_INVALID, HG_PERMISSION, HG_UNSUPPORTED, HG_OS; HG_BUSY if
- * the bandwidth is given away; HG_STALE if there is no such thread; HG_EXHAUSTED. Free: the reservation,
+ * other reservations have the bandwidth; HG_STALE if there is no such thread; HG_EXHAUSTED. Free: the reservation,
  * with hg_reserve_release. */
 hg_status hg_reserve_thread(uint32_t thread, const hg_request *request, hg_reservation *reservation,
                             hg_error *error);
@@ -1830,9 +1831,9 @@ hg_status hg_reserve_release(hg_reservation reservation, hg_error *error);
 
 /* ---- Progress ------------------------------------------------------------------------------ */
 
-/* Tells how far a program is with its reserved work: `hourglass reserve --smt monitor` lets those who share
- * its core run on as long as the work cannot be late. Without a monitor a report changes nothing. One
- * thread at a time tells by one of these; it is not to be copied, or touched by anything but the functions
+/* Reports the progress of a program's reserved work: `hourglass reserve --smt monitor` lets co-runners on
+ * its core run as long as the work cannot miss its deadline. Without a monitor a report changes nothing. One
+ * thread at a time reports by one of these; it is not to be copied, or touched by anything but the functions
  * below. */
 typedef struct hg_progress_page {
     uint64_t *words;
@@ -1863,8 +1864,8 @@ enum {
     HG_PROGRESS_BEGUN_ = 11
 };
 
-/* A job begins: nothing of it is done. The job before is over, whatever it reported. Reads the clock:
- * periods that were begun at a guess are then begun with the jobs.
+/* A job starts: nothing of it is done. The job before has ended, whatever it reported. Reads the clock:
+ * periods whose start was estimated then start with the jobs.
  * Threads: one at a time. Signals: no. Errors: none. Free: nothing. */
 static inline void hg_progress_begin(hg_progress_page *page)
 {
@@ -1930,7 +1931,7 @@ static inline uint64_t hg_progress_next_release(const hg_progress_page *page, ui
  * Spans may nest and overlap.
  */
 
-/* What the inline functions look at, of the calling thread. To be left alone. */
+/* What the inline functions read, of the calling thread. Programs must not use it. */
 typedef struct hg_witness_view {
     const uint64_t *named; /* NULL: the functions are called */
     uint64_t name;
@@ -1939,7 +1940,7 @@ typedef struct hg_witness_view {
 
 enum { HG_WITNESS_SUMS = 8 };
 
-/* A span that goes on. The caller's own memory; nothing of it is to be freed or changed. */
+/* An open span. The caller's own memory; nothing of it is to be freed or changed. */
 typedef struct hg_span {
     uint64_t generation; /* 0: none, or ended */
     uint64_t sums[HG_WITNESS_SUMS];
@@ -1960,32 +1961,32 @@ typedef struct hg_loss {
     uint64_t voluntary;   /* switches by its own waits; stops are counted here too */
     uint64_t involuntary; /* switches forced on it; yields are counted here too */
     uint64_t faults;      /* page faults, at most */
-    const char *cause;    /* a word of run folders' documents: "context_switch_involuntary"; of what took longest */
+    const char *cause;    /* its name in run folders' documents, as "context_switch_involuntary"; the cause that took longest */
     uint32_t confidence_ppm; /* of the cause; 0: unknown */
     uint32_t cpu_before;
     uint32_t cpu_after;
-    uint32_t who; /* who had the CPU, by the kernel's number; 0 where that is not known */
+    uint32_t who; /* the occupant of the CPU, by the kernel's thread number; 0 where it is not known */
 } hg_loss;
 
-/* Makes the calling thread's witness ready. The first begin does so too, but takes the time: some milliseconds
+/* Initialises the calling thread's witness. The first begin does so too, but takes that time: some milliseconds
  * for the first of a process, then some microseconds a thread. `view` is for the inline functions.
  * Threads: own. Signals: no. Errors: HG_INVALID in a thread that is about to end. Free: nothing, it goes with its thread. */
 hg_status hg_witness_open(hg_witness_view *view, hg_error *error);
 
-/* Begins a span by asking the kernel. What hg_witness_begin calls.
+/* Begins a span by a call of the kernel. What hg_witness_begin calls.
  * Threads: own. Signals: safe. Errors: HG_INVALID in a thread that is about to end. Free: nothing. */
 hg_status hg_witness_begin_call(hg_span *span, hg_error *error);
 
-/* Ends a span by asking the kernel. What hg_witness_end calls.
+/* Ends a span by a call of the kernel. What hg_witness_end calls.
  * Threads: own. Signals: safe. Errors: HG_EMPTY, HG_NULL, HG_STALE, HG_WRONG_THREAD, HG_FORKED, HG_BUSY, as
  * hg_witness_end. Free: nothing. */
 hg_status hg_witness_end_call(hg_span *span, hg_loss *loss, hg_error *error);
 
-/* Takes a span off its thread: its task waits, or goes on in another thread. That time is not the span's.
+/* Takes a span off its thread: its task waits, or continues in another thread. That time is not the span's.
  * Threads: own. Signals: no. Errors: HG_STALE for a span that was ended or detached. Free: nothing. */
 hg_status hg_witness_detach(hg_span *span, hg_error *error);
 
-/* A detached span goes on in the calling thread.
+/* A detached span continues in the calling thread.
  * Threads: own. Signals: no. Errors: HG_STALE for a span that is not detached, HG_INVALID in a thread that is about
  * to end. Free: nothing. */
 hg_status hg_witness_attach(hg_span *span, hg_error *error);
@@ -1998,7 +1999,7 @@ static inline bool hg_witness_quiet_(const hg_witness_view *own)
 }
 
 /* A span begins in the calling thread. In a thread that is about to end it is one that was never begun. A signal
- * handler that interrupts another begin or end while the kernel is asked gets a span that is HG_BUSY at its end.
+ * handler that interrupts another begin or end during a call of the kernel gets a span that is HG_BUSY at its end.
  * The first of a thread is not for a signal handler.
  * Threads: own. Signals: safe. Errors: none. Free: nothing. */
 static inline hg_span hg_witness_begin(void)
@@ -2027,9 +2028,9 @@ static inline hg_span hg_witness_begin(void)
 }
 
 /* A span ends. HG_EMPTY: nothing took the thread away. HG_OK: `loss` says what did.
- * A span that fails is over (a detached one, too; not for HG_NULL), and `loss` is left as it was.
+ * A span that fails has ended (a detached one, too; not for HG_NULL), and `loss` is not changed.
  * Threads: own. Signals: safe. Errors: HG_EMPTY; HG_STALE for a span that was ended or is detached; HG_WRONG_THREAD for
- * one of another thread, or from before a fork behind which others began; HG_FORKED for one from before a fork;
+ * one of another thread, or from before a fork after which others began; HG_FORKED for one from before a fork;
  * HG_BUSY as at hg_witness_begin. Free: nothing. */
 static inline hg_status hg_witness_end(hg_span *span, hg_loss *loss, hg_error *error)
 {

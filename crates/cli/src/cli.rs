@@ -49,36 +49,36 @@ Exit codes:
   0    done, and the answer is yes
   1    done, and the answer is no (a limit is broken; doctor: a check fails;
        check: not feasible, or unknown; simulate, predict: a deadline missed;
-       diff, run --against: worse; reserve --check: refused; --clean: some left)
+       diff, run --against: worse; reserve --check: refused; --clean: some not undone)
   2    wrong usage or bad input
-  3    this machine cannot: a privilege or a device is missing
+  3    the machine lacks a privilege or a device
   4    done, and no verdict (diff, run --against, run --control)
-  130  ended by Ctrl-C; what was measured is printed and kept
+  130  ended by Ctrl-C; what was measured is printed and stored
   reserve ends as its command does, or with 125 to 127: see its help
 
 Examples:
-  hourglass -n 1 -d 2s                     what interrupts a busy thread here?
+  hourglass -n 1 -d 2s                     what interrupts a busy thread?
   hourglass -n 2 -d 5s -t 0 -p LOW         how is a low priority honoured?
   hourglass example audio                  write a workload file, audio.toml
-  hourglass run audio.toml -o monday       run it, and keep the result
+  hourglass run audio.toml -o monday       run it, and store the result
   hourglass show monday                    print it again
   hourglass render monday -o monday.svg    draw when each thread ran
   hourglass report monday -o monday.html   all of it as one page
   hourglass export monday --csv monday.csv the records for other tools
   sudo hourglass latency -mSqp80 -D10      cyclictest, with percentiles
   hourglass noise -D10                     oslat, without root
-  hourglass watch --comm data-loop.0       what keeps another program waiting?
+  hourglass watch --comm data-loop.0       why does another program wait?
   hourglass diff monday tuesday            what got better or worse?
-  hourglass clocks                         which clock can be trusted here?
+  hourglass clocks                         which clock can be trusted?
   hourglass doctor                         what disturbs real-time work here?
   hourglass example tasks                  write a file of tasks, tasks.toml
   hourglass check tasks.toml               will every deadline hold?
   hourglass simulate tasks.toml            what happens on virtual time?
-  hourglass predict tasks.toml             will they make it, and do they?
+  hourglass predict tasks.toml             will deadlines hold, and do they?
   hourglass sweep -o tuesday               how many task sets does a test accept?
   hourglass reserve 3.1ms/8ms -- player    promise a program processor time
-  hourglass cache-cost                     what does a switch cost by cache?
-  hourglass paper --list                   whose tables can be measured here?";
+  hourglass cache-cost                     what do cold caches add to a switch?
+  hourglass paper --list                   which papers' tables can be measured?";
 
 /// The commands.
 #[derive(Debug, Subcommand)]
@@ -182,11 +182,11 @@ const COLUMN: usize = 15;
 
 /// What `hourglass` alone says: what to type first.
 pub(crate) const FIRST_STEPS: &str = "\
-hourglass shows where the CPU time of your threads goes. To begin with:
+hourglass shows where the CPU time of your threads goes. First commands:
 
   hourglass doctor           what disturbs real-time work on this machine?
-  hourglass clocks           which clock can be trusted here?
-  hourglass run -d 2s        what interrupts a busy thread here?
+  hourglass clocks           which clock can be trusted?
+  hourglass run -d 2s        what interrupts a busy thread?
   hourglass example audio    write a workload, audio.toml, to change and to run:
   hourglass run audio.toml
 

@@ -217,7 +217,7 @@ pub(crate) fn without_ticks(duration: Span, which: &str) -> String {
         None => format!("until Ctrl-C{which}"),
     };
     format!(
-        "measuring {long}; every CPU is being measured, so nothing moves here: kill -USR1 {} shows how far it is",
+        "measuring {long}; every CPU is being measured, so no progress is drawn: kill -USR1 {} prints it",
         std::process::id()
     )
 }

@@ -85,7 +85,7 @@ pub fn objection(evidence: &[Evidence], required: &[&str]) -> Option<String> {
         return Some(format!("{}: {}", found.id, found.found));
     }
     let missing = required.iter().find(|id| evidence.iter().all(|e| e.id != **id))?;
-    Some(format!("{missing}: not looked at"))
+    Some(format!("{missing}: not checked"))
 }
 
 #[cfg(test)]
@@ -99,6 +99,6 @@ mod tests {
         assert!(is_trusted(&[good.clone(), item("b", EvidenceVerdict::Unknown)], &["a"]));
         assert!(!is_trusted(&[good.clone(), item("b", EvidenceVerdict::Unknown)], &["a", "b"]));
         assert!(!is_trusted(&[good.clone(), item("c", EvidenceVerdict::Bad)], &["a"]));
-        assert_eq!(objection(&[good], &["a", "z"]).unwrap(), "z: not looked at");
+        assert_eq!(objection(&[good], &["a", "z"]).unwrap(), "z: not checked");
     }
 }

@@ -41,7 +41,7 @@ fn warning(thread: &ThreadReport, strayed: &StrayReport, online: Option<&CpuSet>
             "its CPU was offline for a while, or its CPUs were changed from outside (taskset -p, a \
              cpuset)"
                 .to_owned(),
-            "measure again without such changes: dmesg tells of CPUs that went offline".to_owned(),
+            "measure again without such changes: dmesg lists CPUs that went offline".to_owned(),
         ),
     };
     let at = Span::saturating_from_nanos(at_ns);

@@ -9,10 +9,10 @@ use crate::switch_records::SwitchRecording;
 pub(crate) fn of_threads(measured: &RunMeasurement) -> Vec<EvidenceFacts> {
     let rseq = match &measured.rseq {
         Ok(ClearRule::EverySwitch) => {
-            "whether the kernel took the CPU from the thread, looked at after each gap".to_owned()
+            "whether the kernel took the CPU from the thread, read after each gap".to_owned()
         }
         Ok(ClearRule::WhereInterrupted) => {
-            "whether the kernel took the CPU from the thread outside system calls, looked at after each gap".to_owned()
+            "whether the kernel took the CPU from the thread outside system calls, read after each gap".to_owned()
         }
         Err(reason) => reason.to_string(),
     };
@@ -72,7 +72,7 @@ pub(crate) fn of_kernel(traced: bool, switches: Option<&SwitchRecording>) -> [Ev
     let switches = switches.map(SwitchRecording::facts).unwrap_or_else(|| EvidenceFacts {
         source: EvidenceFacts::PERF.to_owned(),
         used: false,
-        found: "not needed beside the kernel's trace".to_owned(),
+        found: "not needed with the kernel's trace".to_owned(),
         ..EvidenceFacts::default()
     });
     [trace, switches]

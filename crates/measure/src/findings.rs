@@ -57,11 +57,11 @@ fn missed_below(thread: &ThreadOutcome) -> Option<Warning> {
     (tally.missed_below > 0).then(|| Warning {
         id: "missed-below-kernel".to_owned(),
         text: format!(
-            "thread {}: {} of {missed} missed deadlines are due to pauses in which the thread kept its CPU and did not \
-             run: interrupts, or what is below the kernel",
+            "thread {}: {} of {missed} missed deadlines are due to gaps without a switch: \
+             interrupts, or what is below the kernel",
             thread.id, tally.missed_below
         ),
-        remedy: "hourglass show names the causes of the gaps; --trace tells interrupts from a hypervisor or firmware"
+        remedy: "hourglass show names the causes of the gaps; --trace distinguishes interrupts from a hypervisor or firmware"
             .to_owned(),
     })
 }

@@ -195,7 +195,7 @@ fn changed_warning(measured: &RunMeasurement, changed: &LoopChange) -> Warning {
     Warning {
         id: "loop-changed".to_owned(),
         text: format!(
-            "the loop began under {begun} and later ran under {}",
+            "the loop started under {begun} and later ran under {}",
             on(&changed.policy, &changed.cpus)
         ),
         remedy: "set policy and CPUs before the first period".to_owned(),

@@ -65,7 +65,7 @@ impl KernelReserver {
             doubts.extend(released.err().map(|error| Warning {
                 id: "not-undone".to_owned(),
                 text: format!("thread {}: not everything could be put back: {error}", thread.id),
-                remedy: "look at policies with: ps -eLo tid,cls,rtprio,psr,comm".to_owned(),
+                remedy: "show policies with: ps -eLo tid,cls,rtprio,psr,comm".to_owned(),
             }));
         }
         doubts

@@ -81,7 +81,7 @@ pub enum PlanError {
     )]
     NoPriority(String),
     #[error(
-        "{thread}: CPU {missing} does not exist here or is offline (online: {online}); change its \
+        "{thread}: CPU {missing} does not exist or is offline (online: {online}); change its \
          cpus, or --no-run"
     )]
     NoSuchCpu { thread: String, missing: CpuSet, online: CpuSet },
@@ -93,7 +93,7 @@ pub enum PlanError {
     Edf,
     #[error(
         "server '{0}': only servers of kind cbs-hard and cbs-soft with one task, and a deadline \
-         equal to the period, can be run here; use --no-run"
+         equal to the period, can be run as threads; use --no-run"
     )]
     Server(String),
     #[error(

@@ -157,7 +157,7 @@ fn called(who: Successor, names: RunNames<'_>) -> String {
                 None => format!("thread {thread} of the run"),
             }
         }
-        Successor::Kernel(0) => "nobody (idle)".to_owned(),
+        Successor::Kernel(0) => "idle".to_owned(),
         Successor::Kernel(number) => match names.kernel.threads.get(&number) {
             Some(name) => format!("{name} ({number})"),
             None => format!("thread {number} of the machine"),

@@ -251,11 +251,13 @@ pub struct PlacedServer {
 /// The priority of the deadline class among fixed priorities.
 pub const DEADLINE_CLASS: u32 = u32::MAX - 1;
 
-/// Servers that no analysis here has on such a processor, each by its position.
+/// Servers that no analysis of Hourglass has on such a processor, each by its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnsupportedServer {
     /// Tasks beside servers under EDF.
-    #[error("work may come to a server when its deadline is near, which delays tasks beside it")]
+    #[error(
+        "work may come to a server when its deadline is near, which delays other tasks on its CPU"
+    )]
     TasksByDeadline,
     /// Servers chosen by deadlines, one of which demands more than its rate.
     #[error("server {0} shares its processor by deadlines, and is not of constant bandwidth")]
@@ -278,7 +280,7 @@ pub enum UnsupportedServer {
 /// tasks run on it, which are below the deadline class as servers with a priority are.
 ///
 /// # Errors
-/// A server that no analysis here has there.
+/// A server that no analysis of Hourglass has there.
 pub fn among_priorities(
     servers: &[PlacedServer],
     tasks: bool,
@@ -309,7 +311,7 @@ pub fn among_priorities(
 /// enough among servers whose deadlines are their periods, but not for tasks beside it.
 ///
 /// # Errors
-/// A server that no analysis here has there.
+/// A server that no analysis of Hourglass has there.
 pub fn among_deadlines(
     servers: &[PlacedServer],
     tasks: bool,

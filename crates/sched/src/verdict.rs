@@ -91,7 +91,7 @@ pub enum Refusal {
     SuspensionAsExecution,
     /// Suspension and non-preemptive segments together.
     #[error(
-        "a task suspends itself, and what others do in non-preemptive segments meanwhile is not bounded here"
+        "a task suspends itself, and the non-preemptive segments of other tasks meanwhile are not bounded"
     )]
     SuspensionInSegments,
     /// Parameters that the test does not know.

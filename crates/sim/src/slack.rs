@@ -184,7 +184,7 @@ pub enum SlackError {
     /// More is reserved than there is.
     #[error("more is reserved than there is, or a period is 0")]
     Overbooked,
-    #[error("the periods fit together too rarely: the search takes more looks than allowed")]
+    #[error("the periods fit together too rarely: the search takes more steps than allowed")]
     TooLong,
 }
 

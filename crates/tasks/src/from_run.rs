@@ -84,14 +84,14 @@ impl TaskSet {
         for facts in &manifest.threads {
             let Some(seen) = observed.get(&facts.id).filter(|seen| seen.longest.is_positive())
             else {
-                recorded.notes.push(format!("thread {}: never seen to run; left out", facts.id));
+                recorded.notes.push(format!("thread {}: never ran; omitted", facts.id));
                 continue;
             };
             let stated = stated_period(&facts.workload);
             match stated.or(seen.separation).filter(|period| period.is_positive()) {
                 Some(period) => recorded.add(facts, seen, period, stated.is_some())?,
                 None => recorded.notes.push(format!(
-                    "thread {} ({}): never waits, so it has no period; left out",
+                    "thread {} ({}): never waits, so it has no period; omitted",
                     facts.id, facts.workload
                 )),
             }

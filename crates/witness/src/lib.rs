@@ -108,7 +108,7 @@ pub enum CounterReadReason {
     #[error("{0}")]
     NoSection(RseqUnusable),
     /// [`Witness::asking`].
-    #[error("it was wanted so")]
+    #[error("it was requested")]
     Wanted,
 }
 

@@ -1,4 +1,4 @@
-"""Latency of a fleet: every node measured once, by whatever engine reaches it, and what may be said of all of them.
+"""Latency of a fleet: every node measured once, by any engine that reaches it, and statements about all of them.
 
     >>> from hourglass import fleet
     >>> found = fleet.measure(["noise", "-D10s"], engine="ray", where={"pool": "rt"}, output="monday")  # doctest: +SKIP
@@ -8,8 +8,8 @@
     >>> found.report("monday.html")  # doctest: +SKIP
 
 `open_fleet("monday")` opens it again. It opens any folder with run folders in it, too: those that `srun`, a Slurm array or a
-Kubernetes job left, one a node. A node that was lost is *missing*, with a reason; it never counts as a quiet one.
-No engine is imported before it is asked for; `predict` needs numpy, `sql` needs duckdb.
+Kubernetes job wrote, one a node. A node that was lost is *missing*, with a reason; it never counts as a node without noise.
+No engine is imported before it is used; `predict` needs numpy, `sql` needs duckdb.
 """
 
 from __future__ import annotations

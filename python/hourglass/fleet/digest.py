@@ -26,7 +26,7 @@ class Gap:
     start_ns: int
     end_ns: int
     names: tuple[str, ...] = ()
-    """Who ran on that CPU meanwhile, where that is known: the most likely first."""
+    """The occupants of that CPU meanwhile, where they are known: the most likely first."""
 
     @property
     def length_ns(self) -> int:
@@ -99,7 +99,7 @@ def digest(run: Run) -> Digest:
 
 
 def _meanwhile(document: dict[str, Any]) -> dict[tuple[int, int], tuple[str, ...]]:
-    """Who ran during the longest gaps, by thread and end; not the run's own command."""
+    """The occupants of the longest gaps, by thread and end; not the run's own command."""
     found = {}
     for one in document.get("meanwhile") or []:
         if one["of"] == "gap":

@@ -1,4 +1,4 @@
-"""Engines: who reaches the nodes. None of them is imported before it is used.
+"""Engines, which reach the nodes. None of them is imported before it is used.
 
 An engine has nodes by name, starts a function on one of them, and gives a `concurrent.futures.Future` back. Where
 to place it, transport and finding out that a node died are its business.
@@ -20,7 +20,7 @@ Reaches = Union[Executor, Callable[[Work, Mapping[str, Any]], on_node.Answer]]
 
 
 class Engine(Protocol):
-    """Who reaches the nodes."""
+    """An engine, which reaches the nodes."""
 
     same_machine: bool
     """Whether several nodes may be one machine (for trials)."""

@@ -32,10 +32,10 @@ FLOORS = {"share": 1e-5, "longest_ns": 10_000.0}
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether every node kept a limit."""
+    """Whether every node met a limit."""
 
     passed: bool
-    """Every node answered, and kept it."""
+    """Every node answered, and met it."""
     limit: str
     failed: dict[str, str]
     """Nodes that broke it, with the worst; the worst first."""
@@ -69,7 +69,7 @@ class Outlier:
     p: float
     """How probable such a node is in a fleet whose nodes are alike, times all that was asked."""
     gap: Gap
-    """Its longest gap of this cause: thread, CPU, interval, and who ran meanwhile."""
+    """Its longest gap of this cause: thread, CPU, interval, and its occupants."""
 
     def __str__(self) -> str:
         if self.metric == "share":
@@ -176,7 +176,7 @@ class Fleet:
         return found
 
     def _alike(self) -> list[list[str]]:
-        """Nodes that were asked for the same by the same version, the most first."""
+        """Groups of nodes that made one measurement with one version, the largest group first."""
         groups: dict[str, list[str]] = {}
         for node, document in self._documents.items():
             manifest = document["manifest"]

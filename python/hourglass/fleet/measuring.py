@@ -54,10 +54,10 @@ def measure(
     engine's processes are kept to `engine_cpus` (its lowest CPU) meanwhile, and the others are measured. `hourglass` is
     the path of the command there. A node that does not answer within `timeout` (the duration and a minute) is
     missing. At most `at_once` nodes are measured at a time; all without, and one where nodes share a machine. `progress(node, reason)` is called after each, with None where
-    it was measured. Ctrl-C cancels what has not begun, and keeps what came.
+    it was measured. Ctrl-C cancels what has not started, and stores the results so far.
 
-    Of two nodes that are one machine the one that answers first is kept, with a note in `about`, and the other is missing;
-    an engine made with `same_machine=True` keeps both. Raises `InvalidError` for what cannot be asked, `DataError` where an
+    Of two nodes that are one machine the first result counts, with a note in `about`, and the other node is missing;
+    with an engine made with `same_machine=True` both count. Raises `InvalidError` for an invalid request, `DataError` where an
     engine brings a node's answer twice.
     """
     words = [str(word) for word in arguments]

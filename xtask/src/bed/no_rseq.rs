@@ -19,7 +19,7 @@ pub(super) const BED: TestBed = TestBed {
             without!("hourglass -n 2 -d 1s --json"),
             &[
                 ExitCode(0),
-                Says("whether the kernel took the CPU from the thread, looked at after each gap"),
+                Says("whether the kernel took the CPU from the thread, read after each gap"),
             ],
         ),
         step(

@@ -34,7 +34,7 @@ pub(super) fn compare(
     }
     if run.records {
         return Err(Stop::usage(
-            "--against: it prints a comparison; leave -c and --records out, and keep the runs with -o",
+            "--against: it prints a comparison; remove -c and --records, and store the runs with -o",
         ));
     }
     run.against = Some(Box::new(other_way(tokens, given.text(), around)?));

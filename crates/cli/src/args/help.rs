@@ -22,7 +22,7 @@ pub(crate) const USAGE: [&str; 2] =
 pub(crate) const ORDER: &str = "Options are read from left to right. Per-thread options are for \
     all threads until the first -t; of an option given twice for a thread, the last one counts. \
     Times carry their unit: 3m, 1.5s, 1020ms, 87.0us, 900ns. Long options also take their value \
-    as --name=value. Options beside a FILE override what the file says.";
+    as --name=value. Options given with a FILE override the file.";
 
 /// What AMOUNT of PERIODIC may be.
 pub(crate) const AMOUNTS: &str = "AMOUNT of PERIODIC may be drawn for each period: \
@@ -64,7 +64,7 @@ pub(crate) const EXAMPLES: [(&str, &str); 11] = [
     (
         "hourglass -n 2 -t 0 -p RTMED -w PERIODIC 3ms 8ms -i HR -t 1 -p RTLOW -w PERIODIC 17ms \
          33ms -i NATIVE",
-        "will both keep their deadlines? (5.5)",
+        "will both meet their deadlines? (5.5)",
     ),
     (
         "hourglass -n 2 -t 0 -w PERIODIC 3ms 8ms -rh 3.1ms 8ms -t 1 -w PERIODIC 17ms 33ms -rh \
@@ -79,7 +79,7 @@ pub(crate) const EXAMPLES: [(&str, &str); 11] = [
     ("hourglass -n 1 -d 5s --cpu 0 --control", "which gaps are the platform's?"),
     (
         "hourglass example audio && hourglass run audio.toml -d 1m --json",
-        "a workload file to begin with, and its run as JSON",
+        "a first workload file, and its run as JSON",
     ),
     (
         "hourglass -n 1 -w GRID 1ms --max-latency 2ms --percentile p99=500us -q",
@@ -127,7 +127,7 @@ pub(crate) const EXIT_CODES: [(&str, &str); 6] = [
          was broken in a round",
     ),
     ("2", "wrong usage or bad input; nothing was run"),
-    ("3", "this machine cannot: a privilege or a device is missing; nothing was run"),
+    ("3", "the machine lacks a privilege or a device; nothing was run"),
     (
         "4",
         "measured, and no verdict: --against (see --fail-on) or --control could not decide, or a \
@@ -135,7 +135,7 @@ pub(crate) const EXIT_CODES: [(&str, &str); 6] = [
     ),
     (
         "130",
-        "ended by Ctrl-C (128+N for signal N); what was measured is printed and kept, marked as interrupted",
+        "ended by Ctrl-C (128+N for signal N); what was measured is printed and stored, marked as interrupted",
     ),
 ];
 
@@ -193,7 +193,7 @@ pub(crate) fn meaning(policy: Policy) -> String {
     match policy {
         Policy::Other(nice) => format!("time-sharing with nice {nice} (OTHER:{nice})"),
         Policy::Fifo(level) => format!("real-time with priority {level} of 99 (FIFO:{level})"),
-        Policy::Idle => "only when nothing else wants the CPU (SCHED_IDLE)".to_owned(),
+        Policy::Idle => "only when no other thread is ready (SCHED_IDLE)".to_owned(),
         other => other.to_string(),
     }
 }

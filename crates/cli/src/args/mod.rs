@@ -146,7 +146,7 @@ fn file_of<'a>(tokens: &Tokens<'a, RunDraft>) -> Result<Option<&'a str>, Stop> {
             (None, _) if may_be_file => Some(word),
             (Some(file), _) if may_be_file => {
                 return Err(Stop::usage(format!(
-                    "'{word}' is one file too many beside '{file}'; a run has one workload file"
+                    "'{word}' is a second file after '{file}'; a run has one workload file"
                 )));
             }
             (_, Some(before)) => {

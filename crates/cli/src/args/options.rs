@@ -126,7 +126,7 @@ const OF_THE_RUN: &[OptionDef<RunDraft>] = &[
     }),
     value(
         "--warm-up TIME",
-        "Run each thread's loop for this time before the run begins [default: 0s]",
+        "Run each thread's loop for this time before the run starts [default: 0s]",
         |to, given| given.time("").map(|time| to.spec().warm_up = time),
     ),
     value(
@@ -237,7 +237,7 @@ const PER_THREAD: &[OptionDef<RunDraft>] = &[
 const LIMITS: &[OptionDef<RunDraft>] = &[
     value(
         "--max-latency TIME",
-        "Limit for the lateness of each wake-up of LAT or GRID",
+        "Limit for the latency of each wake-up of LAT or GRID",
         shared::max_latency,
     ),
     value("--max-gap TIME", "Limit for the longest gap", shared::max_gap),
@@ -254,12 +254,12 @@ const LIMITS: &[OptionDef<RunDraft>] = &[
     ),
     value(
         "--stop-on-gap TIME",
-        "End the run at the first longer gap; the newest records are kept, as with --ring",
+        "End the run at the first longer gap; the newest records are stored, as with --ring",
         shared::stop_on_gap,
     ),
     value(
         "--stop-on-latency TIME",
-        "End the run at the first later wake-up of LAT or GRID; the newest records are kept",
+        "End the run at the first later wake-up of LAT or GRID; the newest records are stored",
         shared::stop_on_latency,
     ),
     value(
@@ -276,7 +276,7 @@ const OF_COMPARISONS: &[OptionDef<RunDraft>] = &[
         "Alternate this run (A) with the same run with OPTIONS (B), and compare them: \
          hourglass.diff/1. Quote OPTIONS; they are read after those of the run, for all threads. \
          With -n or a FILE among them they describe the threads anew, and need limits of their \
-         own. Limits are judged in each round. -o keeps each run: DIR/a-01, DIR/b-01, ...",
+         own. Limits are judged in each round. -o stores each run: DIR/a-01, DIR/b-01, ...",
         |_, _| {
             // Read after the others.
             Ok(())

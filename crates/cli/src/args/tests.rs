@@ -324,7 +324,7 @@ mod files {
         let text = refused("-d 5s /nonexistent/a.toml");
         assert!(text.starts_with("/nonexistent/a.toml: "), "{text}");
         let text = refused("a.toml b.toml");
-        assert!(text.contains("'b.toml' is one file too many"), "{text}");
+        assert!(text.contains("'b.toml' is a second file after"), "{text}");
     }
 }
 

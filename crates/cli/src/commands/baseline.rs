@@ -75,7 +75,7 @@ pub(super) fn with_control(run: RunArguments) -> Result<ControlPlan> {
     let spec = match control::plan_here(&run.request.spec).map_err(refusal)? {
         ControlMode::Beside(_) if run.rounds.is_some() => {
             return Err(Stop::usage(
-                "--rounds: the control runs beside the load here, on a CPU of its own; leave it out",
+                "--rounds: the control runs at the same time as the load, on a CPU of its own; leave it out",
             )
             .into());
         }
@@ -93,7 +93,7 @@ pub(super) fn with_control(run: RunArguments) -> Result<ControlPlan> {
     }
     if let Some(option) = run.files.asked() {
         return Err(Stop::usage(format!(
-            "{option}: it holds one run, and control and run take turns here; leave a CPU free by --cpu"
+            "{option}: it holds one run, and control and run take turns; leave a CPU free by --cpu"
         ))
         .into());
     }

@@ -78,7 +78,7 @@ fn policy(text: &str) -> Result<ClockPolicy, String> {
 fn pause(text: &str) -> Result<Span, String> {
     const SHORTEST: Span = Span::from_millis(10);
     let span: Span = text.parse().map_err(|error| format!("{error}"))?;
-    if span < SHORTEST { Err(format!("looks are at least {SHORTEST} apart")) } else { Ok(span) }
+    if span < SHORTEST { Err(format!("samples are at least {SHORTEST} apart")) } else { Ok(span) }
 }
 
 fn resolution(text: &str) -> Result<Span, String> {

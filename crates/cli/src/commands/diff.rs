@@ -23,7 +23,7 @@ use crate::messages;
 use crate::picture::PictureFormat;
 use crate::settings::Settings;
 
-/// Compare runs that were kept: which metrics moved, by how much, and is it more than chance?
+/// Compare stored runs: which metrics changed, by how much, and is it more than chance?
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Three forms:
@@ -36,7 +36,7 @@ Three forms:
 
 A metric is worse (or better) if the change is more than chance, all metrics
 considered together, and more than the margin; same if its 95 % interval lies
-within the margin; else unknown. Medians and shares are looked at before
+within the margin; else unknown. Medians and shares are tested before
 percentiles in the tail and maxima. The verdict on all is worse if one metric
 is, else better if one is; the same if nothing moved and medians and shares are
 the same; else unknown. Causes have no part in it.

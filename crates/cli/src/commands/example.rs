@@ -72,12 +72,12 @@ macro_rules! entry {
 
 /// What there is.
 const EXAMPLES: [ExampleFile; 7] = [
-    entry!("audio", "audio.toml", "run", "a workload: an audio engine beside a video player"),
+    entry!("audio", "audio.toml", "run", "a workload: an audio engine and a video player"),
     entry!(
         "section-5-5",
         "section-5-5.toml",
         "run",
-        "a workload: two threads that should keep their deadlines (Hourglass paper, section 5.5)"
+        "a workload: two threads that should meet their deadlines (Hourglass paper, section 5.5)"
     ),
     entry!("tasks", "tasks.toml", "check", "a set of tasks: the same two, for the theory"),
     entry!(

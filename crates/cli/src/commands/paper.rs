@@ -23,7 +23,7 @@ pub(crate) fn paper(words: &[String]) -> Result<ExitCode> {
     let error = hand_on(Command::new(program).args(words)).exec();
     let line = match error.kind() {
         io::ErrorKind::NotFound if program == Path::new(PROGRAM) => format!(
-            "paper: {PROGRAM} is neither beside hourglass nor on the PATH; cargo install --path papers in the sources \
+            "paper: {PROGRAM} is neither in the folder of hourglass nor on the PATH; cargo install --path papers in the sources \
              makes it, and packages have it"
         ),
         _ => format!("paper: {} cannot be started: {error}", program.display()),

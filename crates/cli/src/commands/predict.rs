@@ -34,7 +34,7 @@ Examples:
   hourglass example tasks                       writes tasks.toml
   hourglass predict tasks.toml                  run them for 10 s, and compare
   hourglass predict tasks.toml --no-run         bounds and simulation only
-  hourglass predict video.json -d 1m -o monday  a file of rt-app; keep the run
+  hourglass predict video.json -d 1m -o monday  a file of rt-app; store the run
   hourglass predict tasks.toml --json           the document (hourglass.predict/1)")]
 pub(crate) struct Predict {
     /// File of tasks (TOML, JSON, rt-app), or a run folder

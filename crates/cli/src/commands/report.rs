@@ -24,7 +24,7 @@ use crate::settings::Settings;
   hourglass report fleet              nodes as rows, the worst first
   hourglass report fleet --json       all of them (hourglass.fleet/1)
 
-The page holds the whole run: verdict, warnings with what mends them, causes of
+The page holds the whole run: verdict, warnings with their remedies, causes of
 gaps, histograms, tables, manifest, and a timeline that zooms down to a
 microsecond by wheel, touch or keyboard. It fetches nothing, and prints.
 

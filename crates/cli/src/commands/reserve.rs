@@ -25,7 +25,7 @@ use crate::settings::Settings;
 
 mod from;
 
-/// Guarantee a CPU budget to a program, also beside hyper-threads
+/// Guarantee a CPU budget to a program, also on cores with hyper-threads
 #[derive(Args, Debug)]
 #[command(override_usage = "hourglass reserve [OPTIONS] <BUDGET/PERIOD> [COMMAND]...
        hourglass reserve --change <PID> <BUDGET/PERIOD>
@@ -36,12 +36,12 @@ mod from;
   hourglass reserve 3.1ms/8ms -- player song.flac
   hourglass reserve 30% -- encoder                 3ms of each 10ms
   hourglass reserve 3.1ms/8ms --soft --cpu 1 -- make
-  hourglass reserve 25ms/33.3ms --thread audio     a thread that runs already
+  hourglass reserve 25ms/33.3ms --thread audio     a running thread
   hourglass reserve 3ms/8ms --check                would it be granted?
   hourglass reserve 55ms/70ms --cpu 0 --smt monitor --stop 4711 -- encoder
   hourglass reserve 6ms/20ms --also 5ms/40ms=4711 --cpu 0 -- player
   hourglass reserve 3.1ms/8ms --json -- ./job > supply.json
-  hourglass reserve 30% -o encoder -- encoder      kept for show and report
+  hourglass reserve 30% -o encoder -- encoder      stored for show and report
   hourglass reserve --list                         what is reserved on this machine
   hourglass reserve --from run1                    what should its threads reserve?
   hourglass reserve --change 4711 4ms/8ms          while it runs; PID from --list
@@ -51,8 +51,8 @@ A command ends with its own code: 128+n if signal n ended it, 127 if there is no
 such program, 126 if it cannot be executed, 125 if it could not be given its
 reservation and was not started, or hourglass itself failed. Options that make
 no sense end with 2, before anything is started. --check ends with 0 for yes
-and 1 for no, and so do --change and --from; --clean with 0 if nothing is left, 1 if something is left, and 3
-if the records cannot be read.
+and 1 for no, and so do --change and --from; --clean with 0 if all is undone, 1
+if not, and 3 if the records cannot be read.
 What was delivered goes to stderr; with --json it goes to stdout, and what the
 command prints to stderr.")]
 pub(crate) struct Reserve {
@@ -73,16 +73,16 @@ pub(crate) struct Reserve {
     /// threads) or quota (a limit only)
     #[arg(long, value_name = "NAME", default_value = "auto", value_parser = backend)]
     backend: Choice<Backend>,
-    /// Only say whether it would be granted, or what to change; nothing is started
+    /// Only test whether it would be granted, or say what to change; nothing is started
     #[arg(long)]
     check: bool,
-    /// Say what is reserved on this machine: by hourglass from user space, and by
+    /// List the reservations of this machine: those of hourglass from user space, and
     /// threads of the deadline class
     #[arg(long, conflicts_with_all = ["amount", "check", "clean", "pid", "thread", "command", "cpu", "smt", "soft", "deadline", "also"])]
     list: bool,
     /// Give the reservation of process PID of --list another budget, from its next period on: the one that
-    /// it keeps from user space, or its thread in the deadline class. Admission is as at the
-    /// start; its user and root may
+    /// it enforces from user space, or its thread in the deadline class. Admission is as at the
+    /// start; its user and root may do it
     #[arg(long, value_name = "PID", value_parser = arguments::process, requires = "amount")]
     #[arg(conflicts_with_all = ["check", "list", "clean", "pid", "thread", "command", "cpu", "smt", "soft", "deadline", "also"])]
     change: Option<u32>,
@@ -91,7 +91,7 @@ pub(crate) struct Reserve {
     #[arg(long, value_name = "DIR|FILE", value_hint = ValueHint::AnyPath)]
     #[arg(conflicts_with_all = ["amount", "check", "list", "clean", "pid", "thread", "command", "smt", "deadline", "also"])]
     from: Option<PathBuf>,
-    /// Undo what killed reservations left: threads raised or pinned, processes
+    /// Undo stale changes of killed reservations: threads raised or pinned, processes
     /// stopped, control groups. Reservations in force are not touched
     #[arg(long, conflicts_with_all = ["amount", "check", "pid", "thread", "command", "cpu", "smt", "soft", "deadline", "also"])]
     clean: bool,
@@ -102,20 +102,20 @@ pub(crate) struct Reserve {
     #[arg(long, value_name = "NAME|TID", conflicts_with = "command")]
     thread: Option<String>,
     /// A further reservation, for a running process, such as 2ms/20ms=4711; may be
-    /// repeated. All are kept by the backend user, and need a COMMAND or --pid. It ends with that process, or with the first reservation
+    /// repeated. The backend user enforces them all; a COMMAND or --pid is needed. It ends with that process, or with the first reservation
     #[arg(long, value_name = "BUDGET/PERIOD=PID", value_parser = also)]
     also: Vec<AlsoArg>,
     /// Co-runners on the same core: monitor (they run while there is slack), disable
-    /// (they never run beside the work), ignore (only watch)
+    /// (they never run while the work does), ignore (only observe)
     #[arg(long, value_name = "POLICY", value_parser = arguments::policy, help_heading = SHARING)]
     smt: Option<SiblingPolicy>,
     /// What is shared: siblings, llc (cache), membw (memory bandwidth) or a list of CPUs
-    #[arg(long, value_name = "WHO", default_value = "siblings", value_parser = str::parse::<SharingLevel>)]
+    #[arg(long, value_name = "WHAT", default_value = "siblings", value_parser = str::parse::<SharingLevel>)]
     #[arg(requires = "smt", help_heading = SHARING)]
     interferes: SharingLevel,
     /// Co-runners that may be stopped: a process with its descendants (1234), a control
     /// group (/sys/fs/cgroup/batch) or a session (session:1234); may be repeated
-    #[arg(long, value_name = "WHOM", value_parser = str::parse::<Selection>, requires = "smt", help_heading = SHARING)]
+    #[arg(long, value_name = "SELECTION", value_parser = str::parse::<Selection>, requires = "smt", help_heading = SHARING)]
     stop: Vec<Selection>,
     /// How they are stopped: auto (the fastest, measured), cgroup2_freeze, sigstop, cgroup1_freezer
     /// or core_cookie
@@ -125,7 +125,7 @@ pub(crate) struct Reserve {
     /// Slow them down before they are stopped
     #[arg(long, requires = "smt", help_heading = SHARING)]
     slow_first: bool,
-    /// Proven lower bound on the rate of progress beside them, from 0 to below 1
+    /// Proven lower bound on the rate of progress while they run, from 0 to below 1
     #[arg(long, value_name = "FRACTION", default_value = "0", value_parser = arguments::rate)]
     #[arg(requires = "smt", help_heading = SHARING)]
     alpha: ProgressRate,
@@ -133,7 +133,7 @@ pub(crate) struct Reserve {
     #[arg(long, value_name = "TIME", value_parser = arguments::interval)]
     #[arg(requires = "smt", help_heading = SHARING)]
     interval: Option<Span>,
-    /// Stop co-runners when no more slack than this is left, instead of the margin that is
+    /// Stop co-runners when no more slack than this remains, instead of the margin that is
     /// measured before the run; it grows if stopping takes longer
     #[arg(long, value_name = "TIME", value_parser = arguments::interval)]
     #[arg(requires = "smt", help_heading = SHARING)]
@@ -284,7 +284,7 @@ fn list(settings: Settings) -> Result<ExitCode> {
 /// Undoes what killed ones left.
 fn clean(settings: Settings) -> Result<ExitCode> {
     let document = reserve::clean().map_err(|error| {
-        Stop::machine(vec![format!("what was left cannot be looked for: {error}")])
+        Stop::machine(vec![format!("stale changes cannot be searched: {error}")])
     })?;
     if settings.json || !settings.quiet {
         output::shown(&document, text::reserve_clean, settings)?;
@@ -322,7 +322,7 @@ fn request(reserve: &Reserve, amount: BudgetPeriodArg) -> Result<SessionRequest,
         progress: reserve.progress.named(),
     });
     if reserve.interval.is_some() && reserve.smt != Some(SiblingPolicy::Monitor) {
-        return Err(Stop::usage("--interval: only --smt monitor looks at slack"));
+        return Err(Stop::usage("--interval: only --smt monitor checks slack"));
     }
     Ok(SessionRequest {
         reservation,
@@ -360,7 +360,7 @@ fn subject(reserve: &Reserve) -> Result<SessionTarget, Stop> {
         (_, Some(pid), _) => SessionTarget::Adopted(TargetSelector::Process(pid)),
         (_, _, []) if reserve.check => SessionTarget::CheckOnly,
         (_, _, []) => {
-            let text = "for whom? give a COMMAND, --pid or --thread; --check needs none";
+            let text = "no target; give a COMMAND, --pid or --thread; --check needs none";
             return Err(Stop::usage(text));
         }
         (_, _, command) => SessionTarget::Command(command.to_vec()),

@@ -14,7 +14,7 @@ use crate::messages;
 use crate::output::{self, Format, OutputOptions, Source};
 use crate::settings::Settings;
 
-/// Print a kept run: on a terminal its summary, into a pipe its records
+/// Print a stored run: on a terminal its summary, into a pipe its records
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   hourglass show monday              the summary, as after the run

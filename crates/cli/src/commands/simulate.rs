@@ -51,7 +51,7 @@ Exit codes:
   0    no deadline was missed
   1    some deadline was missed
   2    wrong usage, a file that cannot be read, tasks that cannot be simulated
-  130  ended by Ctrl-C; what was simulated is printed and kept
+  130  ended by Ctrl-C; what was simulated is printed and stored
 With several files the worst of them counts, and an error in one does not stop
 the others; --json prints one document of all (hourglass.batch/1).
 Keys of a file: hourglass man tasks, the most frequent hourglass check --help.
@@ -75,7 +75,7 @@ pub(crate) struct Simulate {
     #[arg(long, value_name = "TIME", value_parser = str::parse::<Span>)]
     #[arg(allow_hyphen_values = true)]
     horizon: Option<Span>,
-    /// Start of all that is drawn
+    /// Random seed
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
     /// When jobs are released: critical (the longest jitter first, all together), nominal (at the
@@ -83,33 +83,33 @@ pub(crate) struct Simulate {
     #[arg(long, value_name = "HOW", default_value = "critical")]
     #[arg(value_parser = PossibleValuesParser::new(Releases::ALL.map(|(name, _)| name)))]
     releases: String,
-    /// What becomes of a job that is released while an earlier one runs
+    /// What happens to a job that is released while an earlier one runs
     #[arg(long, value_enum, value_name = "HOW", default_value = "queue", alias = "late")]
     on_overrun: LateArg,
     /// Limit on fixed priorities on each CPU, as the kernel's default 950ms/1s
     #[arg(long, value_name = "RUNTIME/PERIOD", value_parser = throttling)]
     rt_throttling: Option<Throttling>,
-    /// What is done about the other CPUs of a core beside real-time tasks
+    /// Policy for the sibling CPUs of a core with real-time tasks
     #[arg(long, value_enum, value_name = "POLICY")]
     smt: Option<SmtAsked>,
-    /// monitor: worst rate of progress beside others that can be relied on, below 1
+    /// monitor: guaranteed minimum rate of progress while co-runners run, below 1
     /// [default: 0]
     #[arg(long, value_name = "FRACTION", value_parser = alpha)]
     alpha: Option<smt::ProgressRate>,
-    /// monitor: neighbours stop when no more than this is left [default: 10us]
+    /// monitor: co-runners stop when no more slack than this remains [default: 10us]
     #[arg(long, value_name = "TIME", value_parser = not_negative)]
     margin: Option<u64>,
-    /// monitor: what stopping neighbours takes [default: 0s]
+    /// monitor: time that stopping co-runners takes [default: 0s]
     #[arg(long, value_name = "TIME", value_parser = not_negative)]
     stop_latency: Option<u64>,
-    /// monitor: time between two looks [default: as the slack has it]
+    /// monitor: time between two checks of the slack [default: as the slack allows]
     #[arg(long, value_name = "TIME", value_parser = above_zero)]
     interval: Option<u64>,
-    /// monitor: how progress is known: counted by the scheduler, or reported:STEPS by the program
+    /// monitor: source of progress: counted by the scheduler, or reported:STEPS by the program
     /// (also word:STEPS) [default: counted]
     #[arg(long, value_name = "HOW", value_parser = progress)]
     progress: Option<smt::ProgressModel>,
-    /// Keep the simulation in this folder, which must not exist
+    /// Store the simulation in this folder, which must not exist
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     output: Option<PathBuf>,
     /// Intervals that the folder has room for
@@ -148,7 +148,7 @@ fn throttling(text: &str) -> Result<Throttling, String> {
 fn alpha(text: &str) -> Result<smt::ProgressRate, String> {
     let fraction: Fraction = text.parse().map_err(|error| format!("{error}"))?;
     smt::ProgressRate::new(fraction.numerator(), fraction.denominator())
-        .ok_or_else(|| "it must be below 1: neighbours that cost nothing need no policy".to_owned())
+        .ok_or_else(|| "it must be below 1: co-runners without a cost need no policy".to_owned())
 }
 
 fn not_negative(text: &str) -> Result<u64, String> {

@@ -44,8 +44,8 @@ Periods: log-uniform:A,B uniform:A,B harmonic:A,B list:A,B,...
 Deadlines: implicit, share:LOW,HIGH (of the period), slack:LOW,HIGH (of what the
 cost leaves of it).
 
-With -o every finished point is kept. Ctrl-C ends early; the same command goes
-on from there. The folder holds sweep.json, sweep.parquet, sweep.svg, and with
+With -o every finished point is stored. Ctrl-C ends early; the same command
+resumes it. The folder holds sweep.json, sweep.parquet, sweep.svg, and with
 --keep-sets sets.parquet.
 Keys of a task file: hourglass man tasks.
 
@@ -115,7 +115,7 @@ pub(crate) struct Sweep {
     /// Do one part of N only, K from 0; -o takes all parts, hourglass merge adds them
     #[arg(long, value_name = "K/N", requires = "output", allow_negative_numbers = true)]
     shard: Option<String>,
-    /// Threads [default: one for each CPU here]
+    /// Threads [default: one for each CPU]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
 }

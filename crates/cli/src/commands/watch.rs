@@ -27,16 +27,16 @@ use crate::settings::Settings;
 /// Time between two writings of `--openmetrics`: Prometheus asks no more often as a rule.
 const METRICS_EVERY_NS: u64 = 10_000_000_000;
 
-/// Watch another program's threads: how long they wait for a CPU, and who runs instead
+/// Watch another program's threads: how long they wait for a CPU, and which threads run instead
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Nothing about the program is changed, and it need not know. Without root the
+The program is not changed and does not notice. Without root the
 kernel's counts in /proc are read at every interval: time on a CPU, run-queue
-delay, quota, stops, migrations, page faults. Who had the CPU is then known as
-an upper bound. With --trace, as root, the kernel's switches say it exactly,
-delay by delay, with the worst one in its place.
+delay, quota, stops, migrations, page faults. The time of each occupant of the
+CPU is then an upper bound. With --trace, as root, the kernel's switches give it
+exactly for each delay, and the time of the worst one.
 
-On a terminal the table is drawn anew at every interval; at the end, and into a
+On a terminal the table is redrawn at every interval; at the end, and into a
 pipe, it is printed once. It ends after -d, by Ctrl-C, or with the program.
 
 A folder (-o) is read by show and report. With --trace it is a whole run: the
@@ -54,8 +54,8 @@ Exit codes:
   0    watched to the end
   2    wrong usage; no such process, or no thread of that name
   3    this user may not see it, or may not trace
-  4    threads that began and ended between two looks are missing
-  130  ended by Ctrl-C; what was seen is printed and kept
+  4    threads that started and ended between two samples are missing
+  130  ended by Ctrl-C; what was sampled is printed and stored
   with -- COMMAND: its own, 128+N if signal N killed it, also where a premise
   broke (see premises); 126 it cannot be executed, 127 there is none,
   125 watch itself failed
@@ -77,13 +77,13 @@ pub(crate) struct WatchArgs {
     /// Duration; without it, until Ctrl-C or the end of the program
     #[arg(short, long, value_name = "TIME", value_parser = length, conflicts_with = "command")]
     duration: Option<Span>,
-    /// Time between two looks, 10ms or more
+    /// Time between two samples, 10ms or more
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = pause)]
     interval: Span,
-    /// Record the kernel's switches: exact delays, and who ran instead; needs root
+    /// Record the kernel's switches: exact delays, and the threads that ran instead; needs root
     #[arg(long)]
     trace: bool,
-    /// Keep what was seen in this folder
+    /// Store the samples in this folder
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     output: Option<PathBuf>,
     /// Write the counts to this file as metrics, every ten seconds and at the end, for
@@ -102,7 +102,7 @@ fn length(text: &str) -> Result<Span, String> {
 
 fn pause(text: &str) -> Result<Span, String> {
     let span: Span = text.parse().map_err(|error| format!("{error}"))?;
-    if span < SHORTEST { Err(format!("looks are at least {SHORTEST} apart")) } else { Ok(span) }
+    if span < SHORTEST { Err(format!("samples are at least {SHORTEST} apart")) } else { Ok(span) }
 }
 
 /// Watches and prints.

@@ -126,7 +126,11 @@ pub(crate) const fn peer_trace<T: PeerMeasuring>() -> OptionDef<T> {
 }
 
 pub(crate) const fn peer_best_effort<T: PeerMeasuring>() -> OptionDef<T> {
-    flag("--best-effort", "goes on where the machine refuses a priority, and says so", best_effort)
+    flag(
+        "--best-effort",
+        "continues without a priority that the machine refuses, and warns",
+        best_effort,
+    )
 }
 
 pub(crate) fn trace<T: Measuring>(to: &mut T) {

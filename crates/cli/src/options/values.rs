@@ -14,7 +14,7 @@ use crate::exit::Stop;
 
 /// Why `-o -` makes no run folder: elsewhere it is stdout.
 const NO_FOLDER: &str =
-    "- is stdout, and a run is kept in a folder; name one (a folder of that name is -o ./-)";
+    "- is stdout, and a run is stored in a folder; name one (a folder of that name is -o ./-)";
 
 /// An option as it was written, with its values. What it reads from them is refused with a line that begins with its name.
 #[derive(Debug)]

@@ -33,7 +33,7 @@ fn a_watched_clock_is_reported_sample_by_sample() {
     let header = lines.lines().position(|line| line.contains("drift_ppb")).unwrap();
     assert_eq!(lines.lines().count() - header, 4, "{lines}");
     refuses("clocks --every 1s", "the following required arguments were not provided: --watch");
-    refuses("clocks --watch --every 1ms", "invalid value '1ms' for '--every <TIME>': looks are");
+    refuses("clocks --watch --every 1ms", "invalid value '1ms' for '--every <TIME>': samples are");
     refuses("clocks --watch --for -1s", "");
 }
 

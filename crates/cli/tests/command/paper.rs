@@ -79,7 +79,10 @@ fn a_program_that_is_missing_is_named_with_how_to_get_it() {
     for line in ["paper highpertimer", "--json paper --list", "paper --help", "help paper"] {
         let output = alone(home.path(), line, Path::new("/none"));
         let said = is_refused(&output, 3, "cargo install --path papers", line);
-        assert!(said.starts_with("hourglass: paper: hourglass-paper is neither beside"), "{said}");
+        assert!(
+            said.starts_with("hourglass: paper: hourglass-paper is neither in the folder"),
+            "{said}"
+        );
     }
     // One that is there and cannot be started is not said to be missing.
     let beside = script_of(home.path(), "#!/none/sh\n");

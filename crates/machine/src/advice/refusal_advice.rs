@@ -96,7 +96,7 @@ pub(crate) fn why_refused_to(
 fn otherwise(errno: i32) -> (String, String) {
     (
         format!("the kernel said: {}", std::io::Error::from_raw_os_error(errno)),
-        "sudo dmesg | tail may tell more; a security module or a kernel without this feature can \
+        "sudo dmesg | tail may show the cause; a security module or a kernel without this feature can \
          be the cause"
             .to_owned(),
     )
@@ -349,7 +349,7 @@ fn deadline(host: &Host) -> (String, String) {
             domain.is_some_and(|domain| !domain.difference(cpus).is_empty())
         })
         .filter(|_| !own_domain);
-    let rule = "the deadline class wants a thread that may use every CPU of its scheduling domain";
+    let rule = "the deadline class needs a thread that may use every CPU of its scheduling domain";
     let reason = match narrow {
         Some(cpus) => format!("{rule}, and this process has only {cpus}"),
         None => format!("{rule}; --cpu or another affinity of its own keeps it from some"),
@@ -410,7 +410,7 @@ fn memory_lock(bytes: u64, whom: Grantee<'_>, host: &Host) -> (String, String) {
         return too_little_memory(bytes, host);
     };
     let (now, when_raised) = allows(limit, bytes);
-    let besides = if now { " beside what is locked already" } else { "" };
+    let besides = if now { " more than what is locked already" } else { "" };
     (
         format!(
             "{lack} and RLIMIT_MEMLOCK is {} bytes; {bytes} are wanted{besides}",

@@ -371,7 +371,7 @@ fn locks_refused() {
     );
     assert_names(&remedy, "'@realtime - memlock unlimited'");
     let (reason, _) = why_refused(lock(4096), ENOMEM, &user);
-    assert!(reason.ends_with("beside what is locked already"), "{reason}");
+    assert!(reason.ends_with("more than what is locked already"), "{reason}");
     let (_, remedy) = why_refused(lock(16_777_216), ENOMEM, &v2_container().host());
     assert_eq!(remedy, "start the container with --cap-add IPC_LOCK --ulimit memlock=-1");
 

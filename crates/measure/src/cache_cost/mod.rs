@@ -266,12 +266,12 @@ fn others(pairs: &[Vec<Pair>]) -> Option<Warning> {
     (elapsed > 0.0 && lost > OTHERS).then(|| Warning {
         id: "others-run".to_owned(),
         text: format!(
-            "a thread that had the CPU to itself received {:.1} % of it: others took the rest, which \
-             the penalty cannot tell from switches",
+            "a thread that had the CPU to itself received {:.1} % of it: other work took the remaining time, which \
+             the penalty cannot distinguish from switches",
             received / elapsed * 100.0
         ),
-        remedy: "end other programs, name a quieter --cpu, or go by the refill, which leaves their time \
-                 out"
+        remedy: "end other programs, name a quieter --cpu, or use the refill, which excludes their \
+                 time"
             .to_owned(),
     })
 }

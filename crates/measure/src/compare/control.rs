@@ -196,7 +196,7 @@ const LOST: MetricWording = MetricWording {
 };
 
 const LATE: MetricWording = MetricWording {
-    what: "median lateness of wake-ups",
+    what: "median latency of wake-ups",
     unit: "us",
     unit_of: 1e3,
     difference: "us",
@@ -313,7 +313,7 @@ mod tests {
         let report = statement(vec![metric("latency.p50_ns", DiffVerdict::Worse)]);
         assert_eq!(
             report.statement,
-            "median lateness of wake-ups: 3.000 us in the load, 2.000 us in the idle control \
+            "median latency of wake-ups: 3.000 us in the load, 2.000 us in the idle control \
              (+1.000 us, between +0.500 and +1.500 with 95 % confidence): the difference is the \
              load's own, or that of what it runs among"
         );

@@ -47,7 +47,7 @@ fn run(command: &str, hit: &HitReport, folder: Option<&Path>) -> Option<Warning>
     Some(Warning {
         id: "on-hit-failed".to_owned(),
         text: format!("the command of --on-hit {how}: {command}"),
-        remedy: format!("try it by itself; the run tells it what was hit in {PREFIX}* variables"),
+        remedy: format!("try it by itself; the run describes the hit in {PREFIX}* variables"),
     })
 }
 

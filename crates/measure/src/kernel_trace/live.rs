@@ -144,7 +144,7 @@ impl LiveRecording {
             clock: CLOCK.to_owned(),
             same_counter: true,
             buffer_bytes: self.ring_bytes,
-            drained: "at every look".to_owned(),
+            drained: "at every sample".to_owned(),
             events,
             missing,
             cpus,

@@ -89,8 +89,8 @@ fn unwritten(facts: &KernelFacts) -> Option<Warning> {
     (missing > 0).then(|| Warning {
         id: "switch-events-missing".to_owned(),
         text: format!(
-            "--trace: the kernel did not record {missing} switches on CPU {on}, and lost none: wake-ups there cannot be taken apart, and causes of gaps there lack \
-             who ran; some kernels do this on a CPU that was offline and came back"
+            "--trace: the kernel did not record {missing} switches on CPU {on}, and lost none: wake-ups there cannot be divided into stages, and causes of gaps there lack \
+             the occupants; some kernels do this on a CPU that was offline and came back"
         ),
         remedy: "measure on another CPU (-c), or after a reboot".to_owned(),
     })

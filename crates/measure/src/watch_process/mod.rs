@@ -235,7 +235,7 @@ impl WatchSession {
             self.warnings.push(Warning {
                 id: "watch-shares-cpu".to_owned(),
                 text: "the watched threads run on all CPUs that this program may use, which takes \
-                       a little of their time at every look"
+                       a little of their time at every sample"
                     .to_owned(),
                 remedy: "a longer --interval; or taskset this program to another CPU".to_owned(),
             });
@@ -391,7 +391,7 @@ impl WatchSession {
             warnings.push(Warning {
                 id: "interval-stretched".to_owned(),
                 text: format!(
-                    "a look takes {} us, so that looks are {} ms apart instead of {} ms, which keeps them below \
+                    "a sample takes {} us, so that samples are {} ms apart instead of {} ms, which limits them to \
                      a twentieth of a CPU",
                     self.every_ns / SHARE / 1_000,
                     self.every_ns / 1_000_000,

@@ -49,8 +49,8 @@ impl QuotaCounts {
     pub(super) fn trouble(&self, process: &WatchedProcess) -> Option<Premise> {
         let at_ns = self.others_at_ns?;
         let text = format!(
-            "{} ({}) came under other quotas (moved to another control group, or cpu.max was set): what quotas stopped \
-             between the looks around is not counted",
+            "{} ({}) came under other quotas (moved to another control group, or cpu.max was set): time stopped by quotas \
+             between the samples around that is not counted",
             process.name, process.pid
         );
         Some(PremiseKind::QuotaChanged.broken(text, at_ns))

@@ -92,7 +92,7 @@ impl SystemSampler {
     pub(super) fn warning(&self) -> Option<Warning> {
         self.hidden.then(|| Warning {
             id: "others-hidden".to_owned(),
-            text: "/proc hides the processes of other users (hidepid), so that who ran instead may be missing"
+            text: "/proc hides the processes of other users (hidepid), so that threads that ran instead may be missing"
                 .to_owned(),
             remedy: "run it as root (sudo hourglass ...)".to_owned(),
         })

@@ -65,8 +65,8 @@ impl CpuTime {
     fn premise(&self, kind: PremiseKind, whose: &str, of: &str, missing: &str) -> Option<Premise> {
         let at_ns = self.missing_since_ns?;
         let text = format!(
-            "{whose} had {} ms of {of} {} ms of CPU time: {missing} that began and ended between two looks are missing, \
-             and what others ran between their last look and their end",
+            "{whose} had {} ms of {of} {} ms of CPU time: {missing} that started and ended between two samples are missing, \
+             and the time of others between their last sample and their end",
             self.seen_ns / 1_000_000,
             self.whole_ns() / 1_000_000
         );

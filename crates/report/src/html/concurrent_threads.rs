@@ -18,10 +18,10 @@ pub(super) fn write(out: &mut String, all: &[ConcurrentThreads]) {
         .text("what", |report| worst_heading(&report.of, report.length_ns, report.thread))
         .number("until, s", |report| seconds(report.at_ns))
         .text("ran on the CPU, at most", |report| for_terminal(&reason(report)))
-        .text("between looks at, s", |report| {
+        .text("between samples at, s", |report| {
             format!("{} and {}", seconds(report.looked_ns), seconds(report.looked_again_ns))
         });
-    begin_section(out, "meanwhile", "Who ran meanwhile");
+    begin_section(out, "meanwhile", "Threads that ran meanwhile");
     table.write(out);
     // Writing to a string cannot fail.
     let _ = writeln!(out, "<p class=\"note\">What is known is {BY_COUNTS}.</p>\n</section>");

@@ -28,11 +28,10 @@ pub(super) fn latency(out: &mut String, run: &RunView<'_>) {
     }
     let all = binned.iter().flat_map(|(_, bins)| bins.keys().copied());
     let plot = Plot {
-        label:
-            "Histogram of latencies: lateness across and wake-ups upwards, both by powers of ten"
-                .to_owned(),
+        label: "Histogram of latencies: latency across and wake-ups upwards, both by powers of ten"
+            .to_owned(),
         across: decades(all, LATENCY_BINS_A_DECADE),
-        caption: "lateness of a wake-up".to_owned(),
+        caption: "latency of a wake-up".to_owned(),
         counted: "wake-ups",
         curves: binned.iter().map(|(counts, bins)| curve(run, counts, bins)).collect(),
     };

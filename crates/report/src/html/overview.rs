@@ -77,7 +77,7 @@ fn warnings(out: &mut String, document: &RunDocument) {
     if entries.is_empty() {
         return;
     }
-    begin_section(out, "warnings", "Before the numbers are believed");
+    begin_section(out, "warnings", "Warnings about this run");
     out.push_str("<ul class=\"warnings\">\n");
     for (text, remedy) in entries {
         let _ = write!(out, "<li><p>{}</p>", for_xml(&text));

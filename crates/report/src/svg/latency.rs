@@ -149,7 +149,8 @@ impl<'a> LatencyPicture<'a> {
                 "No wake-up was measured.".to_owned()
             }
             (true, _) => {
-                "When single wake-ups were is not known here: their histogram alone.".to_owned()
+                "The times of single wake-ups are not known: only their histogram is drawn."
+                    .to_owned()
             }
             (false, false) => "Each wake-up.".to_owned(),
             (false, true) => {

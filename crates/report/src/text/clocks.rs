@@ -205,7 +205,7 @@ mod tests {
             selected: "monotonic".to_owned(),
             policy: "strict".to_owned(),
             reason:
-                "no counter can be trusted here, as the kernel itself does not keep time with one"
+                "no counter can be trusted, because the kernel itself does not use one as its clock"
                     .to_owned(),
             sources: vec![
                 source("tsc", reason, [0.4, 41_250.0, 152_000.0, 2_250_000.0]),

@@ -80,7 +80,7 @@ fn gaps(nodes: &[(&FleetNode, &FleetGaps)]) -> TextTable {
 fn latency(nodes: &[(&FleetNode, &FleetLatency)]) -> TextTable {
     let nodes = nodes.get(..SHOWN).unwrap_or(nodes);
     let scale = UnitScale::for_block(nodes.iter().map(|(_, latency)| latency.p50_ns));
-    TextTable::of(format!("Wake-ups, lateness in {}", scale.name()), nodes)
+    TextTable::of(format!("Wake-ups, latency in {}", scale.name()), nodes)
         .elastic("node", |(node, _)| node.node.as_str())
         .number("wake-ups", |(_, latency)| latency.count)
         .number("lost", |(_, latency)| latency.lost)

@@ -51,7 +51,7 @@ pub(super) fn worst_meanwhile(all: &[ConcurrentThreads]) -> Vec<String> {
 }
 
 /// What counts say, and what they do not.
-pub const BY_COUNTS: &str = "by counts: ran on that CPU around it, so long in it at most; --trace, as root, says who and when";
+pub const BY_COUNTS: &str = "by counts: each ran on that CPU around it, for at most this time; --trace, as root, names threads and times";
 
 /// `gap of 4.53 ms, thread 0`.
 pub(crate) fn heading(of: &str, length_ns: u64, thread: u32) -> String {
@@ -68,7 +68,7 @@ pub(crate) fn who(ran: &OccupantReport) -> String {
             format!("{} (thread {thread})", clean::for_terminal(name))
         }
         (Some(thread), _, None) => format!("thread {thread} of the run"),
-        (None, Some(0), _) => "nobody (idle)".to_owned(),
+        (None, Some(0), _) => "idle".to_owned(),
         (None, Some(tid), Some(name)) => format!("{} ({tid})", clean::for_terminal(name)),
         (None, Some(tid), None) => format!("thread {tid} of the machine"),
         (None, None, _) => "a thread".to_owned(),

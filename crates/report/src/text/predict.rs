@@ -126,7 +126,7 @@ fn verdict(document: &PredictDocument) -> (String, TextStyle) {
         "feasible" => "on paper every deadline holds",
         "infeasible" => "on paper deadlines are missed",
         "no_bound" => "on paper nothing bounds the response times",
-        _ => "the analysis cannot tell",
+        _ => "the analysis does not decide",
     }
     .to_owned();
     if !simulated.is_empty() {

@@ -89,7 +89,7 @@ fn heading(out: &mut String, document: &ReserveDocument, style: Style) {
 fn broken(document: &ReserveDocument) -> Option<String> {
     let missed = document.missed.filter(|_| document.kept == Some(false))?;
     let why = match &document.broken_by[..] {
-        [] => "who had the CPU is not known".to_owned(),
+        [] => "the occupant of the CPU is not known".to_owned(),
         some => format!("because of {}", some.join(", ")),
     };
     Some(format!("not kept in {missed} of {}, {why}", periods(document.periods)))
@@ -166,14 +166,14 @@ fn joined(steps: &[SupplyStep]) -> Vec<SupplyStep> {
 fn delivered(out: &mut String, document: &ReserveDocument, style: Style) {
     let text = match (document.delivered_p50_ns, document.delivered_min_ns) {
         (Some(p50), Some(least)) => format!(
-            "{} in the median and {} at least, where all of the budget was wanted",
+            "{} in the median and {} at least, where the work needed all of the budget",
             rounded(p50),
             rounded(least)
         ),
         _ if document.missed.is_none() => {
             "unknown: several reservations share the core; see jobs".to_owned()
         }
-        _ => "no period wanted all of the budget".to_owned(),
+        _ => "no period needed all of the budget".to_owned(),
     };
     line(out, "delivered", &text, TextStyle::Normal, style);
     let (text, tone) = match document.missed {
@@ -181,21 +181,21 @@ fn delivered(out: &mut String, document: &ReserveDocument, style: Style) {
             ("unknown: several reservations share the core; see jobs".to_owned(), TextStyle::Faint)
         }
         Some(0) => ("no period".to_owned(), TextStyle::Good),
-        Some(missed) => (format!("{} did not get it in time", periods(missed)), TextStyle::Bad),
+        Some(missed) => (format!("{} had less by the deadline", periods(missed)), TextStyle::Bad),
     };
     line(out, "missed", &text, tone, style);
     // Beside co-runners more than the budget is kept, and supply is of that.
     let kept = match document.kept_ns.filter(|kept| *kept > document.budget_ns) {
-        Some(kept) => format!("the {} that are kept for it", rounded(kept)),
+        Some(kept) => format!("the {} that are reserved for it", rounded(kept)),
         None => "the budget".to_owned(),
     };
     let text = match document.overruns {
-        0 => format!("no period wanted more than {kept}"),
+        0 => format!("no period needed more than {kept}"),
         overruns if overruns >= document.periods => {
-            "it wanted all it could get in every period: no larger budget ends the overruns"
+            "it used all available time in every period: no larger budget ends the overruns"
                 .to_owned()
         }
-        overruns => format!("{} wanted more than {kept}", periods(overruns)),
+        overruns => format!("{} needed more than {kept}", periods(overruns)),
     };
     line(out, "overruns", &text, TextStyle::Normal, style);
     let text = match document.throttled_ns {
@@ -264,7 +264,8 @@ mod tests {
         };
         assert!(!rendered(0, &[]).contains("not kept"));
         let unknown = rendered(7, &[]);
-        let wanted = "; guaranteed, and not kept in 7 of 30 periods, who had the CPU is not known";
+        let wanted =
+            "; guaranteed, and not kept in 7 of 30 periods, the occupant of the CPU is not known";
         assert!(unknown.contains(wanted), "{unknown}");
         let known = rendered(7, &["member-moved"]);
         assert!(known.contains("not kept in 7 of 30 periods, because of member-moved"), "{known}");
@@ -277,10 +278,10 @@ mod tests {
             let text = reserve(&ReserveDocument { overruns, ..document() }, Style::Plain);
             text.split_whitespace().collect::<Vec<_>>().join(" ")
         };
-        assert!(overrun(999).contains("overruns 999 periods wanted more than the budget"));
+        assert!(overrun(999).contains("overruns 999 periods needed more than the budget"));
         assert!(
             overrun(1_000)
-                .contains("overruns it wanted all it could get in every period: no larger budget")
+                .contains("overruns it used all available time in every period: no larger budget")
         );
     }
 
@@ -405,7 +406,7 @@ mod tests {
         for part in [
             "the user-space reserve, not guaranteed (see the warnings), hard",
             "siblings monitor on CPU 1, against 4711 only; no protection is claimed (see the warnings)",
-            "jobs 9 watched, 1 not done in time; progress by processor time",
+            "jobs 9 watched, 1 missed; progress by processor time",
             "progress was not reported in 9 of the jobs",
         ] {
             assert!(joined.contains(part), "{part}: {text}");
@@ -437,7 +438,7 @@ mod tests {
         assert!(reserve(&document, Style::Plain).contains("0 watched"));
     }
 
-    /// The bug: a quota's report said that no period wanted all of the budget, that 41 of 44 wanted more, and that
+    /// The bug: a quota's report said that no period needed all of the budget, that 41 of 44 needed more, and that
     /// none was missed, which was not measured.
     #[test]
     fn what_a_quota_does_not_tell_is_unknown() {
@@ -474,6 +475,6 @@ mod tests {
         insta::assert_snapshot!("reserve-check", reserve_check(&document, Style::Plain));
         document.backend = None;
         let text = reserve_check(&document, Style::Plain);
-        assert!(text.ends_with("no: nothing here would give it\n"), "{text}");
+        assert!(text.ends_with("no: no backend would grant it\n"), "{text}");
     }
 }

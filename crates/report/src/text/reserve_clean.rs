@@ -15,15 +15,15 @@ pub fn reserve_clean(document: &CleanDocument, style: Style) -> String {
     let alive = document.found.iter().filter(|found| found.state == "alive").count();
     let undone = document.found.iter().filter(|found| found.state == "undone").count();
     let (verdict, tone) = match (document.left, undone) {
-        (0, 0) if alive == 0 => ("nothing was left".to_owned(), TextStyle::Good),
-        (0, 0) => (format!("nothing was left; {alive} in force were left alone"), TextStyle::Good),
+        (0, 0) if alive == 0 => ("nothing to undo".to_owned(), TextStyle::Good),
+        (0, 0) => (format!("nothing to undo; {alive} in force were not touched"), TextStyle::Good),
         (0, undone) if alive > 0 => (
-            format!("{undone} undone, nothing is left; {alive} in force were left alone"),
+            format!("{undone} undone, nothing remains; {alive} in force were not touched"),
             TextStyle::Good,
         ),
-        (0, undone) => (format!("{undone} undone, nothing is left"), TextStyle::Good),
+        (0, undone) => (format!("{undone} undone, nothing remains"), TextStyle::Good),
         (left, undone) => {
-            let text = format!("{undone} undone, {left} left, for the causes above");
+            let text = format!("{undone} undone, {left} not, for the causes above");
             (text, TextStyle::Bad)
         }
     };
@@ -102,11 +102,11 @@ mod tests {
           resume process 12
         hourglass 4711 of user 0: not undone in full (/run/hourglass/undo/4711-1-0)
           refused: remove /a[2J: Permission denied
-        1 undone, 1 left, for the causes above
+        1 undone, 1 not, for the causes above
         ");
         let none = reserve_clean(&document(Vec::new(), 0), Style::Plain);
-        assert_eq!(none, "nothing was left\n");
+        assert_eq!(none, "nothing to undo\n");
         let alive = reserve_clean(&document(vec![found("alive", &[])], 0), Style::Plain);
-        assert!(alive.ends_with("nothing was left; 1 in force were left alone\n"), "{alive}");
+        assert!(alive.ends_with("nothing to undo; 1 in force were not touched\n"), "{alive}");
     }
 }

@@ -92,16 +92,16 @@ fn cores(smt: &SmtFindings) -> String {
         let _ = write!(text, ", alpha {alpha}, margin {}", time(smt.margin_ns.unwrap_or(0)));
         match smt.interval_ns {
             Some(interval) => {
-                let _ = write!(text, ", looks {} apart", time(interval));
+                let _ = write!(text, ", checks {} apart", time(interval));
             }
-            None => text.push_str(", looks as the slack has it"),
+            None => text.push_str(", checks as the slack allows"),
         }
         if let Some(progress) = &smt.progress {
             let _ = write!(text, ", progress {progress}");
         }
         let _ = write!(
             text,
-            "; {} looks, at most {} a job, {} stops",
+            "; {} checks, at most {} a job, {} stops",
             smt.wakeups, smt.wakeups_per_job_max, smt.stops
         );
     }

@@ -146,7 +146,7 @@ fn reserved(lines: &mut LabelledLines, threads: &[ThreadFacts]) {
             (None, _) => (String::new(), TextStyle::Normal),
             (Some(true), _) => ("; kept in every period".to_owned(), TextStyle::Normal),
             (Some(false), []) => {
-                ("; not kept, who had the CPU is not known".to_owned(), TextStyle::Bad)
+                ("; not kept, the occupant of the CPU is not known".to_owned(), TextStyle::Bad)
             }
             (Some(false), by) => {
                 let by = clean::for_terminal(&by.join(", "));

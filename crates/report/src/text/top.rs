@@ -85,7 +85,7 @@ fn of_wake_up(worst: &LiveWorst) -> String {
         (Cause::IrqOrBelow, _) => {
             "no other thread had the CPU: interrupts, an idle state, or the host".to_owned()
         }
-        _ => "the kernel does not tell why (no schedstat)".to_owned(),
+        _ => "the kernel does not report the cause (no schedstat)".to_owned(),
     }
 }
 

@@ -281,9 +281,8 @@ fn perfetto_says_why() {
     let noted = |name: &str| {
         gap.annotations.iter().find(|noted| noted.name.as_deref() == Some(name)).unwrap()
     };
-    let said = format!(
-        "ran meanwhile: {HOSTILE} (12) 3.20 ms, thread 3 of the run 900 ns, nobody (idle) 4 ns"
-    );
+    let said =
+        format!("ran meanwhile: {HOSTILE} (12) 3.20 ms, thread 3 of the run 900 ns, idle 4 ns");
     let text = noted("evidence").text.as_deref().unwrap();
     assert!(text.starts_with(&said), "{text}");
     assert!((noted("confidence").double.unwrap() - run.causes[0].confidence()).abs() < 1e-12);

@@ -106,7 +106,7 @@ fn threads_can_be_told_apart_without_colours() {
 #[test]
 fn what_is_missing_is_said_in_the_picture() {
     let threads = [thread(0, &[(5_000, 2)])];
-    assert!(picture(&threads, &[]).contains("their histogram alone"));
+    assert!(picture(&threads, &[]).contains("only their histogram is drawn"));
     let none = picture(&[thread(0, &[])], &[]);
     assert!(none.contains("No wake-up was measured.") && !none.contains("NaN"), "{none}");
     let zero = picture(&[thread(0, &[(0, 3)])], &[(0, 5, 0)]);

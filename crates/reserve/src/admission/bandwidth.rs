@@ -169,13 +169,13 @@ fn held(facts: &AdmissionFacts, sum: &Bandwidth) -> Vec<String> {
         held.push(format!("{part} to {} (thread {})", thread.name, thread.tid));
     }
     if threads.len() > NAMED {
-        held.push(format!("the rest to {} more threads", threads.len() - NAMED));
+        held.push(format!("the remaining part to {} more threads", threads.len() - NAMED));
     }
     let unseen = sum.account_ppm.map_or(0, |account| account.saturating_sub(sum.seen_ppm));
     // Less is the kernel's rounding.
     if u128::from(unseen) > PPM / 1_000 {
         held.push(format!(
-            "{} to nobody who can be seen: a thread of another container, or one that has just ended",
+            "{} to threads that are not visible: a thread of another container, or one that has just ended",
             percent(u128::from(unseen))
         ));
     }
@@ -186,12 +186,12 @@ pub(super) fn remedy(request: &BackendRequest, sum: &Bandwidth) -> String {
     let period = request.reservation.period();
     let largest = Span::saturating_from_nanos(sum.largest_budget_ns);
     if largest < Span::from_nanos(super::rules::SHORTEST_BUDGET_NS) {
-        return "end one of these threads (chrt -p TID tells its class), or wait a second and try \
-                again: nothing is left"
+        return "end one of these threads (chrt -p TID shows its class), or wait a second and try \
+                again: no bandwidth remains"
             .to_owned();
     }
     format!(
-        "reserve at most {largest}/{period}, or end one of these threads (chrt -p TID tells its \
+        "reserve at most {largest}/{period}, or end one of these threads (chrt -p TID shows its \
          class)"
     )
 }

@@ -69,7 +69,7 @@ fn unseen(errno: i32, request: &BackendRequest, facts: &AdmissionFacts) -> Refus
         _ => (
             Obstacle::Missing,
             format!("the kernel said: {}", std::io::Error::from_raw_os_error(errno)),
-            "sudo dmesg | tail may tell more",
+            "sudo dmesg | tail may show the cause",
         ),
     };
     Refusal::deadline(id, cause, remedy.to_owned())

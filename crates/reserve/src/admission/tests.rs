@@ -180,7 +180,7 @@ fn the_kernels_own_account_counts() {
     assert_eq!(deadline(&request(900, 1_000), &account(104_856)), []);
     // 180 % are given away, 170 % of them to no visible thread.
     let refusal = only(&request(3_100, 8_000), &account(1_887_436));
-    assert!(refusal.cause.contains("to nobody who can be seen"), "{refusal}");
+    assert!(refusal.cause.contains("to threads that are not visible"), "{refusal}");
     assert!(refusal.remedy.contains("at most 800us/8ms"), "{refusal}");
     // A negative number says nothing, but if the kernel then refuses, that is why.
     assert_eq!(deadline(&request(900, 1_000), &account(-104_859)), []);

@@ -65,7 +65,7 @@ impl Tick {
             };
             format!(
                 "the kernel ends budgets of the deadline class at its tick, every {tick} ({why}): of {budget}, a period \
-                 may have up to {tick} more, and the next ones so much less"
+                 may have up to {tick} more, and the next ones that much less"
             )
         })
     }

@@ -100,8 +100,8 @@ impl EscapedThreads {
         (count > 0).then(|| AccuracyWarning {
             id: "member-left",
             text: format!(
-                "{who} {list} left the control group of the reservation: outside, nothing is reserved for it, no limit \
-                 holds it, and what it used is not counted"
+                "{who} {list} escaped from the control group of the reservation: outside, nothing is reserved, no limit \
+                 applies, and CPU time is not counted"
             ),
             remedy: "leave it in its group: see what moved it (systemd-run, cgexec, a write to cgroup.procs); or \
                      reserve for it by itself with --pid",

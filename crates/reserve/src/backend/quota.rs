@@ -296,13 +296,13 @@ fn explain(error: &io::Error, target: &Target) -> Refusal {
         ),
         io::ErrorKind::NotFound => refusal(
             Obstacle::Missing,
-            "no control group here has the cpu controller for its children".to_owned(),
+            "no control group has the cpu controller for its children".to_owned(),
             "on a machine with systemd: systemd-run --scope -p CPUQuota=38% -- hourglass ...; else as \
              root: echo +cpu > /sys/fs/cgroup/cgroup.subtree_control",
         ),
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => refusal(
             Obstacle::Capability,
-            format!("no control group can be made here: {error}"),
+            format!("no control group can be made: {error}"),
             "sudo hourglass ...; in a container: --privileged; or systemd-run --scope -p CPUQuota=38% \
              -- COMMAND",
         ),
@@ -316,7 +316,7 @@ fn explain(error: &io::Error, target: &Target) -> Refusal {
             format!(
                 "process {id} has real-time threads, which a group without real-time time does not take"
             ),
-            "give them a timesharing policy first: sudo chrt --other -p 0 TID",
+            "give them a time-sharing policy first: sudo chrt --other -p 0 TID",
         ),
         _ => refusal(
             Obstacle::Missing,

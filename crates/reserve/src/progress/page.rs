@@ -88,7 +88,7 @@ pub enum PageError {
         found: u64,
     },
     /// None could be made.
-    #[error("no memory to tell progress in: {0}")]
+    #[error("no shared memory for reports of progress: {0}")]
     Make(io::Error),
     /// A process has none.
     #[error(

@@ -85,7 +85,7 @@ pub fn change(pid: u32, budget: Span, period: Span) -> Result<ReservationsDocume
 }
 
 fn change_in_class(tid: u32, budget: Span, period: Span) -> Result<ReservationsDocument, String> {
-    let gone = || Err("it has left the class".to_owned());
+    let gone = || Err("it is no longer in the class".to_owned());
     let changed = deadline::change(tid, budget, period).unwrap_or_else(gone);
     changed.map_err(|why| format!("thread {tid}: {why}"))?;
     let mut all = list();

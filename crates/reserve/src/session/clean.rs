@@ -208,7 +208,7 @@ fn words(undo: &UndoAction) -> String {
             format!("take its core-scheduling cookie from process {}", process.id)
         }
         UndoAction::Members { list, .. } => {
-            format!("give timesharing priority to the threads in {}", list.display())
+            format!("give time-sharing priority to the threads in {}", list.display())
         }
         UndoAction::Thread { thread, .. } => {
             format!("give thread {} its policy and CPUs back", thread.id)
@@ -216,7 +216,7 @@ fn words(undo: &UndoAction) -> String {
         UndoAction::Move { from, to } => format!("move {} to {}", from.display(), to.display()),
         UndoAction::Strays { root, .. } => {
             format!(
-                "give timesharing priority to threads that left the group of process {}",
+                "give time-sharing priority to threads that escaped from the group of process {}",
                 root.id
             )
         }

@@ -407,7 +407,7 @@ fn kinds(siblings: &CoRunnerSettings) -> Vec<StopperKind> {
 fn unnamed(siblings: &CoRunnerSettings, why: String) -> String {
     match &siblings.stopped[..] {
         [] => format!(
-            "without --stop everybody on those CPUs is meant, whom only core scheduling keeps off: {why}; name \
+            "without --stop all work on those CPUs counts as co-runners, which only core scheduling excludes: {why}; name \
              co-runners with --stop"
         ),
         _ => why,

@@ -170,7 +170,7 @@ pub(super) fn late(lateness: BudgetDelay) -> Option<Warning> {
     Some(Warning {
         id: "budget-may-be-late".to_owned(),
         text: format!(
-            "beside the other threads of the deadline class the budget may come {how}: on several CPUs the \
+            "with the other threads of the deadline class the budget may come {how}: on several CPUs the \
              kernel's sum does not prove every deadline"
         ),
         remedy: "--backend user with --cpu, or a cpuset of one CPU, where the sum is enough"
@@ -193,20 +193,20 @@ pub(super) fn doubts(document: &ReserveDocument) -> Vec<Warning> {
         warn("no-guarantee", text, "--backend deadline or --backend user promises it");
     }
     if document.soft && document.backend.as_deref() == Some("deadline") {
-        let text = "the deadline class has no soft reservations: reclaiming, which lends what nobody \
+        let text = "the deadline class has no soft reservations: reclaiming, which lends CPU time that is not \
                     reserved, is the kernel's approximation";
         warn(
             "soft-approximated",
             text.to_owned(),
-            "--backend user continues at timesharing priority",
+            "--backend user continues at time-sharing priority",
         );
     }
     if let Some(smt) = &document.smt {
         // A page that was never opened has a more exact warning.
         if smt.unmoved > 0 && smt.page.as_deref() != Some("not_opened") {
             let text = format!(
-                "in {} of {} jobs the program told no progress: its processor time counts instead, only while \
-                 co-runners stand (times --alpha beside them), and they stand for longer than they would have to",
+                "in {} of {} jobs the program reported no progress: its processor time counts instead, only while \
+                 co-runners are stopped (times --alpha while they run), and they are stopped for longer than necessary",
                 smt.unmoved, smt.jobs
             );
             warn(
@@ -223,7 +223,7 @@ pub(super) fn doubts(document: &ReserveDocument) -> Vec<Warning> {
             warn(
                 "progress-backwards",
                 text,
-                "report what is done of the job, never less than before",
+                "report the part of the job that is done, never less than before",
             );
         }
     }

@@ -60,9 +60,8 @@ impl KeptReservation {
         if let Err(error) = picked.reserved.release() {
             document.warnings.push(Warning {
                 id: "not-undone".to_owned(),
-                text: format!("not everything could be put back as it was: {error}"),
-                remedy: "look at policies and CPUs with: ps -eLo tid,cls,rtprio,psr,comm"
-                    .to_owned(),
+                text: format!("not every change could be undone: {error}"),
+                remedy: "show policies and CPUs with: ps -eLo tid,cls,rtprio,psr,comm".to_owned(),
             });
         }
         add_outcome(&mut document, &mut picked, several);

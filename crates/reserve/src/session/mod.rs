@@ -200,7 +200,7 @@ pub fn refusal_lines(document: &ReserveDocument) -> Vec<String> {
 
 fn refusals(document: &ReserveDocument) -> String {
     let lines = refusal_lines(document);
-    if lines.is_empty() { "nothing here enforces it".to_owned() } else { lines.join("; ") }
+    if lines.is_empty() { "no backend enforces it".to_owned() } else { lines.join("; ") }
 }
 
 /// A reservation that was in force.

@@ -21,7 +21,7 @@ pub enum FleetError {
     #[error("{} is {what}; leave it out", .path.display())]
     Kind { path: PathBuf, what: &'static str },
     #[error(
-        "{} measured {there}, {} {here}; merge runs that measured the same", .path.display(), .other.display()
+        "{} measured {there}, {} {here}; merge runs of one measurement", .path.display(), .other.display()
     )]
     Another { path: PathBuf, there: String, other: PathBuf, here: String },
     #[error(

@@ -259,7 +259,7 @@ fn warn_of_missing(runs: &[MergedRun], nodes: &[FleetNode], warn: &mut Warn<'_>)
         "wake-ups-lost",
         nodes.iter().filter(lost).map(|node| node.node.clone()).collect(),
         "wake-ups never took place, because an earlier one was too late; percentiles are of the others",
-        "take a longer period, or look at these nodes first",
+        "take a longer period, or examine these nodes first",
     );
     warn(
         "interrupted",

@@ -345,7 +345,7 @@ pub const ALL: &[AnalysisEntry] = &[
     },
     AnalysisEntry {
         name: "slack",
-        about: "the slack of promised work beside a sibling",
+        about: "the slack of reserved work with a co-runner on a sibling",
         source: "equations 5 to 9 of the SMT paper",
         cases: &[
             ("slack-monitor", misc_cases::slack_monitor),

@@ -136,7 +136,7 @@ pub enum SmtError {
     },
     #[error("slack is not known where fixed priorities are throttled; leave one of them out")]
     Throttled,
-    #[error("looks at the slack are 0 apart; give a time above zero")]
+    #[error("checks of the slack are 0 apart; give a time above zero")]
     Interval,
     #[error(transparent)]
     Sim(#[from] SimError),

@@ -71,7 +71,7 @@ fn overheads(overheads: &Overheads) -> CheckResult {
     }
     match (overheads.tick_cost, overheads.tick_period) {
         (Some(cost), Some(period)) if cost >= period => {
-            let reason = format!("no time is left between ticks, which come every {period}");
+            let reason = format!("no time remains between ticks, which come every {period}");
             Err(place.bad("tick_cost", cost, &reason))
         }
         (Some(cost), None) if cost > zero => {
@@ -94,7 +94,7 @@ fn interference(set: &TaskSet) -> CheckResult {
             }
         }
         if entry.rate > Fraction::ONE {
-            let reason = "nothing runs faster for running beside another; give 0 to 1";
+            let reason = "a co-runner makes no task faster; give 0 to 1";
             return Err(place.bad("rate", entry.rate, reason));
         }
         if let Some(first) = pairs.insert((&entry.task, &entry.beside), position) {

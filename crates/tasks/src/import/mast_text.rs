@@ -73,11 +73,7 @@ pub(super) fn parse(text: &str) -> Import<Vec<Element>> {
     let mut elements = Vec::new();
     while let Some((token, line, column)) = tokens.take() {
         let Token::Word(kind) = token else {
-            return Err(syntax(
-                line,
-                column,
-                "an element such as Transaction ( ... ); must stand here",
-            ));
+            return Err(syntax(line, column, "expected an element such as Transaction ( ... );"));
         };
         tokens.expect(&Token::Open, "'('")?;
         let entries = tokens.list(0)?;
@@ -148,7 +144,7 @@ impl Tokens {
         let (line, column) = self.place();
         match self.take() {
             Some((token, ..)) if token == *wanted => Ok(()),
-            _ => Err(syntax(line, column, &format!("{name} must stand here"))),
+            _ => Err(syntax(line, column, &format!("expected {name}"))),
         }
     }
 
@@ -169,7 +165,7 @@ impl Tokens {
             match self.take() {
                 Some((Token::Comma, ..)) => {}
                 Some((Token::Close, ..)) => return Ok(entries),
-                _ => return Err(syntax(line, column, "',' or ')' must stand here")),
+                _ => return Err(syntax(line, column, "expected ',' or ')'")),
             }
         }
     }
@@ -190,7 +186,7 @@ impl Tokens {
             Some((Token::Word(word), ..)) => {
                 Ok(MastEntry { key: String::new(), value: Value::Word(word), line })
             }
-            _ => Err(syntax(line, column, "a name or '(' must stand here")),
+            _ => Err(syntax(line, column, "expected a name or '('")),
         }
     }
 }

@@ -106,7 +106,7 @@ fn processors(
         if let Some(value) = attribute(node, "speed")
             && !decimal(node, "speed", value)?.is_one()
         {
-            return Err(bad(node, "speed", value, "all processors have speed 1 here"));
+            return Err(bad(node, "speed", value, "Hourglass supports only processors of speed 1"));
         }
         if xml::elements(node).next().is_some() {
             notes.about("processor", "its caches are passed over");
@@ -232,7 +232,10 @@ fn task(node: Node<'_, '_>, notes: &mut ImportNotes, inexact: &mut bool) -> Impo
         kind => return Err(bad(node, "task_type", kind, "use Periodic or Sporadic")),
     }
     if attribute(node, "abort_on_miss") != Some("no") {
-        notes.about(&about, "abort_on_miss: a job that misses its deadline is not aborted here");
+        notes.about(
+            &about,
+            "abort_on_miss: Hourglass does not abort a job that misses its deadline",
+        );
     }
     if let Some(cost) = attribute(node, "preemption_cost")
         && !decimal(node, "preemption_cost", cost)?.is_zero()

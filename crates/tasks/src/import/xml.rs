@@ -115,14 +115,14 @@ pub(super) fn named<'a, 'i>(
 pub(super) fn known(node: Node<'_, '_>, attributes: &[&str], children: &[&str]) -> Import<()> {
     if let Some(strange) = node.attributes().find(|a| !attributes.contains(&a.name())) {
         let text = format!(
-            "the attribute '{}' is not known here; remove it if it does not matter",
+            "the attribute '{}' is not supported; remove it if it does not matter",
             strange.name().escape_debug()
         );
         return Err(refused(node, &text));
     }
     match elements(node).find(|child| !children.contains(&child.tag_name().name())) {
         Some(strange) => {
-            Err(refused(strange, "this element is not known here; remove it if it does not matter"))
+            Err(refused(strange, "this element is not supported; remove it if it does not matter"))
         }
         None => Ok(()),
     }

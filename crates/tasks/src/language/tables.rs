@@ -103,7 +103,7 @@ pub const FILE: TableDef = TableDef {
         key("server", Tables(&SERVER), "", "Reservations in which tasks run."),
         key("task", Tables(&TASK), "", "The tasks.").required_unless("background", "only `background`"),
         key("interference", Tables(&INTERFERENCE), "", "How hardware threads of a core slow each other."),
-        key("background", Tables(&BACKGROUND), "", "Threads beside the tasks."),
+        key("background", Tables(&BACKGROUND), "", "Background threads, which are no tasks."),
     ],
     rules: "Assigned priorities are all different: of two tasks with equal periods (or deadlines), the one that \
             stands first is the more urgent. Equal priorities that were given are served first come, first served.",
@@ -335,7 +335,7 @@ pub(crate) const INTERFERENCE: TableDef = TableDef {
     about: "How much a task is slowed while another runs on a hardware thread of the same core.",
     keys: &[
         key("task", Text, r#""brake""#, "The task that is slowed.").without("any"),
-        key("beside", Text, r#""radio""#, "The task that runs beside it.").without("any"),
+        key("beside", Text, r#""radio""#, "The task on the sibling CPU.").without("any"),
         key(
             "rate",
             Fraction,
@@ -372,7 +372,7 @@ pub(crate) const PHASE: TableDef = TableDef {
 pub(crate) const BACKGROUND: TableDef = TableDef {
     name: "background thread",
     heading: "[[background]]",
-    about: "A thread that runs beside the tasks. It is no task, because nothing bounds how often it runs.",
+    about: "A background thread. It is no task, because nothing bounds how often it runs.",
     keys: &[
         key("name", Text, r#""logger""#, "Its name.").required(),
         POLICY.without("`OTHER:0`"),

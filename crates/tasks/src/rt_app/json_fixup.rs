@@ -48,7 +48,8 @@ fn comments(text: &str) -> Import<String> {
                 let mut before = ' ';
                 loop {
                     let Some(letter) = letters.next() else {
-                        let message = "the comment that begins here has no end".to_owned();
+                        let message =
+                            "the comment that starts at this column has no end".to_owned();
                         let (line, column) = begin;
                         return Err(TaskSetError::Syntax { line, column, message });
                     };
@@ -142,6 +143,6 @@ mod tests {
     #[test]
     fn an_endless_comment_is_found_where_it_begins() {
         let error = plain("{\n  /* to do\n}").unwrap_err().to_string();
-        assert_eq!(error, "line 2, column 3: the comment that begins here has no end");
+        assert_eq!(error, "line 2, column 3: the comment that starts at this column has no end");
     }
 }

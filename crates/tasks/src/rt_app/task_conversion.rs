@@ -193,7 +193,7 @@ fn add_background(
     let text = format!("{why}; it is not a task and runs in the background");
     notes.push(ImportNote { thread: instance.name.clone(), text });
     if instance.thread.policy == Policy::Deadline {
-        let text = "its reservation is left out, because no task runs in it".to_owned();
+        let text = "its reservation is omitted, because no task runs in it".to_owned();
         notes.push(ImportNote { thread: instance.name.clone(), text });
     }
     set.background.push(Background {

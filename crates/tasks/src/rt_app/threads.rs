@@ -40,7 +40,7 @@ pub(super) fn instances<'a>(
     forked(file, &mut names, &mut all, notes)?;
     for thread in &file.threads {
         if thread.instances == 0 && !all.iter().any(|one| std::ptr::eq(one.thread, thread)) {
-            let text = "instance is 0 and no other thread forks it; it is left out".to_owned();
+            let text = "instance is 0 and no other thread forks it; it is omitted".to_owned();
             notes.push(ImportNote { thread: thread.name.clone(), text });
         }
     }

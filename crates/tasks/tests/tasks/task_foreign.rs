@@ -59,7 +59,7 @@ fn what_schedcat_says_beyond_that_is_named() {
     let with =
         |inner: &str| refused(&SCHEDCAT.replace("<properties", &format!("{inner}<properties")));
     assert!(
-        with("<servers/>").contains("servers, line 2: this element is not known"),
+        with("<servers/>").contains("servers, line 2: this element is not supported"),
         "{}",
         with("<servers/>")
     );

@@ -123,7 +123,7 @@ fn what_rt_app_says_and_tasks_cannot_is_noted() {
         notes(&TaskSet::from_rt_app(RT_APP).unwrap()),
         [
             "thread 'audio': taskgroup is passed over; tasks have no such thing",
-            "thread 'late': instance is 0 and no other thread forks it; it is left out",
+            "thread 'late': instance is 0 and no other thread forks it; it is omitted",
             "thread 'video-0': ends after 100 loops; taken as going on for ever",
             "thread 'video-1': ends after 100 loops; taken as going on for ever",
             "thread 'hog': never waits, so nothing bounds how often it runs; it is not a task and \
@@ -397,8 +397,8 @@ fn a_recorded_run_becomes_a_set_of_tasks() {
     assert_eq!(
         recorded.notes,
         [
-            "thread 1 (CPU): never waits, so it has no period; left out",
-            "thread 3: never seen to run; left out"
+            "thread 1 (CPU): never waits, so it has no period; omitted",
+            "thread 3: never ran; omitted"
         ]
     );
     assert_eq!(

@@ -73,7 +73,9 @@ fn is_plain(set: &TaskSet, processor: &Processor) -> Result<(), String> {
     if let Some(why) = &processor.refused {
         return Err(why.clone());
     }
-    let none = |what: &str| Err(format!("no analysis here has {what} where tasks release others"));
+    let none = |what: &str| {
+        Err(format!("no analysis of Hourglass covers {what} where tasks release others"))
+    };
     let members = || processor.members.iter();
     if matches!(processor.situation, Situation::Shared(_)) {
         none("several CPUs for a task")
@@ -103,7 +105,7 @@ fn service(set: &TaskSet, processor: &Processor) -> Result<Service, String> {
         Ok(Service::NonPreemptive)
     } else {
         Err(format!(
-            "on CPU {} some tasks are preemptive and some are not, which no analysis of chains here \
+            "on CPU {} some tasks are preemptive and some are not, which no analysis of chains in Hourglass \
              has",
             processor.cpus
         ))
@@ -145,7 +147,7 @@ fn chains(set: &TaskSet) -> Result<Vec<Vec<usize>>, String> {
             let Some(first) = known.first().copied() else { continue };
             if known.iter().any(|chain| *chain != first) {
                 return Err(format!(
-                    "task '{}' waits for tasks of different chains, whose arrivals are not related; no analysis here handles that",
+                    "task '{}' waits for tasks of different chains, whose arrivals are not related; no analysis of Hourglass handles that",
                     set.tasks[position].name
                 ));
             }

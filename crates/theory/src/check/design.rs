@@ -80,7 +80,7 @@ fn of_several(set: &TaskSet, periods: &[u64], period_ns: u64) -> ServerDesign {
         );
     };
     if one.has_bursts() {
-        return none("a reservation for tasks with bursts is not designed here");
+        return none("a reservation for tasks with bursts cannot be designed");
     }
     let tasks = one.in_any_phase();
     let wanted = DesignProblem { set: &tasks, inside, kind: ServerPolicy::Periodic, step: 1 };

@@ -275,5 +275,4 @@ fn answer(processor: &Processor, responses: &[u64], solved: &mut ProcessorSoluti
 const EXPLORED: &str = "phases are known and all orders of the jobs are explored: a task's jobs arrive exactly a period apart from its offset";
 
 /// Some order of jobs has a late one; only a simulation may call it so.
-const LATE: &str =
-    "the bound is over the deadline in an order of jobs that no simulation here shows";
+const LATE: &str = "the bound is over the deadline in an order of jobs that no simulation shows";

@@ -202,7 +202,7 @@ fn spins(of: &ProcessorTasks, users: &[usize], resource: &Resource) -> Result<()
     }
     if set.machine.overheads.tick_cost.is_some_and(|cost| cost.is_positive()) {
         return Err(format!(
-            "ticks prolong sections of resource '{}' on other CPUs, which no analysis here counts",
+            "ticks prolong sections of resource '{}' on other CPUs, which no analysis of Hourglass counts",
             resource.name
         ));
     }

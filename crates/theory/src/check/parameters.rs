@@ -48,7 +48,7 @@ pub(super) fn member(
     if rate != Fraction::ONE {
         draft.counts("a sibling CPU need not be busy all the time");
         draft.notes.say(format!(
-            "'{}' may always have a neighbour on a sibling CPU and then runs at {rate} of its speed",
+            "'{}' may always have a co-runner on a sibling CPU and then runs at {rate} of its speed",
             task.name
         ));
     }
@@ -191,7 +191,7 @@ fn segments(
         Preemption::Floating { longest } => (longer(longest), 0),
         Preemption::Threshold(_) if of.has_thresholds => (0, 0),
         Preemption::Threshold(threshold) => {
-            draft.counts("the preemption threshold is taken to hold up everybody");
+            draft.counts("the preemption threshold is taken to delay all tasks");
             draft.notes.say(format!(
                 "'{}' with its preemption threshold of {threshold} is taken to hold up every more \
                  urgent task for its whole execution time, and to be preempted by all of them",

@@ -77,7 +77,7 @@ pub(super) fn place(
     };
     if one.has_bursts() || one.has_thresholds() {
         return Ok(Err(
-            "bursts and thresholds are not placed here; place the tasks in the file".to_owned()
+            "bursts and thresholds cannot be placed; place the tasks in the file".to_owned()
         ));
     }
     if let Some(why) = &one.refused {

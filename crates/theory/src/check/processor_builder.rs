@@ -275,7 +275,7 @@ fn shared(of: &ProcessorTasks, members: &[Member]) -> Result<(), String> {
     } else {
         return Ok(());
     };
-    Err(format!("no analysis here has {what} where several CPUs share tasks"))
+    Err(format!("no analysis of Hourglass covers {what} where several CPUs share tasks"))
 }
 
 /// What tasks share; gives each its bursts, threshold or phase, which decide the analysis. Bursts are
@@ -366,7 +366,8 @@ fn fill(of: &ProcessorTasks, draft: &mut ProcessorBuilder) -> Result<Vec<u32>, S
         });
         let is_reserved = task.policy == Some(Policy::Deadline);
         if of.rule == Rule::FixedPriority && !task.has_fixed_priority() && !is_reserved {
-            member.unknown = Some("no analysis here bounds the time-sharing classes".to_owned());
+            member.unknown =
+                Some("no analysis of Hourglass bounds the time-sharing classes".to_owned());
         }
         draft.members.push(member);
     }
@@ -432,7 +433,7 @@ pub(super) fn rule(scheduler: Scheduler) -> Result<Rule, String> {
         Scheduler::RoundRobin | Scheduler::Fair => {
             let name = if scheduler == Scheduler::Fair { "fair" } else { "round-robin" };
             Err(format!(
-                "no analysis here bounds response times under the scheduler {name}; write \
+                "no analysis of Hourglass bounds response times under the scheduler {name}; write \
                  scheduler = \"fixed-priority\", \"edf\" or \"fifo\""
             ))
         }

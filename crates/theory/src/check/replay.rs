@@ -132,8 +132,7 @@ pub(super) struct Replay {
 pub(super) const NOT_SHOWN: &str =
     "the bound is over the deadline, but no simulation of such a case shows a miss";
 
-const TOO_FAR: &str =
-    "the bound is over the deadline, but the case is too long to be simulated here";
+const TOO_FAR: &str = "the bound is over the deadline, but the case is too long to be simulated";
 
 impl Replay {
     /// Tries cases of a task, whose first jobs are usually released at `together` ns, until it misses a deadline.

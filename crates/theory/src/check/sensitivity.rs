@@ -25,7 +25,7 @@ const ALL_LOOKS: u64 = 200_000_000;
 const LOOKS: u64 = 500_000;
 
 /// The sentence for tasks without a result.
-const ENDED: &str = "not looked for: the search takes more steps than all of them may together";
+const ENDED: &str = "not searched: the search takes more steps than all searches may together";
 
 /// What each task of the set may be while the others stay as they are; nothing where it is not known.
 pub(super) fn sensitivity(set: &TaskSet, processors: &[Processor]) -> Vec<SensitivityFacts> {

@@ -75,7 +75,7 @@ pub(super) fn as_tasks(of: &ProcessorTasks) -> Result<Vec<Task>, String> {
     let tasks = !beside.is_empty();
     let assignment = set.assignment();
     if rule == Rule::FixedPriority && assignment == Assignment::Optimal && tasks {
-        return Err("priorities are to be found beside servers; give priorities".to_owned());
+        return Err("optimal priorities cannot be found with servers; give priorities".to_owned());
     }
     let whole = |server: &&&Server| server.cpus.as_ref().unwrap_or(&set.cpus()).len() != 1;
     if let Some(server) = servers.iter().find(whole) {
@@ -100,7 +100,7 @@ pub(super) fn as_tasks(of: &ProcessorTasks) -> Result<Vec<Task>, String> {
         Rule::FixedPriority => servers::among_priorities(&placed, tasks),
         Rule::Edf => servers::among_deadlines(&placed, tasks),
         Rule::Fifo => {
-            return Err("no analysis here has servers beside first in, first out".to_owned());
+            return Err("no analysis covers servers with first in, first out".to_owned());
         }
     }
     .map_err(|why| unfit(why, servers))
@@ -110,13 +110,13 @@ fn unfit(why: UnsupportedServer, servers: &[&Server]) -> String {
     let name = |at: usize| servers.get(at).map_or("", |server| server.name.as_str());
     match why {
         UnsupportedServer::TasksByDeadline => {
-            "work may come to a server when its deadline is near, and no analysis here has tasks \
+            "work may come to a server when its deadline is near, and no analysis of Hourglass covers tasks \
              beside servers under edf; put the tasks into servers of their own, or give \
              fixed-priority"
                 .to_owned()
         }
         UnsupportedServer::NotConstant(at) => format!(
-            "server '{}' shares its CPU by deadlines with other servers, which no analysis here has \
+            "server '{}' shares its CPU by deadlines with other servers, which no analysis of Hourglass covers \
              but of constant-bandwidth servers; give it the kind cbs-hard, and a deadline of its \
              period",
             name(at)
@@ -130,7 +130,7 @@ fn unfit(why: UnsupportedServer, servers: &[&Server]) -> String {
             name(at)
         ),
         UnsupportedServer::ShortDeadline(at) => format!(
-            "server '{}' has a deadline before its period, which no analysis here has above fixed \
+            "server '{}' has a deadline before its period, which no analysis of Hourglass covers above fixed \
              priorities",
             name(at)
         ),
@@ -147,7 +147,9 @@ fn unfit(why: UnsupportedServer, servers: &[&Server]) -> String {
 pub(super) fn is_plain(server: &Server, preemptive: bool, finds: bool) -> Result<(), String> {
     let name = &server.name;
     if matches!(server.scheduler, Scheduler::RoundRobin | Scheduler::Fair) {
-        return Err(format!("no analysis here bounds the scheduler inside server '{name}'"));
+        return Err(format!(
+            "no analysis of Hourglass bounds the scheduler inside server '{name}'"
+        ));
     }
     if server.scheduler == Scheduler::Fifo || finds {
         return Err(format!(

@@ -26,7 +26,7 @@ use super::time_sharing;
 const TIME: TimeModel = TimeModel::Continuous;
 
 pub(super) const NO_PROOF: &str = "the proof of the bounds does not hold; please report this";
-pub(super) const NO_ANALYSIS: &str = "no analysis here gives bounds of this";
+pub(super) const NO_ANALYSIS: &str = "no analysis of Hourglass gives bounds of this";
 pub(super) const TOO_MUCH: &str = "more is demanded than there is";
 
 /// The results of a processor.

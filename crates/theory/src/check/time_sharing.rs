@@ -76,7 +76,7 @@ fn plain(set: &TaskSet, tasks: &[usize]) -> Result<(), String> {
     } else {
         return Ok(());
     };
-    Err(format!("no analysis here has {what} beside time-sharing classes"))
+    Err(format!("no analysis of Hourglass covers {what} together with time-sharing classes"))
 }
 
 /// The background threads that may run on a CPU.
@@ -210,7 +210,10 @@ fn one(
     solved: &mut ProcessorSolution,
 ) -> Result<(), String> {
     if processor.sections != Sections::Preemptive || processor.has_bursts() {
-        return Err("no analysis here has bursts or non-preemptive sections beside them".to_owned());
+        return Err(
+            "no analysis of Hourglass covers bursts or non-preemptive sections together with them"
+                .to_owned(),
+        );
     }
     let mut least = Processor { time_sharing: None, ..processor.clone() };
     least.members.extend(beside.members.iter().cloned());

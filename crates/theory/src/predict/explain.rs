@@ -34,7 +34,7 @@ pub(super) fn explain_simulation(set: &TaskSet, document: &mut PredictDocument) 
         let then = match with_ticks.verdict {
             "infeasible" => "deadlines are missed",
             "no_bound" => "nothing bounds the response times",
-            _ => "the analysis cannot tell",
+            _ => "the analysis does not decide",
         };
         document.notes.push(format!(
             "the bounds are of jobs that are released without delay; with the ticks of their timers, as \
@@ -177,7 +177,7 @@ fn failure(row: &Assumption) -> String {
         "release" => format!("{task} is released {excess} late"),
         "cost" => format!("{task} executes {excess} longer than its wcet"),
         "work-conserving" => format!("{task} waits {excess} within a job"),
-        "priority" => format!("less urgent threads run for {excess} while {task} wants the CPU"),
+        "priority" => format!("less urgent threads run for {excess} while {task} is ready"),
         _ => format!("others take {excess} from {task}"),
     };
     match row.at_ns {

@@ -102,7 +102,7 @@ pub enum SweepError {
     SingleOnly { name: &'static str, processors: u32 },
     /// No priorities are given.
     #[error(
-        "analyses: '{0}' needs the priorities of a task file, and sets are drawn here; take rm, dm \
+        "analyses: '{0}' needs the priorities of a task file, and random sets have none; take rm, dm \
          or opa"
     )]
     NeedsPriorities(&'static str),
@@ -182,7 +182,7 @@ pub enum SweepError {
     },
     /// A part that is not finished.
     #[error(
-        "{}: {done} of {wanted} points are finished; the command that began it goes on from there",
+        "{}: {done} of {wanted} points are finished; the command that started it resumes from there",
         .path.display()
     )]
     Unfinished {

@@ -11,10 +11,10 @@ use thiserror::Error;
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum TemplateError {
     /// A property of a task that the compared analyses do not support.
-    #[error("task '{task}' has {what}, which sweep does not look at; leave it out, or use check")]
+    #[error("task '{task}' has {what}, which sweep does not use; remove it, or use check")]
     Unheard { task: String, what: &'static str },
     /// A property of the set that the compared analyses do not support.
-    #[error("the set has {0}, which sweep does not look at; leave it out, or use check")]
+    #[error("the set has {0}, which sweep does not use; remove it, or use check")]
     UnheardOfSet(&'static str),
     /// A task would need more than a processor.
     #[error(

@@ -150,7 +150,7 @@ fn what_makes_no_whole_is_refused_and_nothing_written() {
     let other = format!("seed = 7\n{}", SMALL.replace("tasks = 4", "tasks = 5"));
     parts_done(&other, &place("more"), 9, [1].into_iter());
     let error = refused(&["some", "more"]);
-    assert!(error.contains("seed is 7") && error.contains("it is 1 (besides: tasks);"), "{error}");
+    assert!(error.contains("seed is 7") && error.contains("1 (also different: tasks);"), "{error}");
     done(&experiment(SMALL), Some(&place("whole")), 2);
     assert!(refused(&["some", "whole"]).contains("holds a whole experiment"));
     fs::create_dir(place("empty")).unwrap();

@@ -11,7 +11,7 @@ use crate::recorder::{Recorder, Work};
 pub(super) const ENTRY: ModelEntry = ModelEntry {
     name: "CPU_MOVE",
     synopsis: "CPU_MOVE SIZE",
-    about: "cpu-bound, and copies SIZE KB (or 4M) between two looks at the counter",
+    about: "cpu-bound, and copies SIZE KB (or 4M) between two reads of the counter",
     parameters: 1,
     parse: |mut words| {
         let bytes = words.size("SIZE")?;

@@ -14,7 +14,7 @@ use crate::recorder::{NoWork, Recorder, RecordingEnd};
 pub(super) const ENTRY: ModelEntry = ModelEntry {
     name: "CPU_PERIODIC",
     synopsis: "CPU_PERIODIC AMOUNT PERIOD",
-    about: "cpu-bound, wants AMOUNT at least once in every PERIOD and takes more if it can",
+    about: "cpu-bound, needs AMOUNT at least once in every PERIOD and takes more if it can",
     parameters: 2,
     parse: |mut words| {
         let amount = words.time("AMOUNT")?;

@@ -106,7 +106,9 @@ fn not_one_job_a_period(task: &Task) -> Option<String> {
         return Some("jobs may come closer together than the period".to_owned());
     }
     let waits = task.suspension.is_positive() || task.program.is_some();
-    waits.then(|| "a job waits within, and what is left of the budget then is not known".to_owned())
+    waits.then(|| {
+        "a job waits before its end, and the budget that remains then is not known".to_owned()
+    })
 }
 
 fn ask(

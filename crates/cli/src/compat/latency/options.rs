@@ -82,7 +82,7 @@ const LETTERS: &[OptionDef<LatencyDraft>] = &[
             Ok(())
         },
     ),
-    flag("-m, --mlockall", "locks memory, which Hourglass does without being asked", |_| {}),
+    flag("-m, --mlockall", "locks memory, which Hourglass always does", |_| {}),
     value(
         "--mainaffinity=CPUS",
         "the main thread, with its status lines, runs there, also if those CPUs are measured",
@@ -118,7 +118,7 @@ const LETTERS: &[OptionDef<LatencyDraft>] = &[
     flag("-q, --quiet", "no status lines, no warnings; with -h the histogram alone", shared::quiet),
     value(
         "--secaligned [USEC]",
-        "the first interval begins on a full second; USEC as with -A [default: 0]",
+        "the first interval starts on a full second; USEC as with -A [default: 0]",
         |to, given| {
             to.request().spec.whole_second = true;
             to.align = Some(given.value().map_or(Ok(Span::ZERO), |_| given.time("us"))?);
@@ -163,7 +163,7 @@ const BESIDE: &[OptionDef<LatencyDraft>] = &[
     ),
     value(
         "--on-hit=COMMAND",
-        "sh -c COMMAND when -b ended the run; HOURGLASS_HIT_NS and others tell what was hit",
+        "sh -c COMMAND when -b ended the run; HOURGLASS_HIT_NS and others describe the hit",
         shared::on_hit,
     ),
     flag(
@@ -187,14 +187,14 @@ const BESIDE: &[OptionDef<LatencyDraft>] = &[
     shared::peer_trace(),
     flag(
         "--top",
-        "shows the run on the terminal while it goes on: threads, the worst with its cause, a \
-         histogram; drawn from a CPU that is not measured (-a, --mainaffinity)",
+        "shows the run on the terminal meanwhile: threads, the worst wake-up with its cause, a \
+         histogram; drawn by a CPU that is not measured (-a, --mainaffinity)",
         |to| to.run.top = true,
     ),
     shared::peer_best_effort(),
     value(
         "-o, --output DIR",
-        "keeps the run in a new folder (cyclictest's -o RED is refused)",
+        "stores the run in a new folder (cyclictest's -o RED is refused)",
         folder,
     ),
     value(
@@ -223,12 +223,12 @@ const REFUSED: &[OptionDef<LatencyDraft>] = &[
         "-x, --posix_timers",
         "no POSIX timers; wake-ups come from clock_nanosleep, or from --timer",
     ),
-    refused("--spike=USEC", "use -v or -o DIR, which keep every sample"),
+    refused("--spike=USEC", "use -v or -o DIR, which store every sample"),
     refused("--spike-nodes=NUM", "use --records COUNT with -v or -o DIR"),
     refused("--smi", "use: hourglass noise, which shows what is lost below the kernel"),
     refused(
         "--tracemark",
-        "no marker is written; use --trace, which keeps the kernel's events around the hit of -b",
+        "no marker is written; use --trace, which stores the kernel's events around the hit of -b",
     ),
     refused(
         "-B, -C, -E, -f, -I, -O, -P, -T, -w, -W",
@@ -252,8 +252,8 @@ pub(crate) const TEXTS: HelpTexts = HelpTexts {
     usage: "hourglass latency [OPTIONS]",
     paragraphs: &[
         "Threads wake up on an absolute grid and note how late. An interval that passes while a \
-         thread is late is lost: it is counted, and in percentiles it stands with the lateness at \
-         which it could have been served. Needs no root unless real-time priorities are asked for.",
+         thread is late is lost: it is counted, and percentiles include it with the latency at \
+         which it could have been served. Needs no root without real-time priorities.",
         "Prints cyclictest's lines, and in comment lines (#) what cyclictest does not have. On a \
          terminal status lines show how it goes if there is a CPU that no thread uses (-a), or \
          with --mainaffinity. SIGUSR1 prints the state to stderr at any time.",
@@ -262,17 +262,17 @@ pub(crate) const TEXTS: HelpTexts = HelpTexts {
         ("0", "measured; every limit that was given was kept"),
         ("1", "measured, and a limit was broken or -b was hit"),
         ("2", "wrong usage or bad input; nothing was run"),
-        ("3", "this machine cannot: a privilege or a device is missing; nothing was run"),
+        ("3", "the machine lacks a privilege or a device; nothing was run"),
         (
             "4",
             "measured, and no verdict: a premise broke (a thread lost its CPUs, a limit on time, a load that ended)",
         ),
-        ("130", "ended by Ctrl-C (128+N for signal N); what was measured is printed and kept"),
+        ("130", "ended by Ctrl-C (128+N for signal N); what was measured is printed and stored"),
     ],
     examples: &[
         ("sudo hourglass latency -mSqp80 -i200 -h400 -D1h", "as with cyclictest"),
         ("hourglass latency --policy other -D10 -a 1", "without root"),
-        ("sudo hourglass latency -p80 -a 1 -D60 --top", "watch it live, drawn from CPU 0"),
+        ("sudo hourglass latency -p80 -a 1 -D60 --top", "watch it live, drawn by CPU 0"),
         ("sudo hourglass latency -Sp80 -D60 --max-latency 100us", "a gate for CI"),
         ("sudo hourglass latency -Sp80 -D60 --load all", "on a loaded machine"),
         ("sudo hourglass latency -Sp80 -b 100 --on-hit 'dmesg | tail'", "what was that?"),

@@ -49,7 +49,7 @@ fn measure(run: Noise) -> Result<ExitCode> {
         && !quiet
     {
         messages::say(&format!(
-            "CPU {cpu} is not looked at: at a real-time priority one must be left to the others \
+            "CPU {cpu} is not measured: at a real-time priority one CPU must stay free for other work \
              (-C chooses which)"
         ));
     }

@@ -26,7 +26,7 @@ const LETTERS: &[OptionDef<NoiseDraft>] = &[
     }),
     value(
         "-c, --cpu-list, --cores CPUS",
-        "CPUS to look at: 1,3,5-7; !0 is all but 0 [default: all]",
+        "CPUs to measure: 1,3,5-7; !0 is all but 0 [default: all]",
         |to, given| {
             to.cpus = Some(given.cpus(&to.machine)?);
             Ok(())
@@ -34,7 +34,7 @@ const LETTERS: &[OptionDef<NoiseDraft>] = &[
     ),
     value(
         "-C, --cpu-main-thread CPU",
-        "the main thread runs there; without -c that CPU is not looked at",
+        "CPU of the main thread; without -c that CPU is not measured",
         |to, given| {
             let cpus = given.cpus(&to.machine)?;
             to.main = cpus.iter().next();
@@ -44,12 +44,12 @@ const LETTERS: &[OptionDef<NoiseDraft>] = &[
     ),
     value(
         "-D, -t, --duration, --runtime TIME",
-        "how long to look: seconds, or with s, m, h, d [default: 10]",
+        "duration: seconds, or with s, m, h, d [default: 10]",
         |to, given| given.above_zero("s").map(|time| to.request().spec.duration = time),
     ),
     value(
         "-f, --rtprio PRIO",
-        "SCHED_FIFO with PRIO from 1 to 99; one CPU is then left to the others \
+        "SCHED_FIFO with PRIO from 1 to 99; one CPU then stays free for other work \
          [default: time-sharing]",
         |to, given| {
             let priority = given.number_in("priority", 1..=99)?;
@@ -59,7 +59,7 @@ const LETTERS: &[OptionDef<NoiseDraft>] = &[
     ),
     value(
         "-w, --workload WORKLOAD",
-        "what threads do between two looks at the counter: no or memmove [default: no]",
+        "what threads do between two reads of the counter: no or memmove [default: no]",
         work,
     ),
     value(
@@ -96,7 +96,7 @@ const BESIDE: &[OptionDef<NoiseDraft>] = &[
     ),
     value(
         "--on-hit=COMMAND",
-        "sh -c COMMAND when -T ended the run; HOURGLASS_HIT_NS and others tell what was hit",
+        "sh -c COMMAND when -T ended the run; HOURGLASS_HIT_NS and others describe the hit",
         shared::on_hit,
     ),
     value("--warm-up=TIME", "time to run before anything is counted [default: 1s]", |to, given| {
@@ -107,19 +107,19 @@ const BESIDE: &[OptionDef<NoiseDraft>] = &[
     shared::peer_trace(),
     flag(
         "--top",
-        "shows the run on the terminal while it goes on: threads, the worst with its cause, a \
-         histogram; drawn from a CPU that is not measured (-c, -C)",
+        "shows the run on the terminal meanwhile: threads, the worst gap with its cause, a \
+         histogram; drawn by a CPU that is not measured (-c, -C)",
         |to| to.run.top = true,
     ),
     shared::peer_best_effort(),
     value(
         "-o, --output DIR",
-        "keeps the run, each gap with its time, in a new folder",
+        "stores the run, each gap with its time, in a new folder",
         shared::folder,
     ),
     value(
         "--records=COUNT",
-        "room for records [default: 300000]; beyond it gaps are counted but not kept",
+        "room for records [default: 300000]; beyond it gaps are counted but not stored",
         shared::records,
     ),
     shared::json_or_file(),
@@ -140,14 +140,14 @@ const REFUSED: &[OptionDef<NoiseDraft>] = &[
         "no preheat measures anything; the counter is calibrated over the whole run",
     ),
     refused("-v, --version", "use: hourglass --version"),
-    refused("--raw=PREFIX", "use -o DIR, which keeps every gap with its time"),
+    refused("--raw=PREFIX", "use -o DIR, which stores every gap with its time"),
     refused("--sort=CORES", "columns are in the order of CPUs"),
     refused("--verbose", "use --json or -o DIR"),
 ];
 
 pub(crate) static GROUPS: [(&str, &[OptionDef<NoiseDraft>]); 3] = [
     ("The letters of oslat and sysjitter", LETTERS),
-    ("Beside them", BESIDE),
+    ("Options that oslat and sysjitter lack", BESIDE),
     ("Refused, and what to use instead", REFUSED),
 ];
 
@@ -156,26 +156,26 @@ pub(crate) const TEXTS: HelpTexts = HelpTexts {
     about: "What interrupts busy threads, with the options of oslat and sysjitter",
     usage: "hourglass noise [OPTIONS] [THRESHOLD_NS]",
     paragraphs: &[
-        "One thread a CPU looks at the counter all the time and notes each gap. Needs no root \
+        "One thread on each CPU reads the counter all the time and records each gap. Needs no root \
          unless -f is given. Never takes every CPU at a real-time priority.",
         "A row of the table holds gaps from one width less up to its label, as with oslat; but \
-         only gaps are counted, not each turn of the loop, so that percentiles mean something.",
+         only gaps are counted, not each iteration of the loop, so that percentiles are meaningful.",
     ],
     exit_codes: &[
         ("0", "measured; every limit that was given was kept"),
         ("1", "measured, and a limit was broken or -T was hit"),
         ("2", "wrong usage or bad input; nothing was run"),
-        ("3", "this machine cannot: a privilege or a device is missing; nothing was run"),
+        ("3", "the machine lacks a privilege or a device; nothing was run"),
         (
             "4",
             "measured, and no verdict: a premise broke (a thread lost its CPUs, a limit on time, a load that ended)",
         ),
-        ("130", "ended by Ctrl-C (128+N for signal N); what was measured is printed and kept"),
+        ("130", "ended by Ctrl-C (128+N for signal N); what was measured is printed and stored"),
     ],
     examples: &[
         ("sudo hourglass noise -c 1-3 -f 80 -D1h -T 50", "as with oslat"),
         ("hourglass noise -D5 300", "as with sysjitter --runtime 5 300"),
-        ("hourglass noise -c 1 -D1m --top", "watch it live, drawn from CPU 0"),
+        ("hourglass noise -c 1 -D1m --top", "watch it live, drawn by CPU 0"),
         ("hourglass noise -c 1 --max-gap 100us -qz", "a gate for CI, without root"),
     ],
 };

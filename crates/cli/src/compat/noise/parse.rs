@@ -212,7 +212,7 @@ fn choose(asked: &mut NoiseDraft) -> Result<CpuSet, Stop> {
     };
     let Some(priority) = asked.priority else {
         return match cpus.is_empty() {
-            true => Err(Stop::usage("-C: that is the only CPU; without -C it is looked at")),
+            true => Err(Stop::usage("-C: that is the only CPU; without -C it is measured")),
             false => Ok(cpus),
         };
     };

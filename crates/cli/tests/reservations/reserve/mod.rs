@@ -97,7 +97,7 @@ fn exit_codes_are_those_of_the_command_or_tell_why_there_is_none() {
         2,
         "shorter than the reserved amount",
     );
-    one_line(&[AMOUNT], 2, "for whom?");
+    one_line(&[AMOUNT], 2, "no target;");
     one_line(&[AMOUNT, "--smt", "sometimes", "--", "true"], 2, "monitor, disable and ignore");
     one_line(&[AMOUNT, "--smt", "monitor", "--", "true"], 2, "--cpu N");
     one_line(&[AMOUNT, "--pid", "4194304"], OWN, "no process 4194304");

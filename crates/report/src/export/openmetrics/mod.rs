@@ -48,8 +48,8 @@ macro_rules! metrics {
 metrics! {
     RunInfo gauge "hourglass_run_info" ""
         "Always 1: the version of Hourglass, the kernel and the clock of the newest run.";
-    RunStart gauge "hourglass_run_start_timestamp_seconds" "seconds" "When the run began, since 1970.";
-    RunDuration gauge "hourglass_run_duration_seconds" "seconds" "How long the run was.";
+    RunStart gauge "hourglass_run_start_timestamp_seconds" "seconds" "Start of the run, since 1970.";
+    RunDuration gauge "hourglass_run_duration_seconds" "seconds" "Duration of the run.";
     RunInterrupted gauge "hourglass_run_interrupted" "" "Whether a signal ended the run early.";
     RunWarnings gauge "hourglass_run_warnings" "" "Number of warnings.";
     RunPremises gauge "hourglass_run_premises_broken" "" "Premises that broke during the run: it has no verdict.";
@@ -58,11 +58,11 @@ metrics! {
     ThreadCpu gauge "hourglass_thread_cpu_time_seconds" "seconds" "Time that the thread received.";
     Latency histogram "hourglass_latency_seconds" "seconds"
         "Latency of wake-ups, to three digits. Lost ones are not in it.";
-    LatencyMax gauge "hourglass_latency_max_seconds" "seconds" "The greatest latency, exactly.";
+    LatencyMax gauge "hourglass_latency_max_seconds" "seconds" "The maximum latency, exactly.";
     LatencyPercentile gauge "hourglass_latency_percentile_seconds" "seconds"
         "Percentiles of latency, lost wake-ups included.";
     WakeUpsLost gauge "hourglass_wake_ups_lost" ""
-        "Wake-ups that never took place because an earlier one was too late.";
+        "Wake-ups that were lost because an earlier one was too late.";
     Gap histogram "hourglass_gap_seconds" "seconds" "Gaps: times without the CPU, to three digits.";
     GapMax gauge "hourglass_gap_max_seconds" "seconds" "The longest gap, exactly.";
     LostCpu gauge "hourglass_lost_cpu_time_seconds" "seconds" "CPU time that the thread lost: the sum of its gaps.";
@@ -71,20 +71,20 @@ metrics! {
     CauseMax gauge "hourglass_cause_max_seconds" "seconds" "The longest gap of this cause.";
     Periods gauge "hourglass_periods" "" "Periods that were hit, missed or lost.";
     GateMet gauge "hourglass_gate_met" "" "Whether the limit was kept: 1, or 0 if it was broken.";
-    GateValue gauge "hourglass_gate_value_seconds" "seconds" "The time that was found where the limit is a time.";
+    GateValue gauge "hourglass_gate_value_seconds" "seconds" "The measured time where the limit is a time.";
     GateLimit gauge "hourglass_gate_limit_seconds" "seconds" "The limit where it is a time.";
     GateMisses gauge "hourglass_gate_misses" "" "Missed and lost periods where they are limited.";
     GateMissesLimit gauge "hourglass_gate_misses_limit" "" "How many missed and lost periods are allowed.";
     DoctorCheck gauge "hourglass_doctor_check" "" "1 at the status of the check, 0 at its other statuses.";
     DoctorChecks gauge "hourglass_doctor_checks" "" "Number of checks with this status.";
     WatchDuration gauge "hourglass_watch_duration_seconds" "seconds" "How long the threads have been watched.";
-    WatchSamples gauge "hourglass_watch_samples" "" "How often the counts of the kernel were read.";
+    WatchSamples gauge "hourglass_watch_samples" "" "Number of samples of the counts of the kernel.";
     WatchPremises gauge "hourglass_watch_premises_broken" "" "Premises that broke: there is no verdict.";
     WatchCpu gauge "hourglass_watch_cpu_time_seconds" "seconds" "Time of the watched thread on a CPU.";
     WatchWait gauge "hourglass_watch_run_queue_delay_seconds" "seconds"
         "Time in which the watched thread could have run and had no CPU.";
     WatchWorst gauge "hourglass_watch_delay_max_seconds" "seconds"
-        "The longest delay by the kernel's events, else the most delay between two samples.";
+        "The longest delay by the kernel's events, else the maximum delay between two samples.";
     WatchStopped gauge "hourglass_watch_stopped_time_seconds" "seconds" "Time in which the thread was stopped.";
     WatchSwitches gauge "hourglass_watch_switches" "" "Context switches of the watched thread.";
     WatchMigrations gauge "hourglass_watch_migrations" "" "Moves of the watched thread to another CPU.";

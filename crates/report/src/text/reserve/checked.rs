@@ -41,7 +41,7 @@ fn verdict(document: &ReserveDocument) -> (String, TextStyle) {
         None if document.refusals.iter().any(|refusal| refusal.id == "no-proposal") => {
             ("no: no budget of one job a period is proposed".to_owned(), TextStyle::Bad)
         }
-        None => ("no: nothing here would give it".to_owned(), TextStyle::Bad),
+        None => ("no: no backend would grant it".to_owned(), TextStyle::Bad),
     }
 }
 

@@ -40,23 +40,19 @@ pub(super) fn write_monitor(out: &mut String, smt: &SmtReport, style: Style) {
         0 => String::new(),
         idle => format!(", {idle} idle"),
     };
-    let jobs = format!(
-        "{} watched, {} not done in time{idle}; progress by {}",
-        smt.jobs,
-        smt.missed,
-        source(smt)
-    );
+    let jobs =
+        format!("{} watched, {} missed{idle}; progress by {}", smt.jobs, smt.missed, source(smt));
     line(out, "jobs", &jobs, missed, style);
     let every = smt.interval_ns.map_or(String::new(), |ns| format!(", every {}", rounded(ns)));
     let stopped = match &smt.stopper {
         Some(stopper) => format!(
-            "{} times, {} in all, by {stopper}, {} before slack is used up; {} looks{every}",
+            "{} times, {} in all, by {stopper}, {} before slack is used up; {} checks{every}",
             smt.stops,
             rounded(smt.stopped_ns),
             rounded(smt.margin_ns),
             smt.checks
         ),
-        None => format!("never; {} looks{every}", smt.checks),
+        None => format!("never; {} checks{every}", smt.checks),
     };
     line(out, "stopped", &stopped, TextStyle::Normal, style);
     if smt.backwards > 0 {
@@ -81,8 +77,8 @@ fn source(smt: &SmtReport) -> &str {
 /// Whom the protection covers.
 fn against(smt: &SmtReport) -> String {
     match &smt.against[..] {
-        [one] if one == "everybody" => one.clone(),
-        [] => "nobody".to_owned(),
+        [one] if one == "everybody" => "all co-runners".to_owned(),
+        [] => "none".to_owned(),
         named => format!("{} only", named.join(", ")),
     }
 }

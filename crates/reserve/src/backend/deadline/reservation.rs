@@ -168,10 +168,10 @@ impl ActiveReservation for DeadlineReservation {
             doubts.push(AccuracyWarning {
                 id: "periods-left-out",
                 text: format!(
-                    "periods that are not counted: {left_out}; the look at their begin or end came too late to tell what \
-                     they had"
+                    "periods that are not counted: {left_out}; the sample at their start or end came too late to show \
+                     their CPU time"
                 ),
-                remedy: "leave a CPU to the thread that looks; in a virtual machine, the host took it",
+                remedy: "leave a CPU to the sampling thread; in a virtual machine, the host took it",
             });
         }
         doubts

@@ -276,7 +276,7 @@ impl ActiveReservation for UserReservation {
             doubts.push(AccuracyWarning {
                 id: "periods-left-out",
                 text: format!(
-                    "periods that are not counted: {left_out}; the look at their end came too late to tell what was \
+                    "periods that are not counted: {left_out}; the sample at their end came too late to show what was \
                      used before it (by up to {latest})"
                 ),
                 remedy: "run nothing above FIFO 95 on these CPUs; in a virtual machine, the host took them",
@@ -285,8 +285,8 @@ impl ActiveReservation for UserReservation {
         if !self.grouped {
             doubts.push(AccuracyWarning {
                 id: "members-searched",
-                text: "no control group could be made: members are looked for once a period, and what a \
-                       process used between the last look and its end is not counted"
+                text: "no control group could be made: members are searched once a period, and CPU time of a \
+                       process between the last sample and its end is not counted"
                     .to_owned(),
                 remedy: "run it as root, or where cgroup version 2 is writable",
             });
@@ -295,8 +295,8 @@ impl ActiveReservation for UserReservation {
             doubts.push(AccuracyWarning {
                 id: "keeper-absent",
                 text: format!(
-                    "the thread that keeps the reserve was away for four periods, and 100 ms at least, {}: the work \
-                     was lowered until it came back, since nobody held it to its budget",
+                    "the thread that enforces the reserve did not run for four periods, and 100 ms at least, {}: the work \
+                     had time-sharing priority until it ran again, since its budget was not enforced",
                     if report.absent == 1 { "once".to_owned() } else { format!("{} times", report.absent) }
                 ),
                 remedy: "do not stop hourglass itself (Ctrl-Z does), and run nothing above FIFO 95 on these CPUs",
@@ -419,7 +419,7 @@ fn explain(error: &io::Error, target: &Target, request: &BackendRequest) -> Refu
     let known = match (error.kind(), errno) {
         (io::ErrorKind::NotFound, _) | (_, Some(ESRCH)) if no_proc() => refusal(
             Obstacle::Missing,
-            "there is no /proc, which tells of processes".to_owned(),
+            "there is no /proc, which lists processes".to_owned(),
             "mount -t proc proc /proc",
         ),
         (io::ErrorKind::NotFound, _) | (_, Some(ESRCH)) => refusal(

@@ -234,7 +234,7 @@ impl Registry {
         } else if uid != self.owner {
             format!("it belongs to user {uid}")
         } else if mode & 0o002 != 0 {
-            format!("everybody may write to it (mode {mode:o})")
+            format!("all users may write to it (mode {mode:o})")
         } else {
             return Ok(true);
         };

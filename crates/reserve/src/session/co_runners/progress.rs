@@ -87,7 +87,7 @@ fn word_page(
         (None, Target::Thread(_)) => Ok(None),
         (Some(ProgressFrom::Word), Target::Process(pid)) => {
             let wrong =
-                |why| SessionFailure::Progress(format!("word: process {pid} tells none: {why}"));
+                |why| SessionFailure::Progress(format!("word: process {pid} reports none: {why}"));
             ProgressPage::of_process(*pid).map(Some).map_err(wrong)
         }
         (Some(ProgressFrom::Word), Target::Thread(tid)) => Err(SessionFailure::Progress(format!(

@@ -81,7 +81,7 @@ pub(super) fn after(
     if report.margin_ns > report.first_margin_ns {
         let text = format!(
             "the margin grew from {} to {} in the run, and before that it was too small: stopping co-runners (up to \
-             {}) and the lateness of timers together took longer than was measured before the run",
+             {}) and the latency of timers together took longer than was measured before the run",
             Span::saturating_from_nanos(report.first_margin_ns),
             Span::saturating_from_nanos(report.margin_ns),
             Span::saturating_from_nanos(report.statistics.stop_max_ns)
@@ -99,7 +99,7 @@ pub(super) fn after(
     }
     if report.statistics.skipped > 0 {
         let text = format!(
-            "the monitor did not get to look at {} periods at all",
+            "the monitor checked the slack of {} periods not at all",
             report.statistics.skipped
         );
         let remedy = "run nothing above FIFO 90 on the monitor's CPUs; in a virtual machine, the host took them";
@@ -125,15 +125,15 @@ pub(super) fn no_progress_warning(page: &ProgressPage, lost: Option<&LostPage>) 
     let (text, remedy) = match lost {
         Some(LostPage { pid, name, descriptor }) => (
             format!(
-                "{name} (process {pid}) closed descriptor {descriptor}, on which the command was to tell its progress: \
-                 what it started could tell nothing, and processor time counted instead"
+                "{name} (process {pid}) closed descriptor {descriptor}, on which the command was to report its progress: \
+                 programs that it started could not report, and processor time counted instead"
             ),
             "start hourglass behind it (sudo -u USER hourglass reserve ...), or let it pass the descriptor on \
              (sudo -C, pass_fds=) and keep HOURGLASS_PROGRESS in the environment",
         ),
         None => (
-            "the command never opened its page of progress, and processor time counted instead: either it tells no \
-             progress, or what started it did not pass on the descriptor that HOURGLASS_PROGRESS names"
+            "the command never opened its page of progress, and processor time counted instead: either it reports no \
+             progress, or the program that started it did not pass on the descriptor that HOURGLASS_PROGRESS names"
                 .to_owned(),
             "report progress with hg_progress (C) or hourglass_reserve::progress::Progress (Rust); sudo and some launchers close descriptors \
              and clear the environment: start hourglass behind them",

@@ -223,7 +223,7 @@ fn set_of(
     let never = never(wanted, keepers);
     match &wanted.co_runners {
         CoRunners::Everyone => {
-            let cause = "it stops processes that are named, not everybody";
+            let cause = "it stops only processes that are named";
             Err(Unavailable::new(kind, cause, "name processes or a control group"))
         }
         CoRunners::Processes(pids) => match pids.iter().find(|pid| never.contains(pid)) {

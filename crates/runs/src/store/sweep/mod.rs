@@ -220,7 +220,7 @@ pub fn same(
     let said = |from: &Value| from.get(&key).map_or("none".to_owned(), short);
     let mut wanted = said(&here);
     if !others.is_empty() {
-        wanted.push_str(&format!(" (besides: {})", others.join(", ")));
+        wanted.push_str(&format!(" (also different: {})", others.join(", ")));
     }
     Err(SweepFolderError::Another {
         path: path.to_path_buf(),

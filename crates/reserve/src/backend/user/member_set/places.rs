@@ -35,12 +35,14 @@ impl Moved {
             if self.times == 1 { "once".to_owned() } else { format!("{} times", self.times) };
         let lowered = match self.lowered {
             0 => String::new(),
-            _ => format!("; not kept there, and at timesharing priority instead: {}", self.lowered),
+            _ => {
+                format!("; not held there, and at time-sharing priority instead: {}", self.lowered)
+            }
         };
         Some(AccuracyWarning {
             id: "member-moved",
             text: format!(
-                "members left the CPUs of the reservation {times}, and were brought back: first thread {tid} ({name}), to \
+                "members moved off the CPUs of the reservation {times}, and were moved back: first thread {tid} ({name}), to \
                  CPU {cpus}, where nothing is reserved{lowered}"
             ),
             remedy: "reserve on the CPU that the program chooses (--cpu), or have it choose none: without taskset and the like",

@@ -152,7 +152,7 @@ fn a_folder_that_others_may_write_to_is_not_trusted() {
     fs::set_permissions(&registry.folder, Permissions::from_mode(0o1777)).unwrap();
     let doubt = registry.enter(&share("0", 2)).doubt().unwrap();
     assert_eq!(doubt.id, "reservations-unseen");
-    assert!(doubt.text.contains("everybody may write to it (mode 1777)"), "{}", doubt.text);
+    assert!(doubt.text.contains("all users may write to it (mode 1777)"), "{}", doubt.text);
     let said = child_says(LIMIT_MS, || registry.all().is_empty());
     assert!(said.unwrap(), "nothing in it is believed");
     drop(entry);
