@@ -194,6 +194,11 @@ hourglass --help           lists all commands
 hourglass COMMAND --help   explains one, with examples
 ";
 
+/// The names of the commands that are ours.
+pub(crate) fn command_names() -> impl Iterator<Item = &'static str> {
+    GROUPS.iter().flat_map(|(_, names)| *names).copied().filter(|name| *name != "help")
+}
+
 /// All commands.
 pub(crate) fn command() -> clap::Command {
     Cli::command()

@@ -20,7 +20,7 @@ use crate::output;
 use crate::settings::Settings;
 
 /// Rules of the choice.
-const RULES: [&str; 4] = ["strict", "thesis", "permissive", "forced:CLOCK"];
+pub(super) const RULES: [&str; 4] = ["strict", "thesis", "permissive", "forced:CLOCK"];
 
 /// Show this machine's clocks: which can be trusted, why, and what a read costs
 #[derive(Args, Debug)]

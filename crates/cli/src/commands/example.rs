@@ -96,6 +96,11 @@ const EXAMPLES: [ExampleFile; 7] = [
     entry!("experiment", "experiment.toml", "sweep", "an experiment: random sets of tasks"),
 ];
 
+/// The names and what they are, for completions.
+pub(super) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
+    EXAMPLES.iter().map(|entry| (entry.name, entry.about))
+}
+
 /// Writes or lists.
 ///
 /// # Errors

@@ -8,6 +8,7 @@ mod cache_cost;
 mod calls;
 mod check;
 mod clocks;
+mod completions;
 mod contract;
 mod diff;
 mod doctor;
