@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the C and C++ interface: headers, both libraries, files for pkg-config and CMake.
+# Installs the C and C++ interface: headers, both libraries, files for pkg-config and CMake, manual pages (section 3).
 #
 # Usage: install.sh [--prefix DIR] [--libdir DIR] [--destdir DIR] [--from DIR]
 #
@@ -81,5 +81,10 @@ fill() {
 fill hourglass.pc.in "$lib/pkgconfig/hourglass.pc"
 fill hourglass-config.cmake.in "$lib/cmake/hourglass/hourglass-config.cmake"
 fill hourglass-config-version.cmake.in "$lib/cmake/hourglass/hourglass-config-version.cmake"
+
+man=$to/share/man/man3
+install -d "$man"
+awk -v folder="$man" -v version="$version" -f "$here/package/manual.awk" "$here/include/hourglass.h"
+chmod 644 "$man"/hourglass*.3 "$man"/hg_*.3
 
 echo "installed to $to; as root, run ldconfig if the loader is to find it there"

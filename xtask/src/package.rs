@@ -217,7 +217,11 @@ fn manual_pages(release: &Path, made: &Path) -> Result<(), StepFailure> {
     let folder = folder(&made.join("man"))?;
     let mut command = Command::new(release.join("hourglass"));
     run_command(command.args(["man", "--quiet", "--dir"]).arg(&folder))?;
-    let entries = fs::read_dir(&folder).map_err(|e| StepFailure::file(&folder, &e))?;
+    compress_all(&folder)
+}
+
+fn compress_all(folder: &Path) -> Result<(), StepFailure> {
+    let entries = fs::read_dir(folder).map_err(|e| StepFailure::file(folder, &e))?;
     compress(entries.flatten().map(|entry| entry.path()))
 }
 

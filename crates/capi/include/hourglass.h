@@ -158,8 +158,8 @@ typedef struct hg_bounds {
 } hg_bounds;
 
 /* The calibration page of this process' clock: 64 words that a thread of the process writes, with a
- * sequence lock. Its layout is version 1, which the symbol's name says; only the functions below
- * read it. */
+ * sequence lock. Its layout is version 1, which the symbol's name says; only hg_now and the
+ * functions beside it read it. */
 extern const uint64_t *const hg_clock_page_v1;
 
 /* The same reads by a call: what the inline ones fall back to.
@@ -1831,10 +1831,17 @@ hg_status hg_reserve_release(hg_reservation reservation, hg_error *error);
 
 /* ---- Progress ------------------------------------------------------------------------------ */
 
+<<<<<<< HEAD
 /* Reports the progress of a program's reserved work: `hourglass reserve --smt monitor` lets co-runners on
  * its core run as long as the work cannot miss its deadline. Without a monitor a report changes nothing. One
  * thread at a time reports by one of these; it is not to be copied, or touched by anything but the functions
  * below. */
+=======
+/* Tells how far a program is with its reserved work: `hourglass reserve --smt monitor` lets those who share
+ * its core run on as long as the work cannot be late. Without a monitor a report changes nothing. One
+ * thread at a time tells by one of these; it is not to be copied, or touched by anything but the functions
+ * hg_progress and hg_progress_*. */
+>>>>>>> 1a0006ef (Manual pages of section 3 from hourglass.h: man hg_sleep_until)
 typedef struct hg_progress_page {
     uint64_t *words;
     uint64_t job;

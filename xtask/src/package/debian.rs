@@ -7,7 +7,7 @@ use std::process::Command;
 
 use hourglass_skip::Requirement;
 
-use super::{compress, run_command};
+use super::{compress, compress_all, run_command};
 use crate::failure::StepFailure;
 use crate::workspace::{Workspace, has_program};
 
@@ -39,6 +39,7 @@ pub(super) fn lay_out(
     // cargo-deb puts the folder of the architecture into the paths of libraries itself.
     let (from, to) = (made.join("c/usr").join(libdir), made.join("c/lib"));
     fs::rename(&from, &to).map_err(|e| StepFailure::file(&from, &e))?;
+    compress_all(&made.join("c/usr/share/man/man3"))?;
     // cargo-deb finds out what programs need, not what libraries do.
     let manifest = workspace.root.join("crates/capi/Cargo.toml");
     let said = fs::read_to_string(&manifest).map_err(|e| StepFailure::file(&manifest, &e))?;

@@ -96,6 +96,8 @@ fn library(root: &Path, programs: &Path) -> Result<(), StepFailure> {
     for name in ["libhourglass.so.1", "libhourglass.so", "libhourglass.a"] {
         exists(&lib.join(name))?;
     }
+    exists(&usr.join("share/man/man3/hg_sleep_until.3.gz"))?;
+    sections_hold(&usr.join("share/man"))?;
     let examples = usr.join("share/doc/libhourglass-dev/examples");
     fs::create_dir_all(programs).map_err(|e| StepFailure::file(programs, &e))?;
     // C by pkg-config, with the shared library and with the static one alone.

@@ -20,7 +20,7 @@ fn sources() -> String {
     rust.map(|path| fs::read_to_string(path).unwrap()).collect::<Vec<_>>().join("\n")
 }
 
-fn header() -> String {
+pub(crate) fn header() -> String {
     fs::read_to_string(package().join("include/hourglass.h")).unwrap()
 }
 
@@ -71,11 +71,14 @@ fn in_c(kind: &str) -> String {
     .to_owned()
 }
 
+pub(crate) fn without_comments(header: &str) -> String {
+    header.split("/*").map(|part| part.split_once("*/").map_or(part, |(_, rest)| rest)).collect()
+}
+
 /// Functions that the header declares, and does not define itself.
-fn declared(header: &str) -> BTreeSet<String> {
+pub(crate) fn declared(header: &str) -> BTreeSet<String> {
     // What stands in no comment, on no line for the preprocessor, and in no braces.
-    let parts = header.split("/*").map(|part| part.split_once("*/").map_or(part, |(_, rest)| rest));
-    let text: String = parts.collect();
+    let text = without_comments(header);
     let lines = text.lines().filter(|line| !line.starts_with('#') && *line != "extern \"C\" {");
     let (mut depth, mut code) = (0, String::new());
     for letter in lines.flat_map(|line| line.chars().chain(['\n'])) {

@@ -124,7 +124,9 @@ fn a_plain_shell_runs_it() {
     let folder = tempfile::tempdir().unwrap();
     let from = libraries()[0].parent().unwrap().to_owned();
     ran(Command::new("sh").arg(&script).arg("--prefix").arg(folder.path()).arg("--from").arg(from));
-    assert!(folder.path().join("lib/pkgconfig/hourglass.pc").exists());
+    for file in ["lib/pkgconfig/hourglass.pc", "share/man/man3/hg_sleep_until.3"] {
+        assert!(folder.path().join(file).exists(), "{file}");
+    }
 }
 
 #[test]
