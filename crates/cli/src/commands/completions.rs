@@ -112,10 +112,19 @@ fn script(shell: Shell, command: Command) -> String {
     }
 }
 
-/// The commands with the words of closed lists.
+/// The commands with the words of closed lists, in their order.
 fn listed(command: Command) -> Command {
-    CLOSED_LISTS.iter().fold(command, |all, (name, argument, list)| {
-        all.mut_subcommand(name, |one| one.mut_arg(argument, |known| limited(known, list())))
+    command.mut_subcommands(|one| {
+        let command = one.get_name().to_owned();
+        one.mut_args(|known| {
+            let list = CLOSED_LISTS
+                .iter()
+                .find(|(name, argument, _)| *name == command && known.get_id() == argument);
+            match list {
+                Some((_, _, list)) => known.value_parser(PossibleValuesParser::new(list())),
+                None => known,
+            }
+        })
     })
 }
 
@@ -128,10 +137,6 @@ fn with_run(command: Command) -> Command {
         None => Vec::new(),
     };
     run.into_iter().fold(command, Command::arg)
-}
-
-fn limited(argument: Arg, list: Vec<PossibleValue>) -> Arg {
-    argument.value_parser(PossibleValuesParser::new(list))
 }
 
 /// Arguments that are no options, which clap leaves out for fish.
