@@ -205,6 +205,7 @@ fn slow_steps(workspace: &Workspace) -> Vec<Step<'_>> {
             .after("packages"),
         Step::new("wheel", || package::run_wheel(workspace).map(|()| StepOutcome::Passed)),
         Step::new("soak", || soak::run(workspace, SETS_EACH_WEEK).map(|()| StepOutcome::Passed)),
+        Step::new("faults", || soak::run_faults(workspace).map(|()| StepOutcome::Passed)),
         Step::new("fuzz", || {
             fuzz::run(workspace, fuzz::SECONDS, &[]).map(|()| StepOutcome::Passed)
         }),
