@@ -206,6 +206,7 @@ fn slow_steps(workspace: &Workspace) -> Vec<Step<'_>> {
         Step::new("oldest Rust", || oldest_rust(workspace)),
         Step::new("wheel", || package::run_wheel(workspace).map(|()| StepOutcome::Passed)),
         Step::new("soak", || soak::run(workspace, SETS_EACH_WEEK).map(|()| StepOutcome::Passed)),
+        Step::new("faults", || soak::run_faults(workspace).map(|()| StepOutcome::Passed)),
         Step::new("fuzz", || {
             fuzz::run(workspace, fuzz::SECONDS, &[]).map(|()| StepOutcome::Passed)
         }),

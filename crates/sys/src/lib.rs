@@ -14,6 +14,8 @@ pub mod adjtimex;
 #[cfg(not(target_os = "linux"))]
 pub mod alarm;
 pub mod allocation;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub mod call_faults;
 #[cfg(target_os = "linux")]
 pub mod caller_state;
 #[cfg(target_os = "linux")]

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 
 use crate::checked;
 
@@ -39,9 +39,14 @@ pub enum Holder {
 /// # Errors
 /// ENOLCK, EBADF and others: its file system has no such locks, or it is open for reading only.
 pub fn try_for_process(file: &File) -> io::Result<bool> {
+    take_whole(file.as_raw_fd())
+}
+
+/// [`try_for_process`] by the descriptor. Takes no memory.
+pub(crate) fn take_whole(file: RawFd) -> io::Result<bool> {
     let lock = whole();
-    // SAFETY: reads a live local, and the descriptor is open.
-    match checked(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLK, &raw const lock) }) {
+    // SAFETY: reads a live local; a descriptor that is not open is refused.
+    match checked(unsafe { libc::fcntl(file, libc::F_SETLK, &raw const lock) }) {
         Ok(_) => Ok(true),
         Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => {
             Ok(false)

@@ -50,6 +50,10 @@ pub(crate) fn say_kept(
 ) -> Result<(), Stop> {
     match folder {
         Some(Ok(folder)) => messages::wrote(folder, quiet),
+        Some(Err(error @ WriteError::Whole { path, .. })) => {
+            messages::say(&format!("warning: {error}"));
+            messages::wrote(path, quiet);
+        }
         Some(Err(error)) => {
             return Err(Stop::machine(vec![format!("-o: {}", error.said_of(what))]));
         }

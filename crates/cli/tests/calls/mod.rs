@@ -2,6 +2,9 @@
 
 #![allow(dead_code)] // each program uses its part
 
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod faults;
+
 use std::fmt::Debug;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

@@ -14,6 +14,8 @@ mod diff;
 mod doctor;
 mod documents;
 mod example;
+#[cfg(target_arch = "x86_64")]
+mod faults;
 mod kernel_trace;
 mod keys;
 mod limits;

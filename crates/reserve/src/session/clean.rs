@@ -220,9 +220,9 @@ fn words(undo: &UndoAction) -> String {
                 root.id
             )
         }
-        UndoAction::Remove(folder) | UndoAction::RemoveGroup(folder) => {
-            format!("remove {}", folder.display())
-        }
+        UndoAction::Remove(path)
+        | UndoAction::RemoveGroup(path)
+        | UndoAction::RemoveUnheld(path) => format!("remove {}", path.display()),
     }
 }
 

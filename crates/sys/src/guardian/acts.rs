@@ -8,7 +8,7 @@ use super::undo::{self, HAS_CPUS, ID, STARTED, TEXT, UndoWords, WORDS};
 use super::{groups, raised_threads};
 use crate::core_sched::{self, Scope};
 use crate::sched::{self, Attributes};
-use crate::{checked, thread};
+use crate::{checked, lock, thread};
 
 /// How often a folder's removal is tried, and the pause between two tries.
 const TRIES: u32 = 500;
@@ -38,6 +38,7 @@ pub(super) fn carry_out(words: &UndoWords) -> io::Result<()> {
         undo::STRAYS => raised_threads::lower(first, words),
         undo::REMOVE => remove(first, |_| Ok(())),
         undo::GROUP => remove(first, groups::remove_below),
+        undo::UNHELD => remove_unheld(first),
         _ => Ok(()),
     };
     done.or_else(gone)
@@ -190,6 +191,18 @@ fn remove(folder: &CStr, before: impl Fn(&CStr) -> io::Result<()>) -> io::Result
             removed => return removed,
         }
     }
+}
+
+/// Nobody takes the file between the lock and its removal; one whose holder comes between is made anew by that.
+fn remove_unheld(path: &CStr) -> io::Result<()> {
+    let file = open(path, libc::O_RDWR | libc::O_NOFOLLOW | libc::O_NONBLOCK)?;
+    let done = match lock::take_whole(file) {
+        // SAFETY: the path is a terminated string.
+        Ok(true) => checked(unsafe { libc::unlink(path.as_ptr()) }).map(drop),
+        taken => taken.map(drop),
+    };
+    close(file);
+    done
 }
 
 fn pause() {

@@ -237,7 +237,8 @@ fn undo_one(written: &UndoWords, undo: &UndoAction, place: RecordMatch) -> UndoO
         | UndoAction::Members { list: path, .. }
         | UndoAction::Move { from: path, .. }
         | UndoAction::Remove(path)
-        | UndoAction::RemoveGroup(path) => path.exists(),
+        | UndoAction::RemoveGroup(path)
+        | UndoAction::RemoveUnheld(path) => path.exists(),
     };
     match acts::carry_out(written) {
         _ if !there => UndoOutcome::Gone,

@@ -62,6 +62,7 @@ impl GuardianPair {
         if !guardians.is_alive() {
             filled?;
         }
+        guardians.record.iter().for_each(Record::appear);
         let own = Arc::clone(&guardians);
         let thread = std::thread::Builder::new().name(NAME.to_owned()).stack_size(STACK);
         // It must not take signals that are meant for the program.

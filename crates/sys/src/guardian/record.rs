@@ -135,7 +135,7 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// Makes one for this process, locked.
+    /// Makes one for this process, locked. It may have no name before [`Record::appear`].
     ///
     /// # Errors
     /// There is no folder that belongs to the user alone; no room; files may not be that large (`RLIMIT_FSIZE`).
@@ -151,7 +151,15 @@ impl Record {
         let (hidden, shown) = (folder.join(format!("{UNFINISHED}{name}")), folder.join(name));
         let path = CString::new(shown.as_os_str().as_bytes())?;
         let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(true).mode(0o600);
+        options.read(true).write(true).mode(0o600);
+        if let Ok(file) = options.custom_flags(libc::O_TMPFILE).open(folder) {
+            let record = Record { file, path };
+            record.hold()?;
+            record.write(bytes(&head.words()), 0)?;
+            return Ok(record);
+        }
+        // A file system without nameless files.
+        options.create(true).truncate(true);
         let file = options.custom_flags(libc::O_NOFOLLOW).open(&hidden)?;
         let record = Record { file, path };
         // It is not taken for a stale one: it gets its name when it is whole and locked.
@@ -161,6 +169,15 @@ impl Record {
         });
         whole.inspect_err(|_| drop(std::fs::remove_file(&hidden)))?;
         Ok(record)
+    }
+
+    /// Gives it its name, once there is who removes it: what is killed before leaves no file.
+    pub(super) fn appear(&self) {
+        let Ok(own) = CString::new(format!("/proc/self/fd/{}", self.descriptor())) else { return };
+        let (here, follow) = (libc::AT_FDCWD, libc::AT_SYMLINK_FOLLOW);
+        // Refused where it has its name already, or without /proc; then `--clean` has less to go by.
+        // SAFETY: both paths are terminated strings.
+        unsafe { libc::linkat(here, own.as_ptr(), here, self.path.as_ptr(), follow) };
     }
 
     /// Opens one that may be stale: a regular file of this user that no other user can write.

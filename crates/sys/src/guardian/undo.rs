@@ -36,7 +36,8 @@ pub(super) const MOVE: u64 = 6;
 pub(super) const STRAYS: u64 = 7;
 pub(super) const REMOVE: u64 = 8;
 pub(super) const GROUP: u64 = 9;
-pub(super) const LAST: u64 = GROUP;
+pub(super) const UNHELD: u64 = 10;
+pub(super) const LAST: u64 = UNHELD;
 
 /// A thread or process that cannot be mistaken for a later one of the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -123,6 +124,8 @@ pub enum UndoAction {
     Remove(PathBuf),
     /// A cgroup is removed, with the empty ones below it, deepest first; tried for up to 5 s.
     RemoveGroup(PathBuf),
+    /// A file is removed that its holder has locked as a whole (`fcntl(2)`), unless a process holds it.
+    RemoveUnheld(PathBuf),
 }
 
 impl UndoAction {
@@ -169,9 +172,15 @@ impl UndoAction {
                 set(&mut words, cpus.as_deref());
                 texts(&mut words, &[mark.as_bytes()])?;
             }
-            UndoAction::Remove(folder) | UndoAction::RemoveGroup(folder) => {
-                words[0] = if matches!(self, UndoAction::Remove(_)) { REMOVE } else { GROUP };
-                texts(&mut words, &[folder.as_os_str().as_bytes()])?;
+            UndoAction::Remove(path)
+            | UndoAction::RemoveGroup(path)
+            | UndoAction::RemoveUnheld(path) => {
+                words[0] = match self {
+                    UndoAction::Remove(_) => REMOVE,
+                    UndoAction::RemoveGroup(_) => GROUP,
+                    _ => UNHELD,
+                };
+                texts(&mut words, &[path.as_os_str().as_bytes()])?;
             }
         }
         Ok(words)
@@ -206,6 +215,7 @@ impl UndoAction {
             }
             REMOVE => UndoAction::Remove(path()?),
             GROUP => UndoAction::RemoveGroup(path()?),
+            UNHELD => UndoAction::RemoveUnheld(path()?),
             _ => return None,
         })
     }
@@ -344,6 +354,7 @@ mod tests {
             },
             UndoAction::Remove(one.clone()),
             UndoAction::RemoveGroup(two),
+            UndoAction::RemoveUnheld(one),
         ] {
             assert_eq!(UndoAction::read(&undo.written().unwrap()), Some(undo));
         }

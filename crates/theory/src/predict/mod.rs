@@ -24,6 +24,7 @@ use hourglass_documents::predict::{
 };
 use hourglass_measure::experiment::{self, ExperimentObserver, Finished, RunFailure};
 use hourglass_measure::task_threads::{TaskRunPlan, plan};
+use hourglass_runs::store::WriteError;
 use hourglass_tasks::TaskSet;
 use hourglass_time::Span;
 
@@ -179,9 +180,14 @@ fn tell_run(
     finished: &Finished,
 ) -> Option<String> {
     let result = &finished.document.result;
-    let warnings = result.warnings.iter().map(|w| format!("{}; {}", w.text, w.remedy));
+    let mut warnings: Vec<String> =
+        result.warnings.iter().map(|w| format!("{}; {}", w.text, w.remedy)).collect();
     let (folder, not_kept) = match &finished.folder {
         Some(Ok(path)) => (Some(path.display().to_string()), None),
+        Some(Err(error @ WriteError::Whole { path, .. })) => {
+            warnings.push(error.to_string());
+            (Some(path.display().to_string()), None)
+        }
         Some(Err(error)) => (None, Some(error.said_of("the run"))),
         None => (None, None),
     };
@@ -190,7 +196,7 @@ fn tell_run(
         elapsed_ns: finished.document.manifest.elapsed_ns,
         seed: plan.spec.seed,
         folder,
-        warnings: warnings.collect(),
+        warnings,
     });
     not_kept
 }

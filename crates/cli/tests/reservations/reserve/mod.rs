@@ -15,6 +15,8 @@ use crate::{
 use hourglass_skip::{Requirement, skip};
 
 mod changed;
+#[cfg(target_arch = "x86_64")]
+mod faults;
 mod guardians;
 mod killed;
 mod means;

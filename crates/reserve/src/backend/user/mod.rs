@@ -172,7 +172,8 @@ impl User {
         let cpus = cpus_of(target, request).map_err(refused)?;
         let share = ReservationClaim::new(&request.reservation, cpus.iter().copied().collect());
         // Written down first: of two at the same time at least one sees the other.
-        let entry = self.claims.then(|| Registry::of_the_machine().enter(&share));
+        let entry =
+            self.claims.then(|| Registry::of_the_machine().enter(Some(&self.guardian), &share));
         let facts = AdmissionFacts::here(Some(first));
         check(request, &facts).into_iter().next().map_or(Ok(()), Err)?;
         if let Some(entry) = &entry {

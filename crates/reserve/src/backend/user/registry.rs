@@ -17,6 +17,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
+use std::mem::forget;
 use std::os::unix::fs::{
     DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown,
 };
@@ -33,6 +34,7 @@ use super::unseen;
 pub(crate) use super::written::StaleClaim;
 use super::written::{command_of, course, held, stale, text};
 use crate::backend::AccuracyWarning;
+use crate::guardian::{Guardian, UndoAction, UndoGuard};
 
 const FOLDER: &str = "run/hourglass/claims";
 /// The group that may write to it, if there is one.
@@ -127,6 +129,9 @@ pub(super) struct RegistryEntry {
     process: u32,
     share: ReservationClaim,
     file: Option<(File, PathBuf)>,
+    /// Removes the file where this process is killed.
+    kept: Option<UndoGuard>,
+    guardian: Option<Guardian>,
     course: Option<(u64, u64)>,
     gap: Option<Gap>,
 }
@@ -154,17 +159,23 @@ impl Registry {
         Registry { folder, owner: 0, apart, looks: true, own: Arc::default() }
     }
 
-    /// Writes down a reservation. That others do not see it is no failure; [`RegistryEntry::doubt`] tells.
-    pub(super) fn enter(&self, share: &ReservationClaim) -> RegistryEntry {
+    /// Writes down a reservation; `guardian` removes the entry where this process is killed. That others do not see it is no
+    /// failure; [`RegistryEntry::doubt`] tells.
+    pub(super) fn enter(
+        &self,
+        guardian: Option<&Guardian>,
+        share: &ReservationClaim,
+    ) -> RegistryEntry {
         let around = self.around();
         let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
         own.made = own.made.wrapping_add(1);
         let (process, number) = (process::id(), own.made);
-        let made =
-            self.prepare().and_then(|()| self.make(share).map_err(|error| self.closed(&error)));
-        let (file, gap) = match made {
-            Ok(made) => (Some(made), around),
-            Err(gap) => (None, Some(gap)),
+        let made = self
+            .prepare()
+            .and_then(|()| self.make(guardian, share).map_err(|error| self.closed(&error)));
+        let (file, kept, gap) = match made {
+            Ok((file, path, kept)) => (Some((file, path)), kept, around),
+            Err(gap) => (None, None, Some(gap)),
         };
         let name = file.as_ref().and_then(|(_, path)| path.file_name().map(ToOwned::to_owned));
         own.entries.push(OwnEntry { process, number, share: share.clone(), name });
@@ -174,6 +185,8 @@ impl Registry {
             process,
             share: share.clone(),
             file,
+            kept,
+            guardian: guardian.cloned(),
             course: None,
             gap,
         }
@@ -289,15 +302,28 @@ impl Registry {
     }
 
     /// Makes an entry, and locks it before another process can open it.
-    fn make(&self, share: &ReservationClaim) -> io::Result<(File, PathBuf)> {
+    fn make(
+        &self,
+        guardian: Option<&Guardian>,
+        share: &ReservationClaim,
+    ) -> io::Result<(File, PathBuf, Option<UndoGuard>)> {
         let pid = process::id();
         for number in 0..TRIES {
             let path = self.folder.join(format!("{PREFIX}{pid}-{number}"));
+            let undo = UndoAction::RemoveUnheld(path.clone());
+            // Where it is not taken, the next who looks removes the entry.
+            let kept = guardian.and_then(|guardian| guardian.keep(&undo).ok());
             let new =
                 OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path);
             let mut file = match new {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
-                new => new?,
+                Err(error) => {
+                    kept.into_iter().for_each(UndoGuard::forget);
+                    if error.kind() == io::ErrorKind::AlreadyExists {
+                        continue;
+                    }
+                    return Err(error);
+                }
+                Ok(file) => file,
             };
             let written = lock::try_for_process(&file).and_then(|locked| {
                 // Another process may have removed it as stale.
@@ -308,7 +334,8 @@ impl Registry {
                 file.write_all(text(share, pid)?.as_bytes()).map(|()| true)
             });
             return match written {
-                Ok(true) => Ok((file, path)),
+                Ok(true) => Ok((file, path, kept)),
+                // What is there is removed with `kept`.
                 Ok(false) => continue,
                 Err(error) => {
                     let _ = fs::remove_file(&path);
@@ -392,7 +419,7 @@ impl RegistryEntry {
         &self,
         share: &ReservationClaim,
     ) -> (RegistryEntry, Vec<RegisteredReservation>) {
-        let entry = self.registry.enter(share);
+        let entry = self.registry.enter(self.guardian.as_ref(), share);
         let others = self.registry.but(&[self.number, entry.number]);
         (entry, others)
     }
@@ -406,9 +433,10 @@ impl RegistryEntry {
 
 impl Drop for RegistryEntry {
     fn drop(&mut self) {
+        let kept = self.kept.take();
         // A child made by `fork(2)` has a copy, and the entry is not its own.
         if self.process != process::id() {
-            return;
+            return forget(kept);
         }
         let mut own = self.registry.own.lock().unwrap_or_else(PoisonError::into_inner);
         own.entries.retain(|entry| entry.number != self.number || entry.process != self.process);
@@ -417,6 +445,7 @@ impl Drop for RegistryEntry {
             let _ = fs::remove_file(path);
             drop(file);
         }
+        kept.into_iter().for_each(UndoGuard::forget);
     }
 }
 

@@ -240,6 +240,7 @@ fn a_record_keeps_to_the_limit_for_files() {
         let none = Record::create_in(&home.0).is_err();
         crate::file_limit::set(4096);
         let record = Record::create_in(&home.0).unwrap();
+        record.appear();
         let written = write(&file).written().unwrap();
         let filled: Vec<bool> = (0..64).map(|index| record.fill(index, &written).is_ok()).collect();
         let (first, last) = (record.read(0), record.read(63));
@@ -249,6 +250,25 @@ fn a_record_keeps_to_the_limit_for_files() {
     });
     assert!(said.unwrap());
     assert_eq!(records(&home.0), 1);
+}
+
+/// The bug: the entry of a killed reservation among the claims stayed until another one looked there. One that a process
+/// holds is somebody's.
+#[test]
+fn a_file_that_nobody_holds_is_removed() {
+    let home = Home::new("guardian-unheld");
+    let (held, free) = (home.0.join("held"), home.0.join("free"));
+    let file = fs::OpenOptions::new().write(true).create_new(true).open(&held).unwrap();
+    assert!(crate::lock::try_for_process(&file).unwrap());
+    killed_after(|| {
+        fs::write(&free, "").unwrap();
+        let guardian = Guardian::with(None).unwrap();
+        let kept = [&held, &free]
+            .map(|path| guardian.keep(&UndoAction::RemoveUnheld(path.clone())).unwrap());
+        std::mem::forget((guardian, kept));
+    });
+    soon("the other one is gone", || !free.exists());
+    assert!(held.exists());
 }
 
 /// What is refused stays in the record, for a user with the rights.

@@ -1,7 +1,5 @@
 //! The registry in a folder of the tests.
 
-use std::mem::forget;
-
 use hourglass_sys::fork::child_says;
 use hourglass_sys::guardian::TaskIdentity;
 use tempfile::TempDir;
@@ -37,8 +35,8 @@ fn names(registry: &Registry) -> Vec<OsString> {
 #[test]
 fn an_entry_is_seen_until_it_ends() {
     let (_folder, registry) = registry();
-    let first = registry.enter(&share("0", 1));
-    let second = registry.enter(&share("0-1,3", 2));
+    let first = registry.enter(None, &share("0", 1));
+    let second = registry.enter(None, &share("0-1,3", 2));
     assert_eq!((first.doubt(), second.doubt()), (None, None));
     let seen = |held: Vec<RegisteredReservation>| -> Vec<ReservationClaim> {
         held.into_iter().map(|held| held.share).collect()
@@ -67,7 +65,7 @@ fn an_entry_is_seen_until_it_ends() {
 #[test]
 fn the_course_of_a_reservation_is_seen() {
     let (_folder, registry) = registry();
-    let mut entry = registry.enter(&share("0", 1));
+    let mut entry = registry.enter(None, &share("0", 1));
     for course in [None, Some((40, 0)), Some((41, 3)), Some((u64::MAX, 3))] {
         course.into_iter().for_each(|(periods, missed)| entry.tell(periods, missed));
         let said =
@@ -81,7 +79,7 @@ fn the_course_of_a_reservation_is_seen() {
 fn an_entry_ends_with_its_process() {
     let (_folder, registry) = registry();
     let made = || {
-        let entry = registry.enter(&share("0", 1));
+        let entry = registry.enter(None, &share("0", 1));
         let alone = entry.others().is_empty() && entry.doubt().is_none();
         forget(entry);
         alone
@@ -93,7 +91,7 @@ fn an_entry_ends_with_its_process() {
     assert_eq!(names(&registry), Vec::<OsString>::new());
     // A cleaning process gets it in its list; an entry in force, and its own entry, stay.
     leave();
-    let own = registry.enter(&share("0", 2));
+    let own = registry.enter(None, &share("0", 2));
     let stale = registry.remove_stale();
     assert_eq!((stale.len(), stale[0].uid), (1, credentials::real()));
     assert!(stale[0].removed.is_ok() && !stale[0].path.exists(), "{stale:?}");
@@ -106,7 +104,7 @@ fn an_entry_ends_with_its_process() {
 #[test]
 fn an_entry_without_a_holder_or_of_another_maker_is_not_believed() {
     let (_folder, registry) = registry();
-    let _own = registry.enter(&share("0", 1));
+    let _own = registry.enter(None, &share("0", 1));
     let at = |name: &str| registry.folder.join(name);
     let good = text(&share("0", 7), process::id()).unwrap();
     assert!(parse(&good).is_some());
@@ -148,9 +146,9 @@ fn an_entry_without_a_holder_or_of_another_maker_is_not_believed() {
 #[test]
 fn a_folder_that_others_may_write_to_is_not_trusted() {
     let (_folder, registry) = registry();
-    let entry = registry.enter(&share("0", 1));
+    let entry = registry.enter(None, &share("0", 1));
     fs::set_permissions(&registry.folder, Permissions::from_mode(0o1777)).unwrap();
-    let doubt = registry.enter(&share("0", 2)).doubt().unwrap();
+    let doubt = registry.enter(None, &share("0", 2)).doubt().unwrap();
     assert_eq!(doubt.id, "reservations-unseen");
     assert!(doubt.text.contains("all users may write to it (mode 1777)"), "{}", doubt.text);
     let said = child_says(LIMIT_MS, || registry.all().is_empty());
@@ -162,7 +160,7 @@ fn a_folder_that_others_may_write_to_is_not_trusted() {
     // In a container of its own there is a warning, and the entry is written all the same.
     fs::set_permissions(&registry.folder, Permissions::from_mode(0o755)).unwrap();
     let inside = Registry { apart: Some(Gap::Container(registry.folder.clone())), ..registry };
-    let entry = inside.enter(&share("0", 3));
+    let entry = inside.enter(None, &share("0", 3));
     assert!(entry.doubt().unwrap().text.contains("container"));
     assert_eq!(inside.all().len(), 1);
 }
@@ -174,7 +172,7 @@ fn without_a_folder_it_is_said() {
     fs::write(folder.path().join("run"), "").unwrap();
     let registry =
         Registry { folder: folder.path().join("run/hourglass/claims"), ..self::registry().1 };
-    let entry = registry.enter(&share("0", 1));
+    let entry = registry.enter(None, &share("0", 1));
     let text = entry.doubt().unwrap().text;
     assert!(text.starts_with("others do not see this reservation"), "{text}");
     assert!(registry.doubt().is_some());
@@ -197,11 +195,11 @@ fn the_machine_is_read_as_it_is() {
 #[test]
 fn an_entry_that_is_held_is_not_removed() {
     let (_folder, registry) = registry();
-    let stays = registry.enter(&share("0", 77));
+    let stays = registry.enter(None, &share("0", 77));
     let said = child_says(LIMIT_MS, || {
         let steps = |_| {
             for _ in 0..200 {
-                let entry = registry.enter(&share("1", 1));
+                let entry = registry.enter(None, &share("1", 1));
                 if !entry.others().iter().any(|held| held.share.budget_ns == 77) {
                     return false;
                 }
@@ -227,7 +225,7 @@ fn root_opens_the_folder_around_the_entries() {
     // The entries may be there already.
     for _ in 0..2 {
         fs::set_permissions(outer, Permissions::from_mode(0o700)).unwrap();
-        drop(registry.enter(&share("0", 1)));
+        drop(registry.enter(None, &share("0", 1)));
         assert_eq!(mode(), if credentials::real() == 0 { 0o755 } else { 0o700 });
     }
 }
@@ -238,7 +236,7 @@ fn a_process_that_sees_other_claims_is_warned() {
     let (_folder, registry) = registry();
     let apart = Gap::Private(registry.folder.clone(), 4711);
     let private = Registry { apart: Some(apart.clone()), ..registry };
-    let entry = private.enter(&share("0", 1));
+    let entry = private.enter(None, &share("0", 1));
     for doubt in [entry.doubt(), private.doubt(), Some(Gap::Unclaimed(4711).into())] {
         let doubt = doubt.unwrap();
         assert_eq!(doubt.id, "reservations-unseen");

@@ -1,0 +1,155 @@
+//! Commands of which one system call fails, under `ptrace`: they end, say why in one line and with a documented exit code,
+//! and leave a run folder that is whole or none.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use hourglass_dice::{Dice, seed};
+use hourglass_skip::{Requirement, skip};
+use hourglass_sys::call_faults::{self, CallFault, FaultedProgram};
+
+use crate::calls::faults::{FailingCall, is_of_the_runtime, of_calls, sample};
+use crate::calls::{command, hourglass_in};
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Faults of each command, of those that are possible.
+const SAMPLE: usize = 8;
+
+/// A command, and what it leaves in its folder.
+struct Faulted {
+    words: Vec<&'static str>,
+    /// A run folder.
+    run: Option<&'static str>,
+    /// A file.
+    file: Option<&'static str>,
+}
+
+struct EndedCommand {
+    program: FaultedProgram,
+    stderr: String,
+}
+
+impl Faulted {
+    fn of(line: &'static str) -> Faulted {
+        Faulted { words: line.split(' ').collect(), run: None, file: None }
+    }
+
+    fn run_in(&self, home: &Path, fault: CallFault) -> std::io::Result<EndedCommand> {
+        let temporary = home.join("tmp");
+        fs::create_dir_all(&temporary)?;
+        let said = home.join("stderr");
+        let mut command = command(&self.words);
+        command.current_dir(home).env("TMPDIR", &temporary).stdout(Stdio::null());
+        let program = call_faults::run(command.stderr(File::create(&said)?), fault, LIMIT)?;
+        Ok(EndedCommand {
+            program,
+            stderr: String::from_utf8_lossy(&fs::read(&said)?).into_owned(),
+        })
+    }
+
+    /// What does not hold after a fault; empty where all does.
+    fn defect(&self, home: &Path, failing: FailingCall, ended: &EndedCommand) -> Option<String> {
+        let EndedCommand { program, stderr } = ended;
+        let code = program.status.code();
+        if program.is_late {
+            return Some("hangs".into());
+        }
+        if is_of_the_runtime(stderr) {
+            return None;
+        }
+        let documented = code.is_some_and(|code| (0..=4).contains(&code));
+        if !documented || stderr.contains("panicked") {
+            return Some(format!("ended with {:?}", program.status));
+        }
+        let refused = matches!(code, Some(2 | 3));
+        let reasons = stderr.lines().filter(|line| {
+            line.starts_with("hourglass: ")
+                && !line.starts_with("hourglass: warning: ")
+                && !line.starts_with("hourglass: wrote ")
+        });
+        // What cannot be written cannot be read.
+        if refused && reasons.count() != 1 && failing.name != "write" {
+            return Some(format!("says not in one line why it ends with {code:?}"));
+        }
+        if let Some(file) = self.file
+            && home.join(file).exists() == refused
+            && failing.name != "write"
+        {
+            return Some(format!("{file} is there or not, and the code is {code:?}"));
+        }
+        let run = self.run?;
+        let shown = hourglass_in(home, &["show", "-q", run]).status;
+        let is_whole = shown.success();
+        let unprinted = stderr.contains("stdout");
+        if is_whole == refused && !(is_whole && unprinted) {
+            return Some(format!("{run} is whole: {is_whole}, and the code is {code:?}"));
+        }
+        None
+    }
+}
+
+/// What follows a fault; with the seed of the sample.
+fn fails_at_any_call(faulted: &Faulted, prepare: impl Fn(&Path)) {
+    let seed = seed();
+    let mut dice = Dice::new(seed);
+    let home = || {
+        let home = tempfile::tempdir().unwrap();
+        prepare(home.path());
+        home
+    };
+    let first = home();
+    let whole = match faulted.run_in(first.path(), CallFault::None) {
+        Err(error) => return skip(Requirement::program("strace"), error),
+        Ok(whole) => whole,
+    };
+    assert!(whole.program.status.success(), "{:?}: {}", whole.program.status, whole.stderr);
+    let mut defects = Vec::new();
+    let begun = Instant::now();
+    let faults = sample(&mut dice, of_calls(&whole.program.calls), SAMPLE);
+    let count = faults.len();
+    for failing in faults {
+        let home = home();
+        let ended = faulted.run_in(home.path(), failing.fault()).unwrap();
+        if let Some(defect) = faulted.defect(home.path(), failing, &ended) {
+            let defect = format!("{failing}: {defect}: {}", ended.stderr.trim());
+            println!("{defect}");
+            defects.push(defect);
+        }
+    }
+    println!("{}: {count} faults, {:?}", faulted.words.join(" "), begun.elapsed());
+    let text = defects.join("\n");
+    assert!(defects.is_empty(), "seed {seed}, {:?}: {}\n{text}", faulted.words, defects.len());
+}
+
+#[test]
+fn a_run_is_kept_or_not() {
+    let line = "run -n 1 -d 50ms -o kept";
+    fails_at_any_call(&Faulted { run: Some("kept"), ..Faulted::of(line) }, |_| {});
+}
+
+#[test]
+fn latencies_are_kept_or_not() {
+    let line = "latency -t 1 -D 50ms -o kept";
+    fails_at_any_call(&Faulted { run: Some("kept"), ..Faulted::of(line) }, |_| {});
+}
+
+#[test]
+fn a_set_of_tasks_is_judged_or_not() {
+    let text = "[[task]]\nname = \"a\"\nperiod = \"10ms\"\nwcet = \"2ms\"\npriority = 5\n";
+    fails_at_any_call(&Faulted::of("check tasks.toml"), |home| {
+        fs::write(home.join("tasks.toml"), text).unwrap();
+    });
+}
+
+#[test]
+fn a_page_is_written_or_not() {
+    let made = tempfile::tempdir().unwrap();
+    let words = ["-q", "-n", "1", "-d", "100ms", "-o", "run"];
+    assert!(hourglass_in(made.path(), &words).status.success());
+    let run = made.path().join("run");
+    let page = Faulted { file: Some("a.html"), ..Faulted::of("report run -o a.html") };
+    fails_at_any_call(&page, |home| std::os::unix::fs::symlink(&run, home.join("run")).unwrap());
+}

@@ -1,0 +1,187 @@
+//! `hourglass reserve` and its guardian under `ptrace`: killed at each of their system calls, and of which one fails.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use hourglass_dice::{Dice, seed};
+use hourglass_skip::{Requirement, skip};
+use hourglass_sys::call_faults::{self, CHANGES_NOTHING, CallFault, FaultedProgram};
+
+use super::killed::{Ending, groups_left};
+use super::*;
+use crate::calls::faults::{of_calls, sample};
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Kills for each backend and process, of those that are possible.
+const SAMPLE: usize = 3;
+
+/// The command goes on after the reservation was killed, and uses up whatever it is given; or it ends.
+const SCRIPTS: [&str; 2] =
+    ["ulimit -t 5; sleep 0.05; exit 7", "ulimit -t 5; (while :; do :; done) & while :; do :; done"];
+
+struct Killing {
+    backend: &'static str,
+    script: &'static str,
+}
+
+impl Killing {
+    fn run(&self, mark: &str, fault: CallFault) -> std::io::Result<FaultedProgram> {
+        let words = ["reserve", AMOUNT, "--backend", self.backend, "--", "sh", "-c", self.script];
+        let mut command = Command::new(HOURGLASS);
+        let quiet = command.args(words).env(MARK, mark);
+        quiet.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        call_faults::run(quiet, fault, LIMIT)
+    }
+}
+
+/// Files that a reservation of process `maker` left where the machine keeps them.
+fn files_left(maker: u32) -> Vec<PathBuf> {
+    let (claim, undo) = (format!("claim-{maker}-"), format!("{maker}-"));
+    let folders = hourglass_sys::runtime_folder::candidates();
+    let of = |folder: &Path, begin: &str| -> Vec<PathBuf> {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let named = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(begin));
+        named.map(|entry| entry.path()).collect()
+    };
+    let inside = |folder: &PathBuf| {
+        [of(&folder.join("claims"), &claim), of(&folder.join("undo"), &undo)].concat()
+    };
+    folders.iter().flat_map(inside).collect()
+}
+
+/// What is there of a reservation that was killed, until nothing is or the limit has passed.
+fn stays_behind(mark: &str, maker: u32, limit: Duration) -> String {
+    let mut left = String::new();
+    within(limit, || {
+        let raised = left_behind(mark);
+        let (groups, files) = (groups_left(maker), files_left(maker));
+        let none = raised.is_empty() && groups.is_empty() && files.is_empty();
+        left = if none { String::new() } else { format!("{raised:?} {groups:?} {files:?}") };
+        none
+    });
+    left
+}
+
+/// A new mark for each round.
+fn mark() -> String {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    format!("{}-fault-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed))
+}
+
+/// A process of a reservation that is killed, and what may not stay behind afterwards.
+fn kill_one(killing: &Killing, process: usize, nth: usize) -> Option<String> {
+    let mark = mark();
+    let _ended = Ending(mark.clone());
+    let fault = CallFault::Killed { process, nth };
+    let killed = killing.run(&mark, fault).unwrap();
+    let left = match (killed.status.code(), process) {
+        _ if killed.is_late => "it hangs".into(),
+        // A guardian is replaced; a command is ended by its own killer.
+        (code, 1..) if !matches!(code, Some(7 | 125 | 126 | 137)) => format!("{:?}", killed.status),
+        _ => stays_behind(&mark, killed.pids[0], Duration::from_secs(8)),
+    };
+    let call = killed.calls.last().map(|call| call.number);
+    (!left.is_empty()).then(|| format!("{} {fault:?} at call {call:?}: {left}", killing.backend))
+}
+
+/// As [`kill_one`] for the command alone, with guardians that are stopped, or are killed as well: `--clean` mends that.
+fn kill_with_guardians(killing: &Killing, nth: usize) -> Option<String> {
+    let mark = mark();
+    let _ended = Ending(mark.clone());
+    let killed = killing.run(&mark, CallFault::KilledAlone { nth }).unwrap();
+    let guardians =
+        || killed.pids.iter().filter(|pid| name_of(**pid).starts_with("hourglass-guard"));
+    if nth.is_multiple_of(3) {
+        guardians().for_each(|pid| kill("-KILL", *pid).unwrap_or_default());
+        soon("the guardians are gone", || guardians().next().is_none());
+    }
+    let cleaned = reserve(&["--clean"]);
+    if files_left(killed.pids[0]).is_empty() {
+        // Killed while it dismissed them: one that stands has nothing to undo, and goes on when it is let.
+        guardians().for_each(|pid| kill("-CONT", *pid).unwrap_or_default());
+    }
+    let left = stays_behind(&mark, killed.pids[0], Duration::from_secs(8));
+    let of = |what: &str| format!("{} {nth}: {what}: {}", killing.backend, stderr(&cleaned));
+    (killed.is_late || !left.is_empty()).then(|| of(&left))
+}
+
+/// Tries what `each` does with some of the calls that a reservation makes and that change something, for each backend and
+/// process; it tells what is wrong.
+fn at_calls(each: impl Fn(&'static str, usize, usize) -> Option<String>) {
+    let _alone = alone();
+    let seed = seed();
+    let mut dice = Dice::new(seed);
+    let mut wrong = Vec::new();
+    for backend in ["user", "quota", "deadline"] {
+        if !granted(backend) {
+            continue;
+        }
+        let whole = match (Killing { backend, script: SCRIPTS[0] }).run(&mark(), CallFault::None) {
+            Ok(whole) => whole,
+            Err(error) => return skip(Requirement::program("strace"), error),
+        };
+        assert_eq!(whole.status.code(), Some(7), "{backend}: {whole:?}");
+        for process in 0..whole.pids.len() {
+            let calls = whole.calls.iter().filter(|call| call.process == process).enumerate();
+            let changing = calls.filter(|(_, call)| !CHANGES_NOTHING.contains(&call.number));
+            for nth in sample(&mut dice, changing.map(|(nth, _)| nth).collect(), SAMPLE) {
+                wrong.extend(each(backend, process, nth).inspect(|text| println!("{text}")));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "seed {seed}: {}\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// No kill of the command alone, nor of a guardian, leaves a thread raised, a control group, a claim or a record.
+#[test]
+fn killed_at_any_call_it_leaves_nothing_behind() {
+    at_calls(|backend, process, nth| {
+        // Who is not killed goes on, and ends at some time.
+        let script = SCRIPTS[if process == 0 { nth % 2 } else { 0 }];
+        kill_one(&Killing { backend, script }, process, nth)
+    });
+}
+
+/// What guardians cannot undo, since they are stopped or dead, `--clean` does.
+#[test]
+fn killed_with_its_guardians_it_is_cleaned_up() {
+    at_calls(|backend, process, nth| {
+        let killing = Killing { backend, script: SCRIPTS[nth % 2] };
+        (process == 0).then(|| kill_with_guardians(&killing, nth)).flatten()
+    });
+}
+
+/// Of a call that fails, the reservation is none, and says why, or is whole; nothing is left of it.
+#[test]
+fn with_a_call_that_fails_it_leaves_nothing_behind() {
+    let _alone = alone();
+    if !granted("user") {
+        return;
+    }
+    let seed = seed();
+    let killing = Killing { backend: "user", script: SCRIPTS[0] };
+    let whole = match killing.run(&mark(), CallFault::None) {
+        Ok(whole) => whole,
+        Err(error) => return skip(Requirement::program("strace"), error),
+    };
+    let mut wrong = Vec::new();
+    for failing in sample(&mut Dice::new(seed), of_calls(&whole.calls), 4 * SAMPLE) {
+        let mark = mark();
+        let _ended = Ending(mark.clone());
+        let failed = killing.run(&mark, failing.fault()).unwrap();
+        let left = match failed.status.code() {
+            _ if failed.is_late => "it hangs".into(),
+            // The shell ends with 2 or 126 where a call of its own fails before it is its own program.
+            Some(2 | 3 | 7 | 125 | 126 | 127) => {
+                stays_behind(&mark, failed.pids[0], Duration::from_secs(8))
+            }
+            _ => format!("{:?}", failed.status),
+        };
+        if !left.is_empty() {
+            wrong.push(format!("{failing}: {left}"));
+            println!("{failing}: {left}");
+        }
+    }
+    assert!(wrong.is_empty(), "seed {seed}: {}\n{}", wrong.len(), wrong.join("\n"));
+}
