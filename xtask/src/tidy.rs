@@ -93,6 +93,7 @@ fn check_file(file: &File) -> Vec<Finding> {
         findings.extend(leftovers::check(&file.path, &source));
     }
     findings.extend(size::check(file));
+    findings.extend(leftovers::merge_marks(file));
     if file.path == "Cargo.toml" {
         findings.extend(reasons::check(&file.path, &file.text));
     }

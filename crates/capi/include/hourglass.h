@@ -1831,17 +1831,10 @@ hg_status hg_reserve_release(hg_reservation reservation, hg_error *error);
 
 /* ---- Progress ------------------------------------------------------------------------------ */
 
-<<<<<<< HEAD
 /* Reports the progress of a program's reserved work: `hourglass reserve --smt monitor` lets co-runners on
  * its core run as long as the work cannot miss its deadline. Without a monitor a report changes nothing. One
- * thread at a time reports by one of these; it is not to be copied, or touched by anything but the functions
- * below. */
-=======
-/* Tells how far a program is with its reserved work: `hourglass reserve --smt monitor` lets those who share
- * its core run on as long as the work cannot be late. Without a monitor a report changes nothing. One
- * thread at a time tells by one of these; it is not to be copied, or touched by anything but the functions
+ * thread at a time reports by one of these; it is not to be copied, or touched by anything but
  * hg_progress and hg_progress_*. */
->>>>>>> 1a0006ef (Manual pages of section 3 from hourglass.h: man hg_sleep_until)
 typedef struct hg_progress_page {
     uint64_t *words;
     uint64_t job;

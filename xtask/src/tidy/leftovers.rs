@@ -2,10 +2,13 @@
 //! without a reason.
 
 use super::Finding;
+use super::files::File;
 use super::source::{Source, words};
 
 /// Words that say "not done", in code and comments.
 const MARKS: &[&str] = &["TODO", "FIXME", "XXX"];
+
+const MERGE_MARKS: &[&str] = &["<<<<<<< ", ">>>>>>> "];
 
 pub(super) fn check(path: &str, source: &Source) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -24,6 +27,21 @@ pub(super) fn check(path: &str, source: &Source) -> Vec<Finding> {
         add(offset, "a test that is skipped with no more than a line".into(), remedy);
     }
     findings
+}
+
+/// What a merge left in any file.
+pub(super) fn merge_marks(file: &File) -> impl Iterator<Item = Finding> + '_ {
+    let lines = (1..).zip(file.text.lines());
+    lines.filter(|(_, line)| MERGE_MARKS.iter().any(|mark| line.starts_with(mark))).map(
+        |(number, _)| {
+            Finding::broken(
+                &file.path,
+                number,
+                "a merge that was not finished",
+                "take one side, or both",
+            )
+        },
+    )
 }
 
 fn printed_skips(source: &Source) -> impl Iterator<Item = usize> + '_ {
@@ -50,6 +68,13 @@ mod tests {
         assert_eq!(broken("fn f() {}\n// TODO: more"), [2]);
         assert_eq!(broken("/* FIXME */\n/// XXX"), [1, 2]);
         assert_eq!(broken("let s = \"TODO\"; let XXXL = 1; // TODOS"), []);
+    }
+
+    #[test]
+    fn an_unfinished_merge_is_found_in_any_file() {
+        let text = "a\n<<<<<<< HEAD\nb\n=======\nc\n>>>>>>> other (a subject)\n > >>>>>>> \n";
+        let file = File { path: "a.h".into(), text: text.into() };
+        assert_eq!(merge_marks(&file).map(|f| f.line).collect::<Vec<_>>(), [2, 6]);
     }
 
     #[test]

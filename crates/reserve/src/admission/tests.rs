@@ -120,7 +120,7 @@ fn the_sum_is_exact() {
     assert_eq!(refusal.id, Obstacle::Bandwidth);
     assert!(refusal.cause.contains("190 % on CPUs 0-1, of which 185 % is given away"), "{refusal}");
     assert!(refusal.cause.contains("10 % to the fair servers (assumed"), "{refusal}");
-    assert!(refusal.cause.contains("the rest to 32 more threads"), "{refusal}");
+    assert!(refusal.cause.contains("the remaining part to 32 more threads"), "{refusal}");
     assert!(refusal.remedy.starts_with("reserve at most 5ms/100ms"), "{refusal}");
 }
 

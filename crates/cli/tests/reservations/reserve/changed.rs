@@ -242,7 +242,7 @@ fn what_to_reserve_is_said_for_each_task() {
     for (keys, cause) in [
         ("arrivals = [\"1ms\", \"2ms\"]", "closer together"),
         ("jitter = \"6ms\"", "closer together"),
-        ("suspension = \"1ms\"", "waits within"),
+        ("suspension = \"1ms\"", "waits before its end"),
         ("deadline = \"2ms\"", "more than the deadline of 2ms"),
         ("cpus = \"4000\"", "no CPU 4000"),
     ] {
