@@ -120,7 +120,7 @@ static void sleepers(void)
     OK(hg_sleeper_ticks(again, 1000, NULL, &error));
     OK(hg_sleeper_free(again, &error));
     CHECK(hg_sleeper_for(none, 1, NULL, &error) == HG_NULL);
-    CHECK(hg_sleep_frugal().of_wait_ppm < settings.of_wait_ppm);
+    CHECK(hg_sleep_frugal().quantile_ppm < settings.quantile_ppm);
     settings = hg_sleep_precise();
     CHECK(settings.quantile_ppm == 999000 && settings.per_sleep_ns == UINT64_MAX);
     OK(hg_sleeper_new(&settings, &again, &error));
