@@ -1,8 +1,8 @@
 //! The target of a command line: a program that is started under its reservation, or a process or thread that runs
 //! already.
 //!
-//! Owns: searching for programs ([`Launch`]), finding threads by name ([`AttachedTarget`]), waiting for the
-//! end of either while signals are passed on ([`until_end`]).
+//! Owns: searching for programs ([`Launch`]), finding threads by name (`AttachedTarget`), waiting for the
+//! end of either while signals are passed on (`until_end`).
 //! Must not: choose a backend, print.
 
 use std::ffi::OsString;
