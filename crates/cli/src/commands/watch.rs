@@ -44,11 +44,11 @@ times on a CPU are its intervals, delays after a wait its latencies, and gaps
 have causes; render, export and diff read it, too.
 
 With -- COMMAND the command is started, and watched from its first instruction
-until it ends, with the processes that it starts; those that begin and end
-between two looks are missing, which is said. Terminal, stdin and stdout are
-the command's, and so is Ctrl-C; when it has ended, the table is printed on
-stderr. With --json stdout has the document alone, and the command's output
-goes to stderr. The exit code is the command's.
+until it ends, with the processes that it starts; those that start and end
+between two samples are missing, and a line says so. Terminal, stdin and
+stdout are the command's, and so is Ctrl-C; when it has ended, the table is
+printed on stderr. With --json stdout has the document alone, and the
+command's output goes to stderr. The exit code is the command's.
 
 Exit codes:
   0    watched to the end
@@ -56,9 +56,9 @@ Exit codes:
   3    this user may not see it, or may not trace
   4    threads that started and ended between two samples are missing
   130  ended by Ctrl-C; what was sampled is printed and stored
-  with -- COMMAND: its own, 128+N if signal N killed it, also where a premise
-  broke (see premises); 126 it cannot be executed, 127 there is none,
-  125 watch itself failed
+  with -- COMMAND: the command's code, also where a premise broke (premises
+  says so); 128+N signal N killed the command, 126 it cannot be executed,
+  127 no such command, 125 watch itself failed
 
 Examples:
   hourglass watch 1234                     a process with all its threads

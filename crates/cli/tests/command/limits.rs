@@ -168,7 +168,7 @@ fn the_doctor_for_monitoring_and_ci() {
     assert!(fs::read_to_string(&cases).unwrap().contains("tests=\"1\""));
 }
 
-/// Started under `nice`, a user without privileges may not go back to nice 0, which nobody asked for: each kind of
+/// Started under `nice`, a user without privileges may not go back to nice 0, and no option asked for it: each kind of
 /// measurement runs where it is and says so.
 #[test]
 fn under_nice_a_measurement_that_asks_for_no_policy_runs() {

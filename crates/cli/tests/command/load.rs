@@ -56,7 +56,7 @@ fn load_of(pid: u32) -> Vec<u32> {
     all.iter().filter(|(.., group)| leads(*group)).map(|(one, ..)| *one).collect()
 }
 
-/// Waits until a load of so many processes runs, and the measurement with it.
+/// Waits until a load of `processes` runs, and the measurement with it.
 fn with_load(child: &Killed, processes: usize) -> Vec<u32> {
     let measures = || {
         let tasks = fs::read_dir(format!("/proc/{}/task", child.pid()));

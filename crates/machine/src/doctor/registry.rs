@@ -106,7 +106,7 @@ pub(super) const CHECKS: [Check; 49] = [
         .costs(500, "0.1 to 0.5us each event; known from the handbook's BIAS"),
     check("mitigations", build::mitigations, "for information: each costs a little on every entry into the kernel"),
     check("virtual-machine", environment::virtual_machine, "bare metal, or virtual CPUs with processors of their own: a host stops its guests")
-        .costs(16_000_000, "gaps of 8 to 16ms of a real-time thread; measured in a KVM guest of 2 CPUs"),
+        .costs(16_000_000, "gaps of 8 to 16ms of a real-time thread; measured in a KVM guest of 2 CPUs, the host as their cause is inferred"),
     check("steal-time", environment::stolen_time, "none: it is time in which nothing here ran"),
     of_cpus("load", environment::load, "no other load on the CPUs, caches and memory of the work")
         .costs(9_100_000, "at worst 0.07ms late when idle, 9.1ms at load 2.6, at FIFO 80; measured in a KVM guest of 2 CPUs"),

@@ -40,7 +40,7 @@ const ADDEND: u64 = 1_442_695_040_888_963_407;
 
 const SETTINGS: WorkerSettings = WorkerSettings { cpu: None, nice: 0, max_lifetime_ns: u64::MAX };
 
-/// Starts so many processes; returns what they do.
+/// Starts `number` processes, or pairs; returns what they do.
 pub(super) fn start(kind: LoadKind, number: u32, cpus: &CpuSet) -> io::Result<(Maker, String)> {
     let mut workers = Vec::new();
     for _ in 0..number {

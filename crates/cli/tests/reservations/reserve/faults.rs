@@ -152,7 +152,7 @@ fn killed_with_its_guardians_it_is_cleaned_up() {
     });
 }
 
-/// Of a call that fails, the reservation is none, and says why, or is whole; nothing is left of it.
+/// After a call that fails, the reservation is refused with its reason, or is whole; afterwards nothing of it is left.
 #[test]
 fn with_a_call_that_fails_it_leaves_nothing_behind() {
     let _alone = alone();
