@@ -84,18 +84,16 @@ impl Masks {
         }
     }
 
-    /// Takes the mask of a thread that is not as given.
+    /// Takes the mask of a thread that is not as given. The kernel moves threads before it says that their CPU is
+    /// offline, so that is asked anew for a thread that is known.
     fn take(&mut self, place: usize, given: &CpuSet, cpus: &CpuSet, at_ns: u64) {
-        if !self.changed.insert(place) {
-            return;
-        }
         let offline = online_cpus().map(|online| given.difference(&online)).unwrap_or_default();
         for cpu in offline.difference(&self.gone).iter() {
             let text = format!("CPU {cpu}, on which thread {place} is measured, went offline");
             self.premises.push(PremiseKind::CpuGone.broken(text, at_ns));
             self.gone.insert(cpu);
         }
-        if given.difference(&offline) != *cpus {
+        if self.changed.insert(place) && given.difference(&offline) != *cpus {
             let text = format!(
                 "thread {place}: its CPUs were changed from outside from {given} to {cpus} (taskset -p, a cpuset, a CPU \
                  that went offline)"
@@ -190,10 +188,11 @@ mod tests {
         // What is left of several CPUs is what was given.
         masks.take(0, &with_4000, &online, 7);
         masks.take(0, &with_4000, &online, 8);
-        // The kernel moves a thread whose only CPU goes.
+        // The kernel moves a thread whose only CPU goes, first of all: CPU 4001 seems to be online at 9.
         masks.take(1, &cpus("4000"), &online, 9);
+        masks.take(1, &cpus("4001"), &online, 10);
         let ids = ids(masks, &[]);
-        let wanted = [("cpu-gone", 7), ("pinning-lost", 9)];
+        let wanted = [("cpu-gone", 7), ("pinning-lost", 9), ("cpu-gone", 10)];
         assert_eq!(ids, wanted.map(|(id, at_ns)| (id.to_owned(), at_ns)));
     }
 }
