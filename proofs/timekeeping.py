@@ -1,6 +1,7 @@
 """Lemmas about the arithmetic of crates/clock/src/timekeeping, proven over all integers by Z3.
 
-Each lemma has the names of the Rust functions that it is about. It is proven when Z3 finds its negation unsatisfiable;
+Each lemma has the names of the Rust functions that it is about, and a test there (tests/lemmas.rs) that holds what it
+assumes and claims against these functions, by random numbers. It is proven when Z3 finds its negation unsatisfiable;
 anything else (a counterexample, or no answer in time) fails. What a lemma assumes of its numbers is asserted by the
 code in debug builds, or checked by it. `cargo xtask python` runs this (package `z3-solver` of PyPI).
 
@@ -10,10 +11,12 @@ given as hints (`scaled`, `equal`), which are proven by themselves: that keeps n
 
 import sys
 
-from z3 import And, Implies, Int, Not, Or, Solver, unsat, sat
+from z3 import And, Implies, Int, Not, Or, Real, Solver, unsat, sat
 
 MILLISECONDS = 60_000
 UNIT = 2**32
+# line::UNORDERED_NS
+UNORDERED = 40
 failed = []
 count = 0
 
@@ -90,6 +93,13 @@ def slopes():
         back <= n,
         sized, n >= 0, is_t, is_back,
     )
+    corrected, d2 = Int("corrected"), Int("d2")
+    lemma(
+        "over_counter: the line ends within its interval, whichever way it is corrected",
+        And(d * m <= n * P, d * corrected <= n * P),
+        sized, n >= 0, corrected >= 1, is_t, t * m <= n * P, d2 * corrected <= n * P, d2 >= 0, d <= t, d <= d2,
+        scaled(m, d, t), scaled(corrected, d, d2),
+    )
     t2, is_t2 = divided("t2", (n + 1) * P, m)
     lemma("Slope::ticks_floor: more time has no fewer ticks", t <= t2, sized, n >= 0, is_t, is_t2)
 
@@ -143,8 +153,64 @@ def corrections():
     )
 
 
+def anchors():
+    """line_fit::over_counter, at the line's base. All lengths in 2^-32 ns; the truth leaves the measured slope by `e` units of
+    2^-32 of the measured length at most."""
+    est, since, half, e = Int("estimate"), Int("since"), Int("half"), Int("e")
+    # The reading was taken `shift` before or after the middle of the bracket, as measured; the clock had passed by
+    # `fraction` what it said. Both lengths at the measured slope.
+    shift, drift, fraction = Int("shift"), Int("drift"), Int("fraction")
+    since_ns, is_since = divided("since_ns", since, UNIT)
+    half_ns, is_half = divided("half_ns", half, UNIT)
+    share, is_share = divided("share", (since_ns + half_ns + 2) * e, UNIT)
+    truth = since + shift + drift + fraction
+    error_ns = (half_ns + 1) + (share + 1) + 2
+    lemma(
+        "anchor_error_ns: the reference is no further from what the anchor and the slope say",
+        And(truth - est <= error_ns * UNIT, est - truth <= error_ns * UNIT),
+        since >= 0, half >= 0, e >= 0, e <= UNIT, is_since, is_half, is_share, est == since_ns * UNIT,
+        shift <= half, -shift <= half, fraction >= 0, fraction <= UNIT,
+        drift * UNIT <= (since + half) * e, -drift * UNIT <= (since + half) * e,
+        scaled(e, since + half, (since_ns + half_ns + 2) * UNIT),
+        equal((since_ns + half_ns + 2) * UNIT * e, (since_ns + half_ns + 2) * e * UNIT),
+    )
+
+
+def os_lines():
+    P, w, d, ahead, taken = Int("P"), Int("w"), Int("d"), Int("ahead"), Int("taken")
+    q, is_q = divided("q", d * (P - w), P)
+    lemma(
+        "over_os: ahead until its end, and no further than at its base",
+        And(ahead + q - d >= 0, ahead + q - d <= ahead),
+        P >= 1, w >= 0, w <= P, d >= 0, taken >= 0, taken <= ahead, is_q, d * w <= taken * P,
+        scaled(P, taken + q + 1, d), scaled(d, P - w, P), scaled(P, d + 1, q), equal(d * (P - w), d * P - d * w),
+    )
+
+
+def guards():
+    n, t = Real("n"), Real("t")
+    a0, a1, at = Real("apart_0"), Real("apart_1"), Real("apart_t")
+    r0, r1, rt = Real("room_0"), Real("room_1"), Real("room_t")
+    c0, c1, ct = Real("computed_0"), Real("computed_1"), Real("computed_t")
+    b0, b1, bt = Real("bound_0"), Real("bound_1"), Real("bound_t")
+    near = [And(c - a < 1, a - c < 1) for c, a in ((c0, a0), (c1, a1), (ct, at))]
+    near += [And(b - r <= 1, r - b < 1) for b, r in ((b0, r0), (b1, r1), (bt, rt))]
+    within = [And(c + 2 <= b - UNORDERED, -c + 2 <= b - UNORDERED) for c, b in ((c0, b0), (c1, b1))]
+    lemma(
+        "ReferenceLine::confirms: what holds at both ends holds between, but for two roundings",
+        And(ct <= bt - UNORDERED + 2, -ct <= bt - UNORDERED + 2),
+        *near, *within, n > 0, t >= 0, t <= n,
+        # Lines and bound are straight, but for the roundings of what is computed.
+        at * n == a0 * (n - t) + a1 * t, rt * n == r0 * (n - t) + r1 * t,
+        scaled(n - t, a0, r0 - UNORDERED), scaled(n - t, -a0, r0 - UNORDERED),
+        scaled(t, a1, r1 - UNORDERED), scaled(t, -a1, r1 - UNORDERED),
+        Implies(at > rt - UNORDERED, at * n > (rt - UNORDERED) * n),
+        Implies(-at > rt - UNORDERED, -at * n > (rt - UNORDERED) * n),
+    )
+
+
 def growth():
-    """draw::over_counter. The line is `ahead` of the truth at its base and absorbs that; the truth leaves the measured
+    """line_fit::over_counter. The line is `ahead` of the truth at its base and absorbs that; the truth leaves the measured
     slope by `e` units of 2^-32 of the *measured* length at most. All lengths in units of 2^-32 ns."""
     ahead, absorbed, drift, length, e = Int("ahead"), Int("absorbed"), Int("drift"), Int("length"), Int("e")
     # `length` is what passes at the measured slope, `shown` what passes on the line: a reader has no other.
@@ -168,7 +234,7 @@ def ends():
     growth_, elapsed, base, room = Int("growth"), Int("elapsed"), Int("base"), Int("room")
     longest, is_longest = divided("longest", 2**62, growth_)
     lemma(
-        "Line::held: no product of a read overflows, and no time",
+        "ClockLine::held: no product of a read overflows, and no time",
         And(elapsed * growth_ < 2**63, base + elapsed < 2**63),
         growth_ >= 1, is_longest, elapsed >= 0, base >= 0, room >= 0,
         room <= longest, Or(room <= 2**63 - 1 - base, room == 0), base < 2**63, elapsed <= room,
@@ -177,7 +243,7 @@ def ends():
     bound = Int("bound")
     q, is_q = divided("q", elapsed * growth_, UNIT)
     lemma(
-        "Line::bound_within: never less than the bound and its growth",
+        "ClockLine::bound_within: never less than the bound and its growth",
         (bound + q + 1) * UNIT >= bound * UNIT + elapsed * growth_,
         bound >= 0, elapsed >= 0, growth_ >= 0, is_q,
     )
@@ -205,7 +271,7 @@ def samples():
     by_ticks, by_clock = Int("by_ticks"), Int("by_clock")
     times, is_times = divided("times", h, N)
     lemma(
-        "Fit::between: the error is enough, relative to the measured slope",
+        "SlopeFit::between: the error is enough, relative to the measured slope",
         off * UNIT <= (by_ticks + by_clock) * (N * Tt),
         *certain, off <= h * N + T, h < T, is_times,
         by_ticks >= 0, by_clock >= 0, by_ticks * (T - h) >= (h + times + 1) * UNIT, by_clock * N >= UNIT,
@@ -219,7 +285,7 @@ def rules():
     lemma("scaled, which hints are made of", scaled(factor, less, more))
 
 
-for part in (rules, slopes, shares, corrections, growth, ends, samples):
+for part in (rules, slopes, shares, corrections, anchors, os_lines, guards, growth, ends, samples):
     part()
 print(f"{count - len(failed)} of {count} lemmas proven")
 sys.exit(1 if failed else 0)

@@ -6,6 +6,7 @@ use super::timebase::SourceId;
 
 /// How far an unordered read may be from the instructions around it, ns: the bound must hold for
 /// it too. Two reads of the clock and what stands between them fit into a processor's window.
+/// Two of these ns are for the roundings of a read.
 pub(super) const UNORDERED_NS: u64 = 40;
 
 /// Time as a straight line over a counter, with a bound on its error and an end.

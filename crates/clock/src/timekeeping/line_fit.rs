@@ -63,25 +63,37 @@ pub(super) fn over_counter<B: Timebase>(
     let ahead_ns = difference(base_ns, truth_ns);
     let bound_ns = ahead_ns
         .unsigned_abs()
-        .saturating_add(plan.slope.ns_ceil(plan.anchor.half_ticks))
-        .saturating_add(share_of(since_ns, plan.error))
-        .saturating_add(UNORDERED_NS + 1);
+        .saturating_add(anchor_error_ns(plan, since_ns))
+        .saturating_add(UNORDERED_NS);
     let slope = plan.slope.slower(absorbed(ahead_ns), plan.interval_ns);
+    // A line that slows down lasts no longer for that: it would absorb more than the error.
+    let valid_for =
+        slope.ticks_floor(plan.interval_ns).min(plan.slope.ticks_floor(plan.interval_ns));
     // What proofs/timekeeping.py takes for granted: else the bound would not hold while the line slows down.
     debug_assert!(plan.error <= 1 << RELATIVE_BITS, "a slope known to {} of 2^-32", plan.error);
     debug_assert!(16 * u128::from(slope.mult) + 16 >= 15 * u128::from(plan.slope.mult), "{plan:?}");
+    debug_assert!(plan.slope.ns_floor(valid_for) <= plan.interval_ns, "{plan:?}");
     ClockLine {
         source: plan.source,
         status: plan.status,
         epoch: plan.epoch,
         slope,
         base_ticks: ticks,
-        valid_for: slope.ticks_floor(plan.interval_ns),
+        valid_for,
         base_ns,
         bound_ns,
         growth: plan.error,
         validity: plan.validity,
     }
+}
+
+/// How far the reference may be, `since_ns` after the anchor, from what the anchor and the slope say, ns.
+pub(super) fn anchor_error_ns(plan: &LineParameters, since_ns: u64) -> u64 {
+    const ROUNDINGS_NS: u64 = 2;
+    let half_ns = plan.slope.ns_ceil(plan.anchor.half_ticks);
+    // The anchor's reading may be half a bracket older.
+    let longest_ns = since_ns.saturating_add(half_ns).saturating_add(1);
+    half_ns.saturating_add(share_of(longest_ns, plan.error)).saturating_add(ROUNDINGS_NS)
 }
 
 /// A line over the OS clock, not below any time that readers received. If it is ahead it runs up to
@@ -105,6 +117,8 @@ pub(super) fn over_os<B: Timebase>(
         let over_ns = ahead_ns.saturating_mul(16).max(SHORTEST_NS);
         slope = slope.slower(absorbed(difference(base_ns, ticks)), over_ns);
         valid_for = valid_for.min(over_ns);
+        // As in `over_counter`: what is absorbed until the end is no more than the error.
+        debug_assert!(Slope::IDENTITY.ns_floor(valid_for) <= over_ns);
     }
     ClockLine {
         source: SourceId::OS,
@@ -121,7 +135,7 @@ pub(super) fn over_os<B: Timebase>(
 }
 
 /// How much of an error is taken away until the next line: 15/16, so that noise does not echo.
-fn absorbed(error_ns: i64) -> i64 {
+pub(super) fn absorbed(error_ns: i64) -> i64 {
     error_ns - error_ns / 16
 }
 

@@ -61,6 +61,9 @@ mod wall_clock;
 #[path = "tests/double.rs"]
 mod double;
 #[cfg(test)]
+#[path = "tests/lemmas.rs"]
+mod lemmas;
+#[cfg(test)]
 #[path = "tests/properties.rs"]
 mod properties;
 
