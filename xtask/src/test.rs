@@ -198,6 +198,15 @@ fn steps(workspace: &Workspace, beds: Beds) -> Vec<Step<'_>> {
     steps
 }
 
+/// The models of `proofs/protocols`, which is apart from the workspace.
+fn protocols(workspace: &Workspace) -> Result<StepOutcome, StepFailure> {
+    let words = ["test", "--locked", "--quiet", "--manifest-path", "proofs/protocols/Cargo.toml"];
+    let shown = format!("cargo {}", words.join(" "));
+    println!("    {shown}");
+    let mut cargo = workspace.cargo(&words);
+    succeed(cargo.env("CARGO_TARGET_DIR", &workspace.target), &shown).map(|()| StepOutcome::Passed)
+}
+
 fn slow_steps(workspace: &Workspace) -> Vec<Step<'_>> {
     let mut steps = vec![
         Step::new("packages", || package::run(workspace).map(|()| StepOutcome::Passed)),
@@ -206,6 +215,7 @@ fn slow_steps(workspace: &Workspace) -> Vec<Step<'_>> {
         Step::new("oldest Rust", || oldest_rust(workspace)),
         Step::new("wheel", || package::run_wheel(workspace).map(|()| StepOutcome::Passed)),
         Step::new("soak", || soak::run(workspace, SETS_EACH_WEEK).map(|()| StepOutcome::Passed)),
+        Step::new("protocols", || protocols(workspace)),
         Step::new("faults", || soak::run_faults(workspace).map(|()| StepOutcome::Passed)),
         Step::new("fuzz", || {
             fuzz::run(workspace, fuzz::SECONDS, &[]).map(|()| StepOutcome::Passed)
