@@ -10,6 +10,7 @@ mod aarch64;
 mod archive;
 pub(crate) mod binary;
 mod cgroup1;
+mod cgroup2;
 mod clock;
 mod container;
 pub(crate) mod debian;
@@ -51,12 +52,14 @@ pub(crate) const BEDS: &[&TestBed] = &[
     &no_rseq::BED,
     &container::BED,
     &cgroup1::BED,
+    &cgroup2::BED,
     &suspend::BED,
     &linux7::BED,
     &linux7::STATIC,
     &slice::BED,
     &kernels::PREEMPT_RT,
     &kernels::LINUX_5_10,
+    &kernels::DEBIAN_13,
     &kernels::MANY_CPUS,
 ];
 
@@ -71,9 +74,11 @@ pub(crate) const SLOW: &[&str] = &[
     aarch64::NAME,
     container::BED.name,
     cgroup1::BED.name,
+    cgroup2::BED.name,
     linux7::STATIC.name,
     kernels::PREEMPT_RT.name,
     kernels::LINUX_5_10.name,
+    kernels::DEBIAN_13.name,
     kernels::MANY_CPUS.name,
 ];
 

@@ -57,6 +57,13 @@ pub(super) const LINUX_5_10: TestBed = TestBed {
     ..TestBed::PLAIN
 };
 
+pub(super) const DEBIAN_13: TestBed = TestBed {
+    name: "debian13",
+    purpose: "Debian 13's kernel: clocks, latency, a run, a reservation",
+    kernel: Kernel::Debian(Package { name: "linux-image-cloud-amd64", suite: Some("trixie") }),
+    ..LINUX_5_10
+};
+
 /// More CPUs than a word of a mask has bits, and two nodes of memory.
 pub(super) const MANY_CPUS: TestBed = TestBed {
     name: "many-cpus",
