@@ -52,9 +52,10 @@ Exit codes:
        diff, run --against: worse; reserve --check: refused; --clean: some not undone)
   2    wrong usage or bad input
   3    the machine lacks a privilege or a device
-  4    done, and no verdict (diff, run --against, run --control)
+  4    done, and no verdict (diff, run --against, run --control; a premise of a
+       measurement broke)
   130  ended by Ctrl-C; what was measured is printed and stored
-  reserve ends as its command does, or with 125 to 127: see its help
+  reserve and watch -- COMMAND end as their command does, or with 125 to 127
 
 Examples:
   hourglass -n 1 -d 2s                     what interrupts a busy thread?

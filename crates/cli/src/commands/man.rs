@@ -63,7 +63,9 @@ pub(crate) fn man(man: &ManArgs, command: clap::Command, settings: Settings) -> 
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let wanted = man.command.as_deref().unwrap_or("hourglass");
+    let asked = man.command.as_deref().unwrap_or("hourglass");
+    // Its file's name, hourglass-run.1, is what man takes.
+    let wanted = asked.strip_prefix("hourglass-").unwrap_or(asked);
     let unknown =
         || spelling::unknown("manual page", wanted, pages.iter().map(|page| page.name.as_str()));
     match pages.iter().find(|page| page.name == wanted) {

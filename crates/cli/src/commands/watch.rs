@@ -69,7 +69,7 @@ Examples:
   hourglass watch 1234 -d 5s --json        the document (hourglass.watch/1)")]
 pub(crate) struct WatchArgs {
     /// Processes, with all their threads; or single threads, by their own numbers
-    #[arg(value_name = "PID", conflicts_with_all = ["comm", "command"])]
+    #[arg(value_name = "PID", value_parser = pid, conflicts_with_all = ["comm", "command"])]
     pids: Vec<u32>,
     /// Every thread of this name, as ps -L and top -H show it
     #[arg(long, value_name = "NAME", conflicts_with = "command")]
@@ -93,6 +93,10 @@ pub(crate) struct WatchArgs {
     /// A command to start and to watch until it ends, with all processes that it starts
     #[arg(last = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     command: Vec<OsString>,
+}
+
+fn pid(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| "a PID is a number; --comm NAME takes the name of threads".to_owned())
 }
 
 fn length(text: &str) -> Result<Span, String> {

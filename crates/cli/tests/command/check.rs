@@ -115,6 +115,22 @@ fn an_explanation_has_the_proof() {
     assert!(printed.lines().all(|line| line.chars().count() <= 80), "{printed}");
 }
 
+/// Under EDF a case may lie after the busy window; it has no response time.
+#[test]
+fn a_case_after_the_busy_window_is_said_to_be() {
+    let task = |name: &str, wcet: u32, period: u32, deadline: u32| {
+        format!(
+            "[[task]]\nname = \"{name}\"\nwcet = \"{wcet}ms\"\nperiod = \"{period}ms\"\ndeadline = \"{deadline}ms\"\n"
+        )
+    };
+    let tasks = [task("a", 1, 4, 4), task("b", 2, 6, 5), task("c", 4, 12, 12)].concat();
+    let file = File::new("tasks.toml", format!("scheduler = \"edf\"\n{tasks}"));
+    let printed = text(&file.check(&["--explain"]).stdout);
+    let after = "job 2, released at 7ms, after the busy window, which ends at 4ms\n";
+    assert!(printed.contains(after) && !printed.contains("response time 0s"), "{printed}");
+    assert!(printed.contains("job 3, released at 8ms, done at 11ms: response time 3ms\n"));
+}
+
 /// A reservation: its budget suffices, and one nanosecond less does not.
 #[test]
 fn the_smallest_reservation() {

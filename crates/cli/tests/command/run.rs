@@ -172,6 +172,7 @@ fn bad_input_is_refused_before_anything_runs() {
         ("shwo x", "unknown command 'shwo'; did you mean 'show'?"),
         ("-n 1 -d 30s --json -c", "-c prints lines and --json a document"),
         ("-n 1 -d 30s --json --records", "--records prints lines and --json a document"),
+        ("watch abc", "invalid value 'abc' for '[PID]...': a PID is a number; --comm NAME"),
         ("man nothing", "unknown manual page 'nothing'; use one of hourglass, run"),
     ] {
         refuses(line, message);
@@ -287,6 +288,7 @@ fn help_version_pages_and_completions() {
     }
     assert!(printed("--color always run --help").contains('\u{1b}'));
     assert!(printed("man run").contains("CPU_SCAN_YIELD"));
+    assert_eq!(printed("man hourglass-run"), printed("man run"));
     assert!(printed("completions bash").contains("hourglass"));
     let home = tempfile::tempdir().unwrap();
     printed(&format!("man --dir {}", home.path().display()));

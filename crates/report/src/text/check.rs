@@ -339,14 +339,14 @@ fn task_proof(out: &mut String, task: &TaskFacts) {
     };
     bullet(out, &format!("  {name}: "), &format!("{window}. {}.", sum(worst)));
     for point in task.fixed_points.iter().filter(|_| count > 1).take(SHOWN) {
-        let text = format!(
-            "job {}, released at {}, done at {}: response time {}",
-            point.job,
-            time(point.offset_ns),
-            time(point.finish_ns),
-            time(point.response_time_ns)
-        );
-        bullet(out, "    ", &text);
+        let (release, finish) = (time(point.offset_ns), time(point.finish_ns));
+        let case = if point.finish_ns <= point.offset_ns && point.response_time_ns == 0 {
+            format!("released at {release}, after the busy window, which ends at {finish}")
+        } else {
+            let response = time(point.response_time_ns);
+            format!("released at {release}, done at {finish}: response time {response}")
+        };
+        bullet(out, "    ", &format!("job {}, {case}", point.job));
     }
     if count > SHOWN as u64 {
         bullet(out, "    ", &format!("and {} more; --json has them", count - SHOWN as u64));

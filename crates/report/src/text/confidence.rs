@@ -47,7 +47,7 @@ pub fn confidence(found: &LimitConfidence) -> Vec<String> {
             days => format!("{days} days"),
         };
         format!(
-            "fewer than 1 in 10^9: {} wake-ups without a later one, {time} at this rate",
+            "for fewer than 1 in 10^9 it takes {} wake-ups without a later one, {time} at this rate",
             found.wake_ups_for_1e9
         )
     });
@@ -58,7 +58,7 @@ pub fn confidence(found: &LimitConfidence) -> Vec<String> {
 fn one_in(share: f64) -> String {
     let whole = (1.0 / share.max(f64::MIN_POSITIVE)).floor();
     if whole < 10.0 {
-        format!("{:.1} %", (share * 1_000.0).ceil() / 10.0)
+        format!("{:.1} % of", (share * 1_000.0).ceil() / 10.0)
     } else {
         format!("1 in {whole}")
     }
@@ -100,13 +100,16 @@ mod tests {
             [
                 "at 95 %, fewer than 1 in 668 wake-ups are later than that: 0 of 2000 were (thread 1)",
                 "if they are independent; tests found no trend (p = 0.431) and no clusters (p < 0.001) in 2000 of them",
-                "fewer than 1 in 10^9: 2995732273 wake-ups without a later one, 34 days at this rate",
+                "for fewer than 1 in 10^9 it takes 2995732273 wake-ups without a later one, 34 days at this rate",
             ]
         );
         let clusters = confidence(&found(None, Stationarity::Clusters));
         assert_eq!(clusters.len(), 1);
         assert!(clusters[0].starts_with("nothing follows") && clusters[0].contains("p < 0.001"));
         let untested = confidence(&found(Some(0.26), Stationarity::NotTested));
-        assert!(untested[0].contains("fewer than 26.0 %") && untested[1].contains("not tested"));
+        assert!(
+            untested[0].contains("fewer than 26.0 % of wake-ups")
+                && untested[1].contains("not tested")
+        );
     }
 }

@@ -6,7 +6,7 @@ use hourglass_documents::simulation::{SimulationDocument, SmtFindings, TaskFindi
 use hourglass_time::Span;
 
 use super::Style;
-use super::table::{LabelledLines, PAGE, TextCell, TextStyle, TextTable, paint};
+use super::table::{LabelledLines, NARROW, TextCell, TextStyle, TextTable, paint};
 use crate::clean;
 
 /// Width of the words that stand before the lines below the tables.
@@ -24,7 +24,7 @@ pub fn simulation(document: &SimulationDocument, style: Style) -> String {
     if !document.background.is_empty() {
         background(document).write(&mut out, style);
     }
-    let mut lines = LabelledLines { out, style, indent: LABEL, page: PAGE };
+    let mut lines = LabelledLines { out, style, indent: LABEL, page: NARROW };
     if let Some(smt) = &document.smt {
         lines.line("Cores", &cores(smt), TextStyle::Normal);
     }

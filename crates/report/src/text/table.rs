@@ -352,14 +352,9 @@ fn folded(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// `text` in lines of at most a page, each after the first indented by `indent` spaces; the first
+/// `text` in lines of at most `page` columns, each after the first indented by `indent` spaces; the first
 /// line already holds `used` columns. A word that is longer than a line is left whole: it may be
 /// a command to be copied.
-pub(super) fn wrapped(text: &str, used: usize, indent: usize) -> String {
-    wrapped_within(PAGE, text, used, indent)
-}
-
-/// The same for lines of at most `page` columns.
 pub(super) fn wrapped_within(page: usize, text: &str, used: usize, indent: usize) -> String {
     let mut out = String::new();
     let mut column = used;
@@ -477,7 +472,7 @@ mod tests {
     fn words_wrap_and_long_ones_stay_whole() {
         let text = format!("{} {} end", "a".repeat(95), "b".repeat(120));
         assert_eq!(
-            wrapped(&text, 2, 4),
+            wrapped_within(PAGE, &text, 2, 4),
             format!("{}\n    {}\n    end", "a".repeat(95), "b".repeat(120))
         );
     }

@@ -5,9 +5,7 @@ use hourglass_documents::watched::{DelayReport, WatchedProcess, WatchedReport, W
 
 use super::Style;
 use super::occupants::all;
-use super::table::{
-    ColumnFormat, NARROW, TextStyle, TextTable, paint, paint_line, wrapped, wrapped_within,
-};
+use super::table::{ColumnFormat, NARROW, TextStyle, TextTable, paint, paint_line, wrapped_within};
 use crate::clean;
 use crate::units::rounded;
 
@@ -22,7 +20,8 @@ pub fn watched(report: &WatchedReport, style: Style) -> String {
     let mut out = found(report, style);
     for Warning { text, remedy, .. } in &report.warnings {
         let said = if remedy.is_empty() { text.clone() } else { format!("{text}; {remedy}") };
-        let said = wrapped(&format!("warning: {}", clean::for_terminal(&said)), 0, 2);
+        let said =
+            wrapped_within(NARROW, &format!("warning: {}", clean::for_terminal(&said)), 0, 2);
         paint_line(&mut out, &said, TextStyle::Caution, style);
     }
     out
@@ -166,7 +165,9 @@ fn lines(out: &mut String, report: &WatchedReport, explained: usize, style: Styl
             out.push('\n');
         }
         if let Some(worst) = thread.delays.as_ref().and_then(worst) {
-            out.push_str(&format!("  worst: {worst}\n"));
+            out.push_str("  ");
+            out.push_str(&wrapped_within(NARROW, &format!("worst: {worst}"), 2, 4));
+            out.push('\n');
         } else if let Some(worst) = &thread.worst_interval {
             out.push_str(&format!(
                 "  {name} waited longest, {}, from {} to {}\n",
@@ -313,7 +314,7 @@ mod tests {
             ..DelayReport::default()
         });
         let text = watched(&report, Style::Plain);
-        let worst = "worst: 60.0 us at 1.50 s, on CPU 2, after it was woken: idle 40.0 us, stress (900) 20.0 us";
+        let worst = "  worst: 60.0 us at 1.50 s, on CPU 2, after it was woken: idle 40.0 us, stress\n    (900) 20.0 us\n";
         assert!(text.contains(worst), "{text}");
     }
 

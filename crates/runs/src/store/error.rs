@@ -88,6 +88,12 @@ pub enum OpenError {
     #[error("{} is not a run folder; make one with `hourglass run -o DIR`", .0.display())]
     NotARunFolder(PathBuf),
     #[error(
+        "{} is the folder of a sweep: sweep.svg in it is its picture, `hourglass export {} --csv FILE` writes its points",
+        .0.display(),
+        .0.display()
+    )]
+    Sweep(PathBuf),
+    #[error(
         "{} has runs that were put together, not one; `hourglass report {}` shows them",
         .0.display(),
         .0.display()

@@ -25,7 +25,7 @@ use crate::store::{
     FILES, JOBS_FILE, KERNEL_FILE, LATENCY_FILE, LOOKS_FILE, MANIFEST_FILE, SAMPLES_FILE,
     SPANS_FILE, TRACE_FILE,
 };
-use crate::store::{latency, manifest, samples};
+use crate::store::{latency, manifest, samples, sweep};
 
 #[derive(Debug)]
 pub struct RunFolder {
@@ -53,6 +53,8 @@ impl RunFolder {
                 OpenError::HalfWritten(path)
             } else if MergedFolder::is_at(&path) {
                 OpenError::Merged(path)
+            } else if path.join(sweep::RESULT_FILE).exists() {
+                OpenError::Sweep(path)
             } else {
                 OpenError::NotARunFolder(path)
             });

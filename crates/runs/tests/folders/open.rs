@@ -37,6 +37,12 @@ fn folders_that_are_none() {
     let refused = RunFolder::open(&merged).unwrap_err();
     assert!(matches!(refused, OpenError::Merged(_)), "{refused}");
     assert!(refused.to_string().contains("hourglass report "), "{refused}");
+    let sweep = parent.path().join("sweep");
+    fs::create_dir(&sweep).unwrap();
+    fs::write(sweep.join(hourglass_runs::store::sweep::RESULT_FILE), "{}").unwrap();
+    let refused = RunFolder::open(&sweep).unwrap_err();
+    assert!(matches!(refused, OpenError::Sweep(_)), "{refused}");
+    assert!(refused.to_string().contains("hourglass export "), "{refused}");
 }
 
 #[test]

@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use hourglass_documents::document::{Deadlines, GapReport, RunResult, ThreadReport, Warning};
+use hourglass_documents::document::{Deadlines, RunResult, ThreadReport, Warning};
 use hourglass_documents::host::Host;
 use hourglass_documents::manifest::{
     CalibrationFacts, ClockFacts, Epoch, MANIFEST_SCHEMA, Manifest, MemoryFacts, ThreadFacts,
@@ -17,7 +17,6 @@ use hourglass_sim::{Class, Thread};
 use hourglass_tasks::{Server, Task};
 use hourglass_trace::CpuTimeline;
 
-use super::record::ThreadRecord;
 use super::system::{Model, ns};
 use super::{Pass, SimulationRequest};
 
@@ -114,7 +113,7 @@ fn report(
         cpu_time_ns: outcome.received,
         wall_ns: document.simulated_ns,
         intervals: seen.intervals,
-        gaps: gaps(seen),
+        gaps: seen.gaps.report(),
         deadlines: found.map(|task| Deadlines {
             hit: task.hit,
             missed: task.missed,
@@ -170,18 +169,6 @@ fn allowed(thread: &Thread, model: &Model) -> Vec<u32> {
     let number =
         |cpu: &u32| usize::try_from(*cpu).ok().and_then(|cpu| model.cpus.get(cpu).copied());
     thread.cpus.iter().filter_map(number).collect()
-}
-
-fn gaps(seen: &ThreadRecord) -> GapReport {
-    let at = |quantile: f64| seen.gaps.value_at_quantile(quantile).min(seen.gaps_max);
-    GapReport {
-        count: seen.gaps.len(),
-        total_ns: seen.gaps_total,
-        p50_ns: at(0.5),
-        p99_ns: at(0.99),
-        p999_ns: at(0.999),
-        max_ns: seen.gaps_max,
-    }
 }
 
 fn manifest(

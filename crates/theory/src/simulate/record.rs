@@ -4,12 +4,11 @@
 //! a trace it asks for nothing but the progress of the simulation, which is much faster. Must not:
 //! write a folder.
 
-use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 
 use hourglass_sim::{Event, Sink, SinkDetail, Slice, System};
 use hourglass_sys::signal;
-use hourglass_trace::{CounterDeltas, Evidence, Interval, IntervalStart, JobRecord};
+use hourglass_trace::{CounterDeltas, Evidence, GapStatistics, Interval, IntervalStart, JobRecord};
 
 use super::SimulationObserver;
 
@@ -39,10 +38,8 @@ pub(super) struct ThreadRecord {
     /// Intervals for which there was no room.
     pub(super) dropped: u64,
     pub(super) intervals: u64,
-    /// Lengths of gaps within jobs, ns.
-    pub(super) gaps: Histogram<u64>,
-    pub(super) gaps_total: u64,
-    pub(super) gaps_max: u64,
+    /// Gaps within jobs.
+    pub(super) gaps: GapStatistics,
     /// CPUs on which it ran.
     pub(super) cpus_seen: Vec<u32>,
     /// Jobs with a deadline, as far as there was room, by their numbers.
@@ -55,36 +52,25 @@ pub(super) struct ThreadRecord {
     open: Option<(Interval, u64)>,
 }
 
-/// Significant digits of the histograms of gaps, as those of runs.
-const DIGITS: u8 = 3;
-
 impl ThreadRecord {
-    fn new() -> Option<ThreadRecord> {
-        Some(ThreadRecord {
+    fn new() -> ThreadRecord {
+        ThreadRecord {
             trace: Vec::new(),
             dropped: 0,
             intervals: 0,
-            gaps: Histogram::new(DIGITS).ok()?,
-            gaps_total: 0,
-            gaps_max: 0,
+            gaps: GapStatistics::default(),
             cpus_seen: Vec::new(),
             jobs: Vec::new(),
             jobs_dropped: 0,
             waits: None,
             open: None,
-        })
+        }
     }
 
     /// The job of this number, if there was room for it.
     fn job(&mut self, number: u64) -> Option<&mut JobRecord> {
         let place = self.jobs.binary_search_by_key(&number, |(number, _)| *number).ok()?;
         self.jobs.get_mut(place).map(|(_, job)| job)
-    }
-
-    fn gap(&mut self, length: u64) {
-        self.gaps.saturating_record(length);
-        self.gaps_total = self.gaps_total.saturating_add(length);
-        self.gaps_max = self.gaps_max.max(length);
     }
 }
 
@@ -98,7 +84,7 @@ impl<'a> Recorder<'a> {
         watch: &'a mut dyn SimulationObserver,
     ) -> Recorder<'a> {
         Recorder {
-            threads: system.threads.iter().filter_map(|_| ThreadRecord::new()).collect(),
+            threads: system.threads.iter().map(|_| ThreadRecord::new()).collect(),
             cpus,
             room: capacity,
             jobs_room: capacity.filter(|_| wants_jobs),
@@ -212,7 +198,7 @@ impl Sink for Recorder<'_> {
                     evidence.counted =
                         Some(counted(thread.waits == left, spent == left || closed == left));
                 }
-                thread.gap(slice.start.saturating_sub(last.end_ticks));
+                thread.gaps.push(slice.start.saturating_sub(last.end_ticks));
             }
             store(thread, last, &mut self.room);
         }

@@ -325,6 +325,12 @@ fn jobs_and_causes_are_exact() {
         assert_eq!((gap.to_thread, gap.confidence()), (Some(audio), 1.0));
         assert_eq!(gap.occupants.longest().unwrap().ns, gap.length_ns());
     }
+    let mut lengths: Vec<u64> = gaps.iter().map(|gap| gap.length_ns()).collect();
+    lengths.sort_unstable();
+    let median = lengths[lengths.len().div_ceil(2) - 1];
+    let found = recalled.document.result.threads[1].gaps;
+    assert_eq!((found.count, found.max_ns), (lengths.len() as u64, *lengths.last().unwrap()));
+    assert!(found.p50_ns.abs_diff(median) <= median / 1000 + 1, "{found:?}, the median {median}");
     recalled.find_causes();
     let [cause] = &recalled.document.result.causes[..] else { panic!("one cause") };
     assert_eq!((cause.count, cause.confidence), (gaps.len() as u64, 1.0));

@@ -83,12 +83,12 @@ pub(super) fn result(
 fn threads(finished: &Finished, view: &View) -> Vec<CyclicThread> {
     let reports = finished.document.result.threads.iter().zip(&view.threads);
     reports
-        .map(|(report, (priority, interval_us))| {
+        .map(|(report, (_, interval_us))| {
             let latency = report.latency.unwrap_or_default();
             CyclicThread {
                 id: report.id,
                 tid: finished.tid(report.id).unwrap_or(0),
-                priority: *priority,
+                priority: priority_in_force(&report.policy),
                 interval_us: *interval_us,
                 count: latency.count,
                 min_ns: latency.min_ns,
@@ -98,6 +98,12 @@ fn threads(finished: &Finished, view: &View) -> Vec<CyclicThread> {
             }
         })
         .collect()
+}
+
+/// The real-time priority of a policy; 0 for others, as where the machine refused one (--best-effort).
+fn priority_in_force(policy: &str) -> u8 {
+    let priority = policy.strip_prefix("FIFO:").or_else(|| policy.strip_prefix("RR:"));
+    priority.and_then(|priority| priority.parse().ok()).unwrap_or(0)
 }
 
 /// What cyclictest does not say, and what ended the run.
@@ -159,6 +165,13 @@ fn samples(finished: &Finished, unit: CyclicUnit) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_priority_is_that_in_force() {
+        for (policy, priority) in [("FIFO:80", 80), ("RR:1", 1), ("OTHER:0", 0), ("BATCH", 0)] {
+            assert_eq!(priority_in_force(policy), priority, "{policy}");
+        }
+    }
 
     /// The medians of rt-tools 4.4; an interrupt that is being served already finds the timer expired.
     #[test]

@@ -84,9 +84,14 @@ impl Status {
         let term = Term::stderr();
         let lines = self.lines();
         let _ = term.clear_last_lines(self.drawn);
-        self.drawn = lines.len();
+        self.drawn = rows(&lines, usize::from(term.size().1));
         let _ = term.write_line(&lines.join("\n"));
     }
+}
+
+/// Rows that `lines` take on a terminal of `width` columns, which wraps the longer ones.
+fn rows(lines: &[String], width: usize) -> usize {
+    lines.iter().map(|line| line.chars().count().div_ceil(width.max(1)).max(1)).sum()
 }
 
 /// The unit of the output.
@@ -150,5 +155,18 @@ impl ExperimentObserver for Status {
             let _ = Term::stderr().clear_last_lines(self.drawn);
             self.drawn = 0;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_longer_than_the_terminal_takes_more_rows() {
+        let lines = ["x".repeat(80), "x".repeat(88), String::new()];
+        assert_eq!(rows(&lines, 80), 4);
+        assert_eq!(rows(&lines, 120), 3);
+        assert_eq!(rows(&lines, 0), 169);
     }
 }
