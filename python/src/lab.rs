@@ -2,6 +2,7 @@
 //!
 //! Owns: the border over which workloads go in. Must not: know a workload's keys (`measure::workload_file` does).
 
+use std::ffi::CString;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -16,6 +17,7 @@ use hourglass_measure::{
 use hourglass_runs::compare::{Rules, folders};
 use hourglass_time::Span;
 use hourglass_workload::LiveThreads;
+use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -117,6 +119,15 @@ fn seed_from_clock() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }
 
+/// What is not sure of a folder that is whole.
+pub(crate) fn warn(py: Python<'_>, doubts: impl IntoIterator<Item = String>) -> PyResult<()> {
+    for doubt in doubts {
+        let text = CString::new(doubt)?;
+        PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)?;
+    }
+    Ok(())
+}
+
 /// Why there was no run, without the names of the command's options.
 pub(crate) fn refused(failure: NoRun) -> PyFailure {
     match failure {
@@ -143,6 +154,7 @@ fn run(
     output: Option<PathBuf>,
 ) -> PyResult<(RunData, Option<String>)> {
     let options = Options::of(options)?;
+    let mut doubt = None;
     let measure = || -> Result<(RunData, Option<String>), PyFailure> {
         let mut request = RunOptions { folder: output, ..workload.request(&options)? };
         request.keep_records();
@@ -151,10 +163,17 @@ fn run(
         match folder {
             None => Ok((RunData::held(&finished), None)),
             Some(Ok(folder)) => Ok((RunData::open(folder)?, None)),
+            Some(Err(error)) if error.whole().is_some() => {
+                doubt = Some(error.to_string());
+                let kept = error.whole().and_then(|folder| RunData::open(folder).ok());
+                Ok((kept.unwrap_or_else(|| RunData::held(&finished)), None))
+            }
             Some(Err(error)) => Ok((RunData::held(&finished), Some(error.to_string()))),
         }
     };
-    Ok(interruptible(py, measure)??)
+    let measured = interruptible(py, measure)??;
+    warn(py, doubt)?;
+    Ok(measured)
 }
 
 /// Runs two ways in turn; the document `hourglass.diff/1` as JSON, and why not everything was kept.
@@ -175,6 +194,7 @@ fn rounds(
         .into());
     }
     let options = Options::of(options)?;
+    let mut doubts = Vec::new();
     let compare = || -> PyResult<(String, Option<String>)> {
         let (base, mut other) = (a.request(&options)?, b.request(&options)?);
         let seed = base.spec.seed;
@@ -195,9 +215,12 @@ fn rounds(
             a_is_control: false,
         };
         let compared = run_rounds(request, &mut NullObserver).map_err(refused)?;
+        doubts.extend(compared.doubts.iter().map(ToString::to_string));
         Ok((json(&compared.document)?, compared.not_kept.map(|error| error.to_string())))
     };
-    interruptible(py, compare)?
+    let compared = interruptible(py, compare)??;
+    warn(py, doubts)?;
+    Ok(compared)
 }
 
 /// Compares kept runs, or with no `b` the rounds in the folder `a`: `hourglass.diff/1` as JSON.

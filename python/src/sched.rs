@@ -22,7 +22,7 @@ use pyo3::types::PyDict;
 use crate::errors::{ErrorKind, PyFailure};
 use crate::interrupts::interruptible;
 use crate::keyword_args::given;
-use crate::lab::{NullObserver, refused};
+use crate::lab::{NullObserver, refused, warn};
 use crate::records::INTERVALS;
 use crate::runs::json;
 use crate::spans::DurationArg;
@@ -276,6 +276,10 @@ fn simulate<'py>(
     let schedule = schedule.map(|table| table.into_python(py)).transpose()?;
     let (folder, not_kept) = match simulated.folder {
         Some(Ok(folder)) => (Some(folder), None),
+        Some(Err(error)) if error.whole().is_some() => {
+            warn(py, [error.to_string()])?;
+            (error.whole().map(Path::to_path_buf), None)
+        }
         Some(Err(error)) => (None, Some(error.to_string())),
         None => (None, None),
     };

@@ -20,7 +20,7 @@ mod test;
 mod tidy;
 mod workspace;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use failure::StepFailure;
@@ -50,6 +50,10 @@ Usage: cargo xtask COMMAND
   fuzz [--minutes N] [TARGET...]
                              try whatever Hourglass reads with inputs changed at random, for N minutes (10) in
                              all; `cargo run -p hourglass-fuzz -- --list` names the targets
+  soak --hours N | --minutes N [--record FILE]
+                             a clock, sleepers, timers, a witness, a recorder and a reservation together for that long,
+                             watched by another process: none early, lost or outside its bound, and nothing that
+                             grows; in a release build. FILE keeps the result as JSON
   soak [--sets N]            compare simulated responses with their bounds on N random sets, a
                              million if not said, in a release build
 
@@ -91,6 +95,22 @@ fn dispatch(words: &[&str]) -> Result<(), StepFailure> {
             Ok(sets) if sets > 0 => soak::run(&Workspace::find()?, sets),
             _ => Err(StepFailure::Usage(format!("--sets: '{sets}' is no number above 0"))),
         },
+        ["soak", unit @ ("--hours" | "--minutes"), number, rest @ ..] => {
+            let seconds = if *unit == "--hours" { 3_600.0 } else { 60.0 };
+            let record = match rest {
+                [] => None,
+                ["--record", path] => Some(Path::new(*path)),
+                _ => return Err(StepFailure::Usage(format!("no such command\n\n{HELP}"))),
+            };
+            match number.parse::<f64>().map(|number| number * seconds) {
+                Ok(length) if (soak::LEAST_S..=soak::MOST_S).contains(&length) => {
+                    soak::run_together(&Workspace::find()?, length, record)
+                }
+                _ => Err(StepFailure::Usage(format!(
+                    "{unit}: '{number}' is not a number from 20 seconds to 7 days"
+                ))),
+            }
+        }
         ["fuzz", "--minutes", minutes, targets @ ..] => match minutes.parse::<u64>() {
             Ok(minutes) if minutes > 0 => {
                 fuzz::run(&Workspace::find()?, minutes.saturating_mul(60), targets)

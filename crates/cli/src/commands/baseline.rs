@@ -148,6 +148,9 @@ fn in_turn(request: RoundsRequest, settings: Settings) -> Result<ComparisonResul
     let mut progress = RoundsProgress::new(settings.quiet);
     let compared = rounds(request, &mut progress).map_err(refusal)?;
     show(&compared.document, settings)?;
+    for doubt in &compared.doubts {
+        messages::say(&format!("warning: {doubt}"));
+    }
     if let Some(error) = &compared.not_kept {
         return Err(Stop::machine(vec![format!("-o: not everything was kept: {error}")]).into());
     }

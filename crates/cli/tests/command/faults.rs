@@ -136,6 +136,38 @@ fn latencies_are_kept_or_not() {
     fails_at_any_call(&Faulted { run: Some("kept"), ..Faulted::of(line) }, |_| {});
 }
 
+/// The bug: "not everything was kept" and exit code 3 where only the last step failed, which brings names to the disk.
+#[test]
+fn rounds_are_kept_or_not() {
+    let line = "run -n 1 -d 20ms --rounds 1 -o kept --against";
+    let mut rounds = Faulted::of(line);
+    rounds.words.push("-d 20ms");
+    let seed = seed();
+    let home = tempfile::tempdir().unwrap();
+    let whole = match rounds.run_in(home.path(), CallFault::None) {
+        Err(error) => return skip(Requirement::program("strace"), error),
+        Ok(whole) => whole,
+    };
+    // One round has no verdict, and may seem to.
+    let has_ended = |code| matches!(code, Some(0 | 1 | 4));
+    assert!(has_ended(whole.program.status.code()), "{}", whole.stderr);
+    let faults = of_calls(&whole.program.calls).into_iter();
+    let mut faults: Vec<_> = faults.filter(|fault| fault.name == "fsync").collect();
+    let last = faults.pop();
+    assert!(last.is_some(), "nothing was brought to the disk");
+    for failing in sample(&mut Dice::new(seed), faults, 3).into_iter().chain(last) {
+        let home = tempfile::tempdir().unwrap();
+        let ended = rounds.run_in(home.path(), failing.fault()).unwrap();
+        let is_whole =
+            |run: &&str| hourglass_in(home.path(), &["show", "-q", run]).status.success();
+        let runs = ["kept/a-01", "kept/b-01"].iter().all(is_whole);
+        let is_whole = runs && home.path().join("kept/diff.json").exists();
+        let code = ended.program.status.code();
+        let said = if is_whole { has_ended(code) } else { code == Some(3) };
+        assert!(said, "seed {seed}, {failing}, whole: {is_whole}, {code:?}: {}", ended.stderr);
+    }
+}
+
 #[test]
 fn a_set_of_tasks_is_judged_or_not() {
     let text = "[[task]]\nname = \"a\"\nperiod = \"10ms\"\nwcet = \"2ms\"\npriority = 5\n";

@@ -8,6 +8,7 @@ mod privilege;
 mod processes;
 mod quota;
 mod reserve;
+mod soak;
 
 use std::process::Output;
 use std::sync::{Mutex, MutexGuard, PoisonError};

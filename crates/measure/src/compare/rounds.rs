@@ -102,6 +102,8 @@ pub struct ComparisonResult {
     pub document: DiffDocument,
     pub folder: Option<PathBuf>,
     pub not_kept: Option<WriteError>,
+    /// Errors after a run's folder was whole.
+    pub doubts: Vec<WriteError>,
     pub signal: Option<i32>,
 }
 
@@ -136,7 +138,7 @@ pub fn rounds(
     if let (Err(_), Some(folder)) = (&gone_through, &folder) {
         folder.remove_empty();
     }
-    let FinishedRounds { a, b, mut not_kept, signal, limit } = gone_through?;
+    let FinishedRounds { a, b, mut not_kept, mut doubts, signal, limit } = gone_through?;
     let pairing = if request.a_is_control { Pairing::NeverWaiting } else { Pairing::Same };
     let mut compared = document_of(a, b, &request.rules, 0, pairing);
     compared.interrupted = signal.is_some();
@@ -157,20 +159,26 @@ pub fn rounds(
         compared.control = Some(control::of_rounds(&request.a.spec, &compared));
     }
     if let (Some(folder), None) = (&folder, &not_kept) {
-        not_kept = folder.write(&compared).err();
+        match folder.write(&compared) {
+            Err(error) if error.whole().is_some() => doubts.push(error),
+            written => not_kept = written.err(),
+        }
     }
     Ok(ComparisonResult {
         document: compared,
         folder: folder.map(|folder| folder.path().to_path_buf()),
         not_kept,
+        doubts,
         signal,
     })
 }
 
+#[derive(Default)]
 struct FinishedRounds {
     a: Vec<ComparedRun>,
     b: Vec<ComparedRun>,
     not_kept: Option<WriteError>,
+    doubts: Vec<WriteError>,
     signal: Option<i32>,
     /// A limit on time ended a run.
     limit: Option<Warning>,
@@ -182,8 +190,7 @@ fn go_through(
     folder: Option<&NewRounds>,
     watch: &mut dyn RoundsWatch,
 ) -> Result<FinishedRounds, RunFailure> {
-    let mut gone =
-        FinishedRounds { a: Vec::new(), b: Vec::new(), not_kept: None, signal: None, limit: None };
+    let mut gone = FinishedRounds::default();
     for (round, first) in (1..).zip(order) {
         let sides = match first {
             Side::A => [Side::A, Side::B],
@@ -202,9 +209,16 @@ fn go_through(
             if let Some(limit) = premises.iter().find(|premise| premise.is_time_limit()) {
                 gone.limit = Some(premise_broken(round.into(), side.letter(), limit));
             }
-            if let Some(Err(error)) = finished.folder.take_if(|kept| kept.is_err()) {
-                gone.not_kept = Some(error);
-                return Ok(gone);
+            match finished.folder.take_if(|kept| kept.is_err()) {
+                Some(Err(error)) if error.whole().is_some() => {
+                    finished.folder = error.whole().map(|path| Ok(path.to_path_buf()));
+                    gone.doubts.push(error);
+                }
+                Some(Err(error)) => {
+                    gone.not_kept = Some(error);
+                    return Ok(gone);
+                }
+                _ => {}
             }
             of_round.push((side, compared(&finished)));
         }

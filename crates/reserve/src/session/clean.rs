@@ -45,6 +45,8 @@ pub fn clean() -> io::Result<CleanDocument> {
     for folder in clean::folders() {
         found.extend(in_folder(&folder)?);
     }
+    let own = own_user();
+    found.extend(clean::resume_guardians().into_iter().map(|guardian| record(guardian, own)));
     // What others recorded is theirs, and read in no hurry.
     drop(urgent);
     if root {
@@ -57,7 +59,6 @@ pub fn clean() -> io::Result<CleanDocument> {
         found.iter().filter(|found| found.state == "alive").map(|found| found.maker).collect();
     let groups = stale_state::groups().into_iter().filter(|group| !alive.contains(&group.maker));
     found.extend(groups.filter_map(|group| by_name(&group, root)));
-    let own = own_user();
     found.extend(user::remove_claims().into_iter().filter_map(|stale| claim(stale, own)));
     let left = found.iter().filter(|found| match &*found.state {
         "left" => true,

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use parquet::errors::ParquetError;
 use thiserror::Error;
@@ -55,6 +55,15 @@ pub enum WriteError {
 }
 
 impl WriteError {
+    /// The folder, where all of it is written.
+    #[must_use]
+    pub fn whole(&self) -> Option<&Path> {
+        match self {
+            WriteError::Whole { path, .. } => Some(path),
+            _ => None,
+        }
+    }
+
     pub fn said_of(&self, what: &str) -> String {
         match self {
             WriteError::Whole { .. } => self.to_string(),

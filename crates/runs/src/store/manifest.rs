@@ -22,10 +22,15 @@ pub(crate) fn write(folder: &Path, manifest: &Manifest) -> Result<(), WriteError
     serde_json::from_slice::<Manifest>(&text).map_err(WriteError::Manifest)?;
     text.push(b'\n');
 
-    let path = folder.join(MANIFEST_FILE);
+    write_last(folder, MANIFEST_FILE, &text)
+}
+
+/// Writes the file with which a folder is whole.
+pub(super) fn write_last(folder: &Path, name: &str, text: &[u8]) -> Result<(), WriteError> {
+    let path = folder.join(name);
     let failed = |error| WriteError::file(&path, error);
-    let partial = PartialFile::create(folder, MANIFEST_FILE).map_err(failed)?;
-    partial.file().write_all(&text).map_err(failed)?;
+    let partial = PartialFile::create(folder, name).map_err(failed)?;
+    partial.file().write_all(text).map_err(failed)?;
     partial.publish().map_err(failed)?;
     settled(folder, sync_folder(folder))
 }

@@ -11,7 +11,7 @@ use hourglass_documents::diff::DiffDocument;
 
 use crate::store::create::refused;
 use crate::store::error::{CreateError, OpenError, WriteError};
-use crate::store::partial::PartialFile;
+use crate::store::manifest;
 
 pub const DIFF_FILE: &str = "diff.json";
 const CUT_SHORT: &str = "interrupted-";
@@ -76,8 +76,7 @@ impl NewRounds {
     pub fn write(&self, document: &DiffDocument) -> Result<(), WriteError> {
         let mut text = serde_json::to_vec_pretty(document).map_err(WriteError::Manifest)?;
         text.push(b'\n');
-        PartialFile::write(&self.path, DIFF_FILE, &text)
-            .map_err(|error| WriteError::file(self.path.join(DIFF_FILE), error))
+        manifest::write_last(&self.path, DIFF_FILE, &text)
     }
 
     pub fn remove_empty(&self) {

@@ -38,8 +38,9 @@ const LOOK: Duration = Duration::from_millis(5);
 
 #[derive(Debug)]
 pub struct StaleRecord {
+    /// The record, or the guardian in `/proc`.
     pub path: PathBuf,
-    /// The process that made it; 0 if that cannot be read.
+    /// The process that made it, or the guardian, if no record is left; 0 if that cannot be read.
     pub maker: u32,
     /// The name of that process.
     pub name: String,
@@ -164,6 +165,49 @@ fn awakened(path: &Path, leftover: StaleRecord) -> StaleRecord {
         std::thread::sleep(LOOK);
     }
     StaleRecord { state: RecordState::Undone, ..leftover }
+}
+
+/// Guardians of this user, or of all for root, that were stopped (SIGSTOP) and have no maker and no record any more: the
+/// command was killed while it dismissed them, and the other guardian has removed the record. They are let go on, have
+/// nothing to undo, and end.
+#[must_use]
+pub fn resume_guardians() -> Vec<StaleRecord> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(|pid| is_stopped(*pid) && is_orphan(*pid)).filter_map(resumed).collect()
+}
+
+/// `None` if it has gone meanwhile, or is another user's.
+fn resumed(pid: u32) -> Option<StaleRecord> {
+    let path = PathBuf::from(format!("/proc/{pid}"));
+    let own = runtime_folder::user();
+    if own != 0 && fs::metadata(&path).ok()?.uid() != own {
+        return None;
+    }
+    let identity = TaskIdentity::of_task(pid).ok()?;
+    let action = UndoAction::Continue(identity);
+    let outcome = undo(&action);
+    let begun = Instant::now();
+    while identity.is_alive() && begun.elapsed() < UNDONE_WITHIN {
+        std::thread::sleep(LOOK);
+    }
+    let state = if identity.is_alive() { RecordState::Left } else { RecordState::Undone };
+    let name = "hourglass-guard".to_owned();
+    let steps = vec![UndoStep { undo: action, outcome }];
+    Some(StaleRecord { path, maker: pid, name, state, steps })
+}
+
+/// Whether a guardian's maker is gone. It is a child of its maker, for which it has a file (`PidFd`): whose child it is
+/// otherwise, it has none for.
+fn is_orphan(pid: u32) -> bool {
+    let line = |path: &Path, key: &str| -> Option<i64> {
+        let text = fs::read_to_string(path).ok()?;
+        text.lines().find_map(|line| line.strip_prefix(key))?.trim().parse().ok()
+    };
+    let folder = PathBuf::from(format!("/proc/{pid}"));
+    let Ok(files) = fs::read_dir(folder.join("fdinfo")) else { return false };
+    let parent = line(&folder.join("status"), "PPid:");
+    !files.flatten().any(|file| line(&file.path(), "Pid:") == parent)
 }
 
 /// The processes that hold a lock on a file (proc_locks(5)).

@@ -1,13 +1,12 @@
 //! `hourglass reserve` and its guardian under `ptrace`: killed at each of their system calls, and of which one fails.
 
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use hourglass_dice::{Dice, seed};
 use hourglass_skip::{Requirement, skip};
 use hourglass_sys::call_faults::{self, CHANGES_NOTHING, CallFault, FaultedProgram};
 
-use super::killed::{Ending, groups_left};
+use super::killed::Ending;
 use super::*;
 use crate::calls::faults::{of_calls, sample};
 
@@ -33,21 +32,6 @@ impl Killing {
         quiet.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         call_faults::run(quiet, fault, LIMIT)
     }
-}
-
-/// Files that a reservation of process `maker` left where the machine keeps them.
-fn files_left(maker: u32) -> Vec<PathBuf> {
-    let (claim, undo) = (format!("claim-{maker}-"), format!("{maker}-"));
-    let folders = hourglass_sys::runtime_folder::candidates();
-    let of = |folder: &Path, begin: &str| -> Vec<PathBuf> {
-        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-        let named = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(begin));
-        named.map(|entry| entry.path()).collect()
-    };
-    let inside = |folder: &PathBuf| {
-        [of(&folder.join("claims"), &claim), of(&folder.join("undo"), &undo)].concat()
-    };
-    folders.iter().flat_map(inside).collect()
 }
 
 /// What is there of a reservation that was killed, until nothing is or the limit has passed.
@@ -97,10 +81,6 @@ fn kill_with_guardians(killing: &Killing, nth: usize) -> Option<String> {
         soon("the guardians are gone", || guardians().next().is_none());
     }
     let cleaned = reserve(&["--clean"]);
-    if files_left(killed.pids[0]).is_empty() {
-        // Killed while it dismissed them: one that stands has nothing to undo, and goes on when it is let.
-        guardians().for_each(|pid| kill("-CONT", *pid).unwrap_or_default());
-    }
     let left = stays_behind(&mark, killed.pids[0], Duration::from_secs(8));
     let of = |what: &str| format!("{} {nth}: {what}: {}", killing.backend, stderr(&cleaned));
     (killed.is_late || !left.is_empty()).then(|| of(&left))

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::killed::{Ending, gone, groups_left};
+use super::killed::{Ending, files_left, gone, groups_left};
 use super::*;
 
 /// Children of `maker` that put back what it leaves.
@@ -178,6 +178,42 @@ fn what_all_of_them_left_is_undone_by_clean() {
     }
     assert!(undone > 0, "another guardian was always there in time");
     assert_eq!(guards(other.pid()).len(), 2);
+}
+
+/// The bug: of two guardians one stood, and the other put everything back and removed the record: nothing found the one that
+/// stood.
+#[test]
+fn clean_ends_a_stopped_guardian_without_a_record() {
+    let _alone = alone();
+    if !granted("user") {
+        return;
+    }
+    let mark = format!("{}-guard-alone", std::process::id());
+    let _ended = Ending(mark.clone());
+    let (mut running, found) = started("user", &mark);
+    let (maker, stopped) = (running.pid(), *found.iter().max().unwrap());
+    kill("-STOP", stopped).unwrap();
+    // In force: a guardian that stands is none of `--clean`'s business.
+    assert_eq!(entry_of(stopped), None);
+    kill_at_once(&[maker]);
+    running.child().wait().unwrap();
+    soon("the other one has put everything back", || files_left(maker).is_empty());
+    assert!(stands(stopped));
+    let entry = entry_of(stopped).unwrap();
+    assert_eq!(
+        (&entry["state"], &entry["steps"][0]["outcome"]),
+        (&"undone".into(), &"undone".into())
+    );
+    soon("it has ended", || !stands(stopped));
+    assert_eq!(entry_of(stopped), None);
+}
+
+/// What `--clean` says of a guardian that no record names.
+fn entry_of(guardian: u32) -> Option<Value> {
+    let (code, document) = cleaned();
+    assert_eq!(code, 0, "{document}");
+    let path = format!("/proc/{guardian}");
+    document["found"].as_array().unwrap().iter().find(|one| one["path"] == path).cloned()
 }
 
 /// The bug: hourglass killed while its guardians were stopped (SIGSTOP): `--clean` said that the reservation was in force.

@@ -1,6 +1,6 @@
 //! `hourglass reserve` that is killed or stopped: no process stays raised, stopped or frozen.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use hourglass_dice::{Dice, seed};
@@ -34,7 +34,7 @@ pub(super) fn gone(mark: &str) -> bool {
 }
 
 /// Groups that process `maker` made, and that are still there: in the groups of this process, and at the tops.
-pub(super) fn groups_left(maker: u32) -> Vec<PathBuf> {
+pub(crate) fn groups_left(maker: u32) -> Vec<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let tops = mounts.lines().filter(|line| line.contains(" - cgroup"));
     let tops: Vec<&str> = tops.filter_map(|line| line.split(' ').nth(4)).collect();
@@ -51,6 +51,21 @@ pub(super) fn groups_left(maker: u32) -> Vec<PathBuf> {
     left.sort_unstable();
     left.dedup();
     left
+}
+
+/// Files that a reservation of process `maker` left where the machine keeps them.
+pub(crate) fn files_left(maker: u32) -> Vec<PathBuf> {
+    let (claim, undo) = (format!("claim-{maker}-"), format!("{maker}-"));
+    let folders = hourglass_sys::runtime_folder::candidates();
+    let of = |folder: &Path, begin: &str| -> Vec<PathBuf> {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let named = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(begin));
+        named.map(|entry| entry.path()).collect()
+    };
+    let inside = |folder: &PathBuf| {
+        [of(&folder.join("claims"), &claim), of(&folder.join("undo"), &undo)].concat()
+    };
+    folders.iter().flat_map(inside).collect()
 }
 
 #[test]

@@ -23,6 +23,8 @@ mod means;
 mod page;
 mod several;
 
+pub(crate) use killed::{files_left, groups_left};
+
 /// Little enough that it fits beside what else is reserved.
 const AMOUNT: &str = "1ms/20ms";
 
@@ -40,7 +42,7 @@ fn need(backend: &str) -> Requirement {
 }
 
 /// Whether this machine grants what a test needs; says why not.
-fn granted(backend: &str) -> bool {
+pub(crate) fn granted(backend: &str) -> bool {
     let tried = reserve(&[AMOUNT, "--backend", backend, "--", "true"]);
     if code(&tried) == OWN {
         skip(need(backend), stderr(&tried).trim());
@@ -326,10 +328,10 @@ fn who_is_adopted_goes_on_when_the_reservation_ends() {
 }
 
 /// Marks a process and all that it starts.
-const MARK: &str = "HOURGLASS_TEST_MARK";
+pub(crate) const MARK: &str = "HOURGLASS_TEST_MARK";
 
 /// Processes with this mark in their environment.
-fn marked(mark: &str) -> Vec<u32> {
+pub(crate) fn marked(mark: &str) -> Vec<u32> {
     let wanted = format!("{MARK}={mark}");
     let processes = fs::read_dir("/proc").unwrap().flatten();
     processes
@@ -342,7 +344,7 @@ fn marked(mark: &str) -> Vec<u32> {
 }
 
 /// What a killed `reserve` may not leave: a stopped process, or one that is not timesharing.
-fn left_behind(mark: &str) -> Vec<(u32, char, u32)> {
+pub(crate) fn left_behind(mark: &str) -> Vec<(u32, char, u32)> {
     let mut found = Vec::new();
     for pid in marked(mark) {
         let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
