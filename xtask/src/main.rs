@@ -13,6 +13,7 @@ mod fuzz;
 mod package;
 mod provide;
 mod python;
+mod ratchets;
 mod retry;
 mod skips;
 mod soak;
@@ -33,7 +34,8 @@ Usage: cargo xtask COMMAND
   test [--no-beds]           all that CI runs: format, lints, tidy, tests, beds
   test CRATE                 format, lints, tidy and tests for one package, by its folder's name or its own
   slow                       what takes minutes and rarely breaks, for each week and before a release: packages and
-                             wheel, the oldest Rust, simulations against bounds, slow beds
+                             wheel, the oldest Rust, dependencies, interfaces, Miri, simulations against bounds,
+                             slow beds
   bed NAME [--binary PATH]   boot a guest and check hourglass in it; PATH is a hourglass (built
                              as for the tests when not given); `bed aarch64` runs tests instead
   bed --list                 the beds

@@ -13,6 +13,7 @@ use crate::fuzz;
 use crate::package;
 use crate::provide;
 use crate::python;
+use crate::ratchets;
 use crate::retry::{self, FailedTests};
 use crate::skips::{self, Skips};
 use crate::soak;
@@ -213,6 +214,10 @@ fn slow_steps(workspace: &Workspace) -> Vec<Step<'_>> {
         Step::new("lintian", || package::lintian(workspace).map(|()| StepOutcome::Passed))
             .after("packages"),
         Step::new("oldest Rust", || oldest_rust(workspace)),
+        Step::new("dependencies", || ratchets::dependencies(workspace)),
+        Step::new("advisories", || ratchets::advisories(workspace)),
+        Step::new("interface", || ratchets::interface(workspace)),
+        Step::new("miri", || ratchets::miri(workspace)),
         Step::new("wheel", || package::run_wheel(workspace).map(|()| StepOutcome::Passed)),
         Step::new("soak", || soak::run(workspace, SETS_EACH_WEEK).map(|()| StepOutcome::Passed)),
         Step::new("protocols", || protocols(workspace)),

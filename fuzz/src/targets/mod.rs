@@ -1,5 +1,6 @@
 //! The targets.
 
+mod c_programs;
 mod folders;
 mod pages;
 mod pairs;
@@ -35,6 +36,8 @@ pub const TARGETS: &[Target] = &[
     pairs::WHEEL,
     pairs::ANALYSIS,
     pairs::SIMULATION,
+    c_programs::CALLS,
+    c_programs::PAGE,
 ];
 
 fn no_examples() -> Vec<Vec<u8>> {

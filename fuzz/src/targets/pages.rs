@@ -71,9 +71,9 @@ pub(super) const EVENT_FORMAT: Target = Target {
     },
 };
 
-const CLOCK_WORDS: usize = 64;
+pub(super) const CLOCK_WORDS: usize = 64;
 
-fn clock_page() -> Vec<u8> {
+pub(super) fn clock_page() -> Vec<u8> {
     let clock = Clock::new();
     let _ = clock.now();
     let shared = clock.share().expect("the kernel shares memory");
@@ -104,7 +104,7 @@ fn clock() -> Body {
     })
 }
 
-fn padded(bytes: &[u8]) -> Vec<u8> {
+pub(super) fn padded(bytes: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     bytes.resize(8 * CLOCK_WORDS, 0);
     bytes
