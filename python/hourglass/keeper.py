@@ -35,7 +35,7 @@ class Keeper:
 
     def __init__(self, start: Callable[[], subprocess.Popen[Any]]) -> None:
         self._start = start
-        # Whoever takes it first decides whether the process is started at all.
+        # The process that takes it first decides whether the process is started at all.
         self._turn = threading.Lock()
         # Plain locks and flags: an exception in the midst of an Event leaves that unusable.
         self._over = threading.Lock()

@@ -15,7 +15,7 @@
 //! `hourglass/errors.py`. A thread that waits lets the interpreter go. Handlers of signals run in Python's main
 //! thread and only when that asks for it, so a long wait of the main thread is slept in slices of 15 ms
 //! (`sleep.rs`), the last part as precisely as ever. A loop's tick is a job by hand (`PeriodicLoop::wait_for_release`, `start`,
-//! `complete`): it starts when the interpreter was taken again, so that its lateness has that too. Values of one
+//! `complete`): it starts when the interpreter was taken again, so that its latency includes that too. Values of one
 //! thread are `ThreadOwned` (`thread_owned.rs`). A timer holds its function, and the service only a weak handle on that, so that
 //! Python's collector sees a timer and its function that hold each other. `cargo xtask python` builds and tests it; the
 //! stubs are held against the runtime by a test.

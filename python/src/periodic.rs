@@ -2,7 +2,7 @@
 //!
 //! A job begins when the iterator hands out its tick and is complete when the next one is asked for. The
 //! interpreter is let go while the loop waits; that it has to be taken again before the job begins is
-//! part of the tick's lateness.
+//! part of the tick's latency.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};

@@ -39,6 +39,7 @@ use crate::package;
 use crate::workspace::Workspace;
 use debian::Package;
 use expectation::Expectation;
+use guest::Emulator;
 
 pub(crate) const BEDS: &[&TestBed] = &[
     &rtc::BED,
@@ -61,6 +62,7 @@ pub(crate) const BEDS: &[&TestBed] = &[
     &kernels::LINUX_5_10,
     &kernels::DEBIAN_13,
     &kernels::MANY_CPUS,
+    &aarch64::GUEST,
 ];
 
 /// Beds of a minute and more, with a longer download, or of devices whose code changes once a year, which
@@ -80,6 +82,7 @@ pub(crate) const SLOW: &[&str] = &[
     kernels::LINUX_5_10.name,
     kernels::DEBIAN_13.name,
     kernels::MANY_CPUS.name,
+    aarch64::GUEST.name,
 ];
 
 /// Beds whose kernel is not packaged: they run only when they are requested by name.
@@ -115,6 +118,7 @@ impl Kernel {
 pub(crate) struct TestBed {
     pub(crate) name: &'static str,
     purpose: &'static str,
+    emulator: Emulator,
     kernel: Kernel,
     /// The C library of a second root below `/libc`, for which the guest's first step mounts the rest.
     libc: Option<Package>,
@@ -139,6 +143,7 @@ impl TestBed {
     const PLAIN: TestBed = TestBed {
         name: "",
         purpose: "",
+        emulator: guest::X86_64,
         kernel: Kernel::Debian(debian::CLOUD_KERNEL),
         libc: None,
         machine: &["-smp", "2"],
@@ -186,26 +191,28 @@ pub(crate) fn run(
 }
 
 fn boot(workspace: &Workspace, bed: &TestBed, binary: Option<PathBuf>) -> Result<(), StepFailure> {
-    guest::possible()?;
+    guest::possible(&bed.emulator)?;
     let cache = workspace.target.join("beds");
     let folder = cache.join(bed.name);
     fs::create_dir_all(&folder).map_err(|e| StepFailure::file(&folder, &e))?;
 
     let mut watch = Stopwatch::start(bed.name);
     let kernel = bed.kernel.file(&cache)?;
-    let busybox = debian::busybox(&cache)?;
+    let busybox = debian::busybox(bed.emulator.busybox, &cache)?;
     let libc = bed.libc.map(|package| debian::unpacked(package, &cache)).transpose()?;
     watch.lap("kernel and busybox are here");
+    let is_arm = bed.emulator == guest::AARCH64;
+    let builder = if is_arm { aarch64::builder()? } else { binary::Builder::NATIVE };
     let binary = match binary {
         Some(path) => path,
-        None => binary::build(workspace)?,
+        None => builder.build(workspace)?,
     };
     let mut programs = vec![("busybox", busybox), ("hourglass", binary)];
     for test in bed.tests {
-        programs.push((test, binary::build_test(workspace, test)?));
+        programs.push((test, builder.build_test(workspace, test)?));
     }
-    let mut libraries = BTreeMap::new();
-    for (_, program) in &programs {
+    let mut libraries = if is_arm { aarch64::libraries() } else { BTreeMap::new() };
+    for (_, program) in programs.iter().filter(|_| !is_arm) {
         for library in binary::libraries(program)? {
             if let Some(libc) = &libc {
                 libraries.extend([binary::in_second_root(&library, libc)]);

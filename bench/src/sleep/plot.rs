@@ -69,7 +69,7 @@ fn drawing(rows: &[Value], case: &str) -> Curves {
     };
     let (length, policy) = case.split_once('/').unwrap_or((case, ""));
     let title =
-        format!("Sleeps of {length} under SCHED_{}: lateness over CPU time", policy.to_uppercase());
+        format!("Sleeps of {length} under SCHED_{}: latency over CPU time", policy.to_uppercase());
     figure("", &title, &of(&CURVE), &of(&PEERS))
 }
 

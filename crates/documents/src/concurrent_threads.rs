@@ -16,7 +16,7 @@ pub struct ConcurrentThreads {
     pub thread: u32,
     /// When it was over, ns from the run's start.
     pub at_ns: i64,
-    /// Length of the gap, or lateness of the wake-up, ns.
+    /// Length of the gap, or latency of the wake-up, ns.
     pub length_ns: u64,
     /// The look at the counts before it, ns from the run's start.
     pub looked_ns: i64,

@@ -11,7 +11,7 @@ pub struct StackReport {
     pub thread: u32,
     /// When it was over, ns from the run's start.
     pub at_ns: i64,
-    /// Length of the gap, or lateness of the wake-up, ns.
+    /// Length of the gap, or latency of the wake-up, ns.
     pub length_ns: u64,
     /// At the switches, in order of time; at least one.
     pub stacks: Vec<SwitchStack>,

@@ -4,12 +4,18 @@
 //! Emulated by QEMU's user mode under this machine's kernel, so nothing is booted. Its timer is
 //! stated at 62.5 MHz and moves once in a microsecond, which no bound may overlook.
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use super::debian;
 use hourglass_skip::Requirement;
+
+use super::binary::Builder;
+use super::debian::{self, Package};
+use super::expectation::Expectation::{ExitCode, Says, Shows};
+use super::{Kernel, TestBed, guest, kernels, passes, step};
 
 use crate::failure::StepFailure;
 use crate::workspace::{Workspace, has_program, has_standard_library};
@@ -56,6 +62,70 @@ const SKIPPED: &[&str] = &[
     "the_kernel_notes_it",
     "a_number_comes_with_a_signal",
 ];
+
+/// The same processor with a kernel of its own: what depends on a kernel is not the host's.
+pub(super) const GUEST: TestBed = TestBed {
+    name: "aarch64-guest",
+    purpose: "an ARM machine with its own kernel: the command, tests of timer and workload",
+    emulator: guest::AARCH64,
+    kernel: Kernel::Debian(Package {
+        name: "linux-image-cloud-arm64:arm64",
+        suite: Some("bookworm"),
+    }),
+    tests: &["ordinary", "switches"],
+    steps: &[
+        step("kernel", "uname -m", &[ExitCode(0), Shows("aarch64")]),
+        kernels::CLOCKS,
+        kernels::LATENCY,
+        step(
+            "run",
+            "hourglass -n 2 -d 1s -w PERIODIC 2ms 20ms -o /tmp/run && hourglass show /tmp/run",
+            &[ExitCode(0), Says("thread 1:")],
+        ),
+        passes("noise", "hourglass noise -D 1s"),
+        kernels::RESERVE,
+        passes(
+            "task-file",
+            "hourglass example tasks >/tmp/tasks.toml && hourglass check /tmp/tasks.toml",
+        ),
+        kernels::SWITCHES,
+        step(
+            "timer",
+            "ordinary --test-threads 1 --quiet --skip properties:: --skip hours_ --skip orders:: --skip wheels:: \
+             --skip service_sim:: --skip simulated_faults::",
+            &[ExitCode(0), Says("0 failed")],
+        ),
+    ],
+    ..TestBed::PLAIN
+};
+
+pub(super) fn builder() -> Result<Builder, StepFailure> {
+    if !has_program(LINKER) {
+        debian::install(PACKAGES)?;
+    }
+    add_target()?;
+    Ok(Builder {
+        selected: &[
+            "--target",
+            TARGET,
+            "-p",
+            "hourglass-rt",
+            "-p",
+            "hourglass-timer",
+            "-p",
+            "hourglass-workload",
+        ],
+        environment: &[("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", LINKER)],
+        strip: "aarch64-linux-gnu-strip",
+        folder: "bin-aarch64",
+    })
+}
+
+/// Where programs of that processor look for them, and where the cross compiler has them.
+pub(super) fn libraries() -> BTreeMap<PathBuf, PathBuf> {
+    let names = ["ld-linux-aarch64.so.1", "libc.so.6", "libm.so.6", "libgcc_s.so.1"];
+    names.map(|name| (Path::new("/lib").join(name), Path::new(ROOT).join("lib").join(name))).into()
+}
 
 pub(super) fn run(workspace: &Workspace) -> Result<(), StepFailure> {
     let begin = Instant::now();

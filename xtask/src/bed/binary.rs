@@ -13,38 +13,67 @@ use crate::workspace::Workspace;
 const BESIDE: &str = "command";
 
 pub(crate) fn build(workspace: &Workspace) -> Result<PathBuf, StepFailure> {
-    program(workspace, BESIDE, "hourglass")
+    Builder::NATIVE.build(workspace)
 }
 
 /// A test program of the workspace that needs the guest's hardware: its file in some crate's `tests/`,
 /// and its name in the guest.
 pub(super) type Test = &'static str;
 
-pub(super) fn build_test(workspace: &Workspace, test: Test) -> Result<PathBuf, StepFailure> {
-    program(workspace, test, test)
+/// How programs are built for the processor of a guest.
+pub(super) struct Builder {
+    /// Of cargo: the packages, and the target.
+    pub(super) selected: &'static [&'static str],
+    /// For cargo.
+    pub(super) environment: &'static [(&'static str, &'static str)],
+    pub(super) strip: &'static str,
+    /// Where programs are kept, in the folder of beds.
+    pub(super) folder: &'static str,
 }
 
-/// Builds a test and what belongs to it; a copy of one of its programs without symbols, which would only
-/// make the guest's memory fuller.
-fn program(workspace: &Workspace, test: &str, name: &str) -> Result<PathBuf, StepFailure> {
-    // Of the whole workspace, or features of dependencies would differ and all be built again.
-    let words = ["test", "--workspace", "--quiet", "--no-run", "--test", test];
-    let mut cargo = workspace.cargo(&words);
-    cargo.arg("--message-format=json").stderr(Stdio::inherit());
-    let output = cargo.output().map_err(|e| StepFailure::start("cargo", &e))?;
-    let messages = String::from_utf8_lossy(&output.stdout);
-    let built = match executable(&messages, name) {
-        Some(path) if output.status.success() => path,
-        _ => return Err(StepFailure::Broken(format!("{name} does not build for a guest"))),
-    };
-    let folder = workspace.target.join("beds/bin");
-    fs::create_dir_all(&folder).map_err(|e| StepFailure::file(&folder, &e))?;
-    let stripped = folder.join(name);
-    let status = Command::new("strip").arg("-o").arg(&stripped).arg(&built).status();
-    match status {
-        Ok(status) if status.success() => Ok(stripped),
-        Ok(status) => Err(StepFailure::Broken(format!("strip {}: {status}", built.display()))),
-        Err(e) => Err(StepFailure::start("strip", &e)),
+impl Builder {
+    /// Of the whole workspace, or features of dependencies would differ and all be built again.
+    pub(super) const NATIVE: Builder =
+        Builder { selected: &["--workspace"], environment: &[], strip: "strip", folder: "bin" };
+
+    pub(super) fn build(&self, workspace: &Workspace) -> Result<PathBuf, StepFailure> {
+        self.program(workspace, BESIDE, "hourglass")
+    }
+
+    pub(super) fn build_test(
+        &self,
+        workspace: &Workspace,
+        test: Test,
+    ) -> Result<PathBuf, StepFailure> {
+        self.program(workspace, test, test)
+    }
+
+    /// Builds a test and what belongs to it; a copy of one of its programs without symbols, which would only
+    /// make the guest's memory fuller.
+    fn program(
+        &self,
+        workspace: &Workspace,
+        test: &str,
+        name: &str,
+    ) -> Result<PathBuf, StepFailure> {
+        let mut cargo = workspace.cargo(&["test", "--quiet", "--no-run", "--test", test]);
+        cargo.args(self.selected).envs(self.environment.iter().copied());
+        cargo.arg("--message-format=json").stderr(Stdio::inherit());
+        let output = cargo.output().map_err(|e| StepFailure::start("cargo", &e))?;
+        let messages = String::from_utf8_lossy(&output.stdout);
+        let built = match executable(&messages, name) {
+            Some(path) if output.status.success() => path,
+            _ => return Err(StepFailure::Broken(format!("{name} does not build for a guest"))),
+        };
+        let folder = workspace.target.join("beds").join(self.folder);
+        fs::create_dir_all(&folder).map_err(|e| StepFailure::file(&folder, &e))?;
+        let stripped = folder.join(name);
+        let status = Command::new(self.strip).arg("-o").arg(&stripped).arg(&built).status();
+        match status {
+            Ok(status) if status.success() => Ok(stripped),
+            Ok(status) => Err(StepFailure::Broken(format!("strip {}: {status}", built.display()))),
+            Err(e) => Err(StepFailure::start(self.strip, &e)),
+        }
     }
 }
 

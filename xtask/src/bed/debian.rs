@@ -15,6 +15,7 @@ use crate::workspace::has_program;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Package {
+    /// As apt has it: `NAME`, or `NAME:ARCHITECTURE` of a suite.
     pub(super) name: &'static str,
     /// The suite that has it; `None` for what this machine's apt is set to.
     pub(super) suite: Option<&'static str>,
@@ -40,8 +41,10 @@ pub(super) fn unpacked(package: Package, cache: &Path) -> Result<PathBuf, StepFa
     fetched(package, cache, |_, name| Ok(name.to_owned()))
 }
 
-pub(super) fn busybox(cache: &Path) -> Result<PathBuf, StepFailure> {
-    let folder = unpacked(Package { name: "busybox-static", suite: None }, cache)?;
+pub(super) const BUSYBOX: Package = Package { name: "busybox-static", suite: None };
+
+pub(super) fn busybox(package: Package, cache: &Path) -> Result<PathBuf, StepFailure> {
+    let folder = unpacked(package, cache)?;
     let places = ["bin/busybox", "usr/bin/busybox"];
     let mut found = places.iter().map(|place| folder.join(place));
     found
@@ -70,6 +73,7 @@ fn fetched(
 ) -> Result<PathBuf, StepFailure> {
     let Package { name, suite } = package;
     let kept = suite.map_or(name.to_owned(), |suite| format!("{name}.{suite}"));
+    let (name, architecture) = name.split_once(':').unwrap_or((name, ""));
     let folder = cache.join("packages").join(&kept);
     if folder.is_dir() {
         return Ok(folder);
@@ -84,7 +88,7 @@ fn fetched(
     fs::create_dir_all(&fresh).map_err(|e| StepFailure::file(&fresh, &e))?;
     let apt = match suite {
         None => AptClient::own(),
-        Some(suite) => AptClient::of(suite, cache)?,
+        Some(suite) => AptClient::of(suite, architecture, cache)?,
     };
     let download = || {
         let concrete = resolve(&apt, name)?;
@@ -134,19 +138,21 @@ fn kernel_dependency(text: &str) -> Option<&str> {
 struct AptClient {
     /// Where the lists of a suite are, if they are not this machine's.
     root: Option<PathBuf>,
+    /// Another architecture than this machine's; empty for none.
+    architecture: String,
 }
 
 impl AptClient {
     fn own() -> AptClient {
-        AptClient { root: None }
+        AptClient { root: None, architecture: String::new() }
     }
 
-    fn of(suite: &str, cache: &Path) -> Result<AptClient, StepFailure> {
+    fn of(suite: &str, architecture: &str, cache: &Path) -> Result<AptClient, StepFailure> {
         if !Path::new(KEYRING).is_file() {
             let what = format!("{KEYRING} is missing (package debian-archive-keyring)");
             return Err(unable(what));
         }
-        let root = cache.join("apt").join(suite);
+        let root = cache.join("apt").join(format!("{suite}{architecture}"));
         let source = format!("deb [signed-by={KEYRING}] {} {suite} main\n", server()?);
         for folder in ["lists/partial", "archives/partial"] {
             let folder = root.join(folder);
@@ -156,7 +162,7 @@ impl AptClient {
             let file = root.join(name);
             fs::write(&file, text).map_err(|e| StepFailure::file(&file, &e))?;
         }
-        Ok(AptClient { root: Some(root) })
+        Ok(AptClient { root: Some(root), architecture: architecture.to_owned() })
     }
 
     fn get(&self, arguments: &[&str]) -> Command {
@@ -185,6 +191,11 @@ impl AptClient {
         ];
         for (option, place) in places {
             command.arg("-o").arg(format!("{option}={}", root.join(place).display()));
+        }
+        if !self.architecture.is_empty() {
+            for key in ["APT::Architecture", "APT::Architectures"] {
+                command.arg("-o").arg(format!("{key}={}", self.architecture));
+            }
         }
         for option in [
             "Dir::Etc::sourceparts=-",

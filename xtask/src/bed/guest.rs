@@ -7,22 +7,45 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{TestBed, debian};
+use super::TestBed;
+use super::debian::{self, Package};
 use hourglass_skip::Requirement;
 
 use crate::failure::StepFailure;
 use crate::workspace::has_program;
 
-const QEMU: &str = "qemu-system-x86_64";
+/// The emulator of a processor, and what is particular to its machines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Emulator {
+    program: &'static str,
+    packages: &'static [&'static str],
+    machine: &'static [&'static str],
+    console: &'static str,
+    pub(super) busybox: Package,
+}
 
-const PACKAGES: &[&str] = &["qemu-system-x86", "seabios"];
+/// An Intel, because an emulated AMD's kernel distrusts its own counter.
+pub(super) const X86_64: Emulator = Emulator {
+    program: "qemu-system-x86_64",
+    packages: &["qemu-system-x86", "seabios"],
+    machine: &["-M", "q35", "-cpu", "max,vendor=GenuineIntel"],
+    console: "ttyS0",
+    busybox: debian::BUSYBOX,
+};
+
+pub(super) const AARCH64: Emulator = Emulator {
+    program: "qemu-system-aarch64",
+    packages: &["qemu-system-arm"],
+    machine: &["-M", "virt,gic-version=3", "-cpu", "cortex-a57"],
+    console: "ttyAMA0",
+    busybox: Package { name: "busybox-static:arm64", suite: Some("bookworm") },
+};
 
 /// What all guests share. Emulated, because machines that test are often guests themselves; one
-/// thread, because several crashed now and then; an Intel, because an emulated AMD's kernel
-/// distrusts its own counter.
+/// thread, because several crashed now and then.
 #[rustfmt::skip]
 const ARGUMENTS: &[&str] = &[
-    "-accel", "tcg,thread=single", "-M", "q35", "-cpu", "max,vendor=GenuineIntel", "-m", "512",
+    "-accel", "tcg,thread=single", "-m", "512",
     "-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio", "-no-reboot",
 ];
 
@@ -38,7 +61,7 @@ const ASLEEP: Duration = Duration::from_secs(4);
 
 const POLL: Duration = Duration::from_millis(50);
 
-pub(super) fn possible() -> Result<(), StepFailure> {
+pub(super) fn possible(emulator: &Emulator) -> Result<(), StepFailure> {
     if ARCH != "x86_64" {
         let why = format!("beds run an x86-64 hourglass, and this machine is {ARCH}");
         return Err(StepFailure::Unable(
@@ -46,8 +69,8 @@ pub(super) fn possible() -> Result<(), StepFailure> {
             why,
         ));
     }
-    if !has_program(QEMU) {
-        debian::install(PACKAGES)?;
+    if !has_program(emulator.program) {
+        debian::install(emulator.packages)?;
     }
     Ok(())
 }
@@ -63,9 +86,11 @@ pub(super) fn run(
         opened.map_err(|e| StepFailure::file(log, &e))
     };
     File::create(log).map_err(|e| StepFailure::file(log, &e))?; // empties an earlier one
-    let arguments = format!("console=ttyS0 quiet panic=-1 {}", bed.kernel_arguments);
-    let child = Command::new(QEMU)
+    let Emulator { program, machine, console, .. } = bed.emulator;
+    let arguments = format!("console={console} quiet panic=-1 {}", bed.kernel_arguments);
+    let child = Command::new(program)
         .args(ARGUMENTS)
+        .args(machine)
         .args(bed.machine)
         .arg("-kernel")
         .arg(kernel)
@@ -76,7 +101,7 @@ pub(super) fn run(
         .stdout(to_log()?)
         .stderr(to_log()?)
         .spawn()
-        .map_err(|e| StepFailure::start(QEMU, &e))?;
+        .map_err(|e| StepFailure::start(program, &e))?;
     let ended = wait(child);
     let console = fs::read(log).map_err(|e| StepFailure::file(log, &e))?;
     let console = String::from_utf8_lossy(&console).into_owned();
@@ -103,7 +128,7 @@ fn wait(mut child: Child) -> Result<(), String> {
         let hangs = used > PROCESSOR_LIMIT || seen.0.elapsed() > SILENCE;
         match child.try_wait() {
             Ok(Some(status)) if status.success() => return Ok(()),
-            Ok(Some(status)) => return Err(format!("{QEMU} failed ({status})")),
+            Ok(Some(status)) => return Err(format!("QEMU failed ({status})")),
             Ok(None) if !hangs => thread::sleep(POLL),
             Ok(None) => {
                 let _ = child.kill();
@@ -111,7 +136,7 @@ fn wait(mut child: Child) -> Result<(), String> {
                 let used = used.as_secs();
                 return Err(format!("the guest hung and was killed after {used} s of a processor"));
             }
-            Err(e) => return Err(format!("{QEMU}: {e}")),
+            Err(e) => return Err(format!("QEMU: {e}")),
         }
     }
 }

@@ -47,15 +47,15 @@ mod native {
     }
 
     impl ClockSource for CntvctSource {
-        fn facts(&self) -> Facts {
+        fn facts(&self) -> SourceProperties {
             // The kernel's rating of arch_sys_counter.
             const RATING: u16 = 400;
             // The architecture promises at least 56 bits; Linux counts on that many.
             const WIDTH_BITS: u32 = 56;
-            Facts {
+            SourceProperties {
                 name: SourceName::Cntvct,
                 rating: RATING,
-                counts: Counts::Oscillator,
+                counts: CounterMeaning::Oscillator,
                 frequency: Some(self.frequency),
                 resolution_ns: 1e9 / self.frequency.hertz(),
                 width_bits: WIDTH_BITS,

@@ -197,9 +197,10 @@ fn stated(source: SourceId) -> Option<FrequencyHint> {
             crate::source::cpuid::Cpuid::of_this_processor()?.tsc_frequency()?,
         ),
         #[cfg(target_arch = "aarch64")]
-        SourceId::CNTVCT => {
-            FrequencyHint::of(Frequency::from_hertz(counter::cntfrq(), FrequencyOrigin::Register))
-        }
+        SourceId::CNTVCT => FrequencyHint::from_frequency(Frequency::from_hertz(
+            counter::cntfrq(),
+            FrequencyOrigin::Register,
+        )),
         _ => None,
     }
 }

@@ -17,7 +17,7 @@ const SAMPLE: usize = 3;
 
 /// The command goes on after the reservation was killed, and uses up whatever it is given; or it ends.
 const SCRIPTS: [&str; 2] =
-    ["ulimit -t 5; sleep 0.05; exit 7", "ulimit -t 5; (while :; do :; done) & while :; do :; done"];
+    ["ulimit -t 1; sleep 0.05; exit 7", "ulimit -t 1; (while :; do :; done) & while :; do :; done"];
 
 struct Killing {
     backend: &'static str,
