@@ -28,11 +28,24 @@ pub(crate) enum Beds {
 }
 
 /// What else is promised to compile: `time`, `queue`, `clock` and what of `timer` there is for systems besides Linux;
-/// and with the C library of static programs all that calls one.
+/// and on another processor, with the C library of static programs, all that has code of its own for either.
 const OTHER_SYSTEMS: [(&str, &[&str]); 3] = [
     ("aarch64-apple-darwin", &ELSEWHERE),
     ("x86_64-pc-windows-gnu", &ELSEWHERE),
-    ("aarch64-unknown-linux-musl", &["-p", "hourglass-sys"]),
+    ("aarch64-unknown-linux-musl", &OF_A_PROCESSOR),
+];
+
+const OF_A_PROCESSOR: [&str; 10] = [
+    "-p",
+    "hourglass-sys",
+    "-p",
+    "hourglass-clock",
+    "-p",
+    "hourglass-timer",
+    "-p",
+    "hourglass-workload",
+    "-p",
+    "hourglass-witness",
 ];
 
 const ELSEWHERE: [&str; 8] = [
