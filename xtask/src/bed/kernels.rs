@@ -19,7 +19,7 @@ pub(super) const LATENCY: Step = step(
 const RUN: Step =
     step("run", "hourglass -n 2 -d 1s -w PERIODIC 2ms 20ms", &[ExitCode(0), Says("thread 1:")]);
 
-pub(super) const SWITCHES: Step = step(
+const SWITCHES: Step = step(
     "switches",
     "mount -t tracefs none /sys/kernel/tracing; switches --nocapture --test-threads 1",
     &[ExitCode(0), Shows("critical section: Ok("), Says("2 passed; 0 failed")],
