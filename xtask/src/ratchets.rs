@@ -13,7 +13,6 @@ use crate::test::StepOutcome;
 use crate::workspace::Workspace;
 
 const DENY: &str = "cargo install cargo-deny --locked --version 0.20.2";
-
 const SEMVER_CHECKS: &str = "cargo install cargo-semver-checks --locked --version 0.51.0";
 
 fn wants(workspace: &Workspace, tool: &str, install: &str) -> Result<(), StepFailure> {

@@ -13,7 +13,7 @@
  *   Signals    "safe" if a signal handler may call it, wherever it interrupted the thread; "no" if not.
  *   Errors     the kinds that it returns, and HG_PANIC; "none" if it cannot fail. hg_status is HG_OK (0) or
  *              a kind. `error` may be NULL; if it is not, it is written when the result is not HG_OK, and
- *              not changed otherwise. It is the caller's own memory.
+ *              not changed otherwise; its text may be empty for what is no failure. It is the caller's own memory.
  *   Free       what the caller has to free, and by which function: that one and nothing else. Nothing that a
  *              function returns by value, and no text that it returns, is to be freed.
  *
@@ -2038,6 +2038,11 @@ static inline hg_status hg_witness_end(hg_span *span, hg_loss *loss, hg_error *e
     const hg_witness_view *own = &hg_witness_own_;
     if (span && loss && hg_witness_quiet_(own) && own->sums[0] == span->generation && !span->travelling) {
         span->generation = 0;
+        if (error) {
+            error->kind = HG_EMPTY;
+            error->os_errno = 0;
+            error->text[0] = 0;
+        }
         return HG_EMPTY;
     }
 #endif

@@ -345,8 +345,7 @@ static void other_calls(void)
     case 0: CALL(hg_reserve_check((uint32_t)number(), OR_NULL(&request), E)); break;
     case 1: CALL(hg_witness_open(OR_NULL(&view), E)); break;
     case 2: span = hg_witness_begin(); break;
-    /* The inline end of a span that nothing disturbed does not write the error. */
-    case 3: CALL(hg_witness_end(OR_NULL(&span), OR_NULL(&loss), NULL)); break;
+    case 3: CALL(hg_witness_end(OR_NULL(&span), OR_NULL(&loss), E)); break;
     case 4: CALL(hg_witness_detach(OR_NULL(&span), E)); break;
     case 5: CALL(hg_witness_attach(OR_NULL(&span), E)); break;
     case 6: CALL(hg_recording_look(*recording(), OR_NULL(&summary), E)); break;
