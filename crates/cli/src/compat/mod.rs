@@ -70,10 +70,12 @@ fn load(document: &RunDocument) -> String {
     })
 }
 
-/// A comment line for each limit; `counted` is what limits count that are no times.
+/// A comment line for each premise that broke, and for each limit; `counted` is what limits count that are no times.
 fn limits(document: &RunDocument, counted: &str) -> String {
+    let premises = || text::broken(&document.result);
+    let holds = premises().next().is_none();
     let line = |gate: &GateReport| {
-        let kept = if gate.passed { "kept" } else { "broken" };
+        let kept = text::gate_word(gate, holds);
         let (scale, unit) = if gate.unit == "ns" { (1e3, "us") } else { (1.0, counted) };
         let (value, limit) = (gate.value / scale, gate.limit / scale);
         let mut out =
@@ -83,7 +85,8 @@ fn limits(document: &RunDocument, counted: &str) -> String {
         }
         out
     };
-    document.result.gates.iter().map(line).collect()
+    let no_verdict = premises().map(|premise| format!("# No verdict: {}\n", premise.text));
+    no_verdict.chain(document.result.gates.iter().map(line)).collect()
 }
 
 /// Comment lines of the longest gaps and the latest wake-ups: the kernel's stacks where it was traced, else who ran

@@ -75,6 +75,8 @@ fn heading(document: &RunDocument) -> Vec<(&'static str, Value)> {
     let host = &manifest.host;
     let end_ns = manifest.epoch.realtime_ns.saturating_add(manifest.elapsed_ns);
     let broken = document.result.gates.iter().any(|gate| !gate.passed);
+    // The exit code of a run without a verdict.
+    let code = if document.result.premises.is_empty() { i32::from(broken) } else { 4 };
     let machine = match manifest.clock.source.as_str() {
         "tsc" => "x86_64",
         "cntvct" => "aarch64",
@@ -94,7 +96,7 @@ fn heading(document: &RunDocument) -> Vec<(&'static str, Value)> {
         ("rt_test_version:", json!(manifest.hourglass)),
         ("start_time", json!(wall_time::mail(manifest.epoch.realtime_ns))),
         ("end_time", json!(wall_time::mail(end_ns))),
-        ("return_code", json!(i32::from(broken))),
+        ("return_code", json!(code)),
         ("sysinfo", sysinfo),
     ]
 }

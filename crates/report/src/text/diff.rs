@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use hourglass_documents::diff::{DiffDocument, DiffMetric, DiffSide, DiffVerdict, Statement};
 use hourglass_documents::document::GateReport;
+use hourglass_documents::premise::PREMISE_BROKEN;
 
 use super::Style;
 use super::table::{ColumnFormat, LabelledLines, PAGE, TextCell, TextStyle, TextTable};
@@ -159,11 +160,13 @@ fn gates(lines: &mut LabelledLines, document: &DiffDocument) {
             limits.entry((&round.side, &gate.name)).or_default().push((round.round, gate));
         }
     }
+    let holds = document.warnings.iter().all(|warning| warning.id != PREMISE_BROKEN);
     for ((side, name), rounds) in limits {
         let broken = rounds.iter().filter(|(_, gate)| !gate.passed).count();
         let worst = rounds.iter().max_by(|(_, a), (_, b)| a.value.total_cmp(&b.value));
         let Some((round, worst)) = worst else { continue };
         let counted = match (broken, rounds.len()) {
+            (0, _) if !holds => "no verdict".to_owned(),
             (0, 1) => "kept".to_owned(),
             (1, 1) => "broken".to_owned(),
             (0, all) => format!("kept in all {all} rounds"),
@@ -179,7 +182,12 @@ fn gates(lines: &mut LabelledLines, document: &DiffDocument) {
             gate_amount(worst.value, &worst.unit),
             gate_amount(worst.limit, &worst.unit)
         );
-        lines.line("Gate", &text, if broken == 0 { TextStyle::Good } else { TextStyle::Bad });
+        let tone = match broken {
+            0 if holds => TextStyle::Good,
+            0 => TextStyle::Caution,
+            _ => TextStyle::Bad,
+        };
+        lines.line("Gate", &text, tone);
     }
 }
 
