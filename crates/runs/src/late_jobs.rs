@@ -218,6 +218,13 @@ mod tests {
         document
     }
 
+    /// Thread, release, times and gaps of a job.
+    fn shown(job: &LateJob) -> (u32, i64, [u64; 5], Vec<(&str, u64)>) {
+        let gaps = job.gaps.iter().map(|gaps| (&*gaps.cause, gaps.total_ns)).collect();
+        let times = [job.late_ns, job.lost_behind, job.behind_ns, job.wake_up_ns, job.own_ns];
+        (job.thread, job.release_ns, times, gaps)
+    }
+
     /// The list that `show` lacked: when, how late, why, who; and which jobs were lost behind.
     #[test]
     fn the_latest_jobs_have_all_their_time_explained() {
@@ -239,12 +246,6 @@ mod tests {
             gap(1, 15, 30, Cause::Irq, None),
         ];
         let found = latest(&document(), jobs, gaps);
-        let shown = |job: &LateJob| {
-            let gaps: Vec<(&str, u64)> =
-                job.gaps.iter().map(|gaps| (&*gaps.cause, gaps.total_ns)).collect();
-            let times = [job.late_ns, job.lost_behind, job.behind_ns, job.wake_up_ns, job.own_ns];
-            (job.thread, job.release_ns, times, gaps)
-        };
         let found_as: Vec<_> = found.iter().map(shown).collect();
         let switched = ("context_switch_involuntary", 15);
         assert_eq!(

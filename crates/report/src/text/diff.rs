@@ -7,7 +7,7 @@ use hourglass_documents::document::GateReport;
 use hourglass_documents::premise::PREMISE_BROKEN;
 
 use super::Style;
-use super::table::{ColumnFormat, LabelledLines, PAGE, TextCell, TextStyle, TextTable};
+use super::table::{ColumnFormat, LabelledLines, NARROW, TextCell, TextStyle, TextTable};
 use crate::clean;
 use crate::units::{amount as gate_amount, rounded};
 
@@ -18,10 +18,10 @@ const LABEL: usize = 13;
 const LONGEST_COMMAND: usize = 300;
 
 /// What was compared, the metrics, what is undecided and why, a verdict in one line, and warnings with
-/// what mends them. At most 100 columns wide.
+/// what mends them. At most 80 columns wide.
 #[must_use]
 pub fn diff(document: &DiffDocument, style: Style) -> String {
-    let mut lines = LabelledLines { out: String::new(), style, indent: LABEL, page: PAGE };
+    let mut lines = LabelledLines { out: String::new(), style, indent: LABEL, page: NARROW };
     side(&mut lines, "A", &document.a);
     side(&mut lines, "B", &document.b);
     for difference in &document.differences {
@@ -71,14 +71,17 @@ fn table(document: &DiffDocument) -> TextTable {
         .elastic("metric", |metric| metric.name.as_str())
         .number("A", |metric| metric.a.map(|a| amount(a, &metric.unit)))
         .number("B", |metric| metric.b.map(|b| amount(b, &metric.unit)))
-        .number("change", |metric| metric.change.map(|value| change(metric, value)))
-        .number("of A", |metric| metric.change_percent.map(|percent| format!("{percent:+.1} %")))
-        .column(ColumnFormat::Number, interval, |metric| {
+        .number("change", |metric| {
+            // Of A; the interval has the amounts.
+            let percent = metric.change_percent.map(|percent| format!("{percent:+.1} %"));
+            percent.or_else(|| metric.change.map(|value| change(metric, value)))
+        })
+        .column(ColumnFormat::Elastic, interval, |metric| {
             let (lo, hi) = metric.ci_lo.zip(metric.ci_hi)?;
             Some(format!("{} to {}", change(metric, lo), change(metric, hi)))
         })
         .text("verdict", |metric| TextCell::toned(metric.verdict.name(), tone(metric.verdict)))
-        .table()
+        .narrow()
 }
 
 /// Shares differ by percentage points; the column behind says by how many per cent.

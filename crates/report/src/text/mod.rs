@@ -63,6 +63,7 @@ pub(crate) use summary::gate_outcome;
 pub use summary::{gate_word, limit, summary};
 pub use sweep::{sweep, sweep_summary};
 pub(crate) use table::TextStyle;
+pub use table::{NARROW, wrapped_within};
 pub use top::top;
 pub use verdict::broken;
 pub(crate) use verdict::verdict;

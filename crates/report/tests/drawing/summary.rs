@@ -213,6 +213,8 @@ fn a_premise_that_broke_is_the_first_line() {
     assert!(printed.contains(&format!("Verdict      none: {text}")), "{printed}");
 }
 
+type Writer<'a> = &'a dyn Fn(&RunDocument) -> String;
+
 /// Exit code 4, and `Gate max-gap: kept` on stdout: no writer says of a limit that it was kept where a premise broke.
 #[test]
 fn no_limit_is_called_kept_where_a_premise_broke() {
@@ -245,7 +247,7 @@ fn no_limit_is_called_kept_where_a_premise_broke() {
         let document = DiffDocument { warnings, gates: vec![gates], ..DiffDocument::default() };
         diff(&document, Style::Plain)
     };
-    let writers: [(&str, &dyn Fn(&RunDocument) -> String); 4] = [
+    let writers: [(&str, Writer<'_>); 4] = [
         ("summary", &|run| summary(run, Style::Plain)),
         ("page", &page),
         ("junit", &|run| export::junit_run("run", run)),

@@ -574,8 +574,8 @@ fn a_job_that_is_too_long_alone_is_infeasible_by_every_analysis() {
         ("scheduler = \"edf\"\n", long("preemptive = false")),
         ("scheduler = \"edf\"\n", long("jitter = 1")),
         ("scheduler = \"fifo\"\n", long("")),
-        ("cores = \"0-1\"\nscheduler = \"edf\"\n", long("")),
-        ("cores = \"0-1\"\n", quick + &long("priority = 1")),
+        ("scheduler = \"edf\"\n[machine]\ncpus = \"0-1\"\n", long("")),
+        ("[machine]\ncpus = \"0-1\"\n", quick + &long("priority = 1")),
         ("", long("policy = \"DEADLINE\"") + server),
     ] {
         let set = read(&format!("{head}{tasks}"));
