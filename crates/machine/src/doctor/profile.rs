@@ -140,7 +140,12 @@ mod tests {
     #[test]
     fn a_profile_that_cannot_be_meant_is_refused() {
         for (text, says) in [
-            ("", "makes one"),
+            ("", "this is no JSON (EOF while"),
+            ("{}", "makes one"),
+            (
+                r#"{"schema": "hourglass.run/1"}"#,
+                "a hourglass.run/1 document, not hourglass.doctor/1",
+            ),
             (r#"{"checks": [{"status": "ok"}]}"#, "missing field `id`"),
             (r#"{"checks": [{"id": "swap", "status": "fine"}]}"#, "fine"),
             (r#"{"checks": [{"id": "swop"}]}"#, "unknown check 'swop'; did you mean 'swap'?"),
