@@ -106,8 +106,8 @@ class Run:
 
     @property
     def passed(self) -> bool:
-        """Whether every limit was met; also if there was none."""
-        return all(gate["passed"] for gate in self.gates)
+        """Whether every limit was met; also if there was none. Not where a premise broke: then nothing is decided."""
+        return not self.document.get("premises") and all(gate["passed"] for gate in self.gates)
 
     @property
     def interrupted(self) -> bool:

@@ -16,7 +16,7 @@ pub(crate) use hourglass_measure::cache_cost;
 pub(crate) use hourglass_measure::clock_watch::{self, ClockWatchOptions as ClockWatch};
 pub(crate) mod compare {
     pub(crate) use hourglass_measure::compare::{control, rounds};
-    pub(crate) use hourglass_runs::compare::{PREMISE_BROKEN, Rules, folders};
+    pub(crate) use hourglass_runs::compare::{Rules, folders};
 }
 pub(crate) use hourglass_measure::reserved_folder::ReservedFolder;
 pub(crate) use hourglass_measure::task_input;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::concurrent_threads::ConcurrentThreads;
 use crate::diff::ControlReport;
 use crate::inference::Inference;
+use crate::late_jobs::LateJob;
 use crate::manifest::Manifest;
 pub use crate::occupants::OccupantReport;
 use crate::reserve::ReserveDocument;
@@ -58,6 +59,10 @@ pub struct RunResult {
     /// every thread. Empty where the kernel was traced, which says it exactly.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub meanwhile: Vec<ConcurrentThreads>,
+    /// The jobs that were late by the most, the latest first, and where their time went. Empty if all were in time, or
+    /// the run is of another kind than `run` and `simulate`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub late_jobs: Vec<LateJob>,
     /// What a reader must know before believing the numbers.
     #[serde(default)]
     pub warnings: Vec<Warning>,

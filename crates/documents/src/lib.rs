@@ -24,6 +24,7 @@ pub mod host;
 pub mod host_limits;
 pub mod inference;
 pub mod kernel;
+pub mod late_jobs;
 pub mod live;
 pub mod load;
 pub mod manifest;

@@ -68,6 +68,9 @@ impl PremiseKind {
     }
 }
 
+/// The warning of a comparison for each run of which a premise broke: nothing is decided.
+pub const PREMISE_BROKEN: &str = "premise-broken";
+
 fn is_time_limit(id: &str) -> bool {
     matches!(PremiseKind::from_name(id), Some(PremiseKind::RtTimeLimit | PremiseKind::CpuTimeLimit))
 }

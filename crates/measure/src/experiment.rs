@@ -63,7 +63,7 @@ use crate::wakeups;
 use crate::workload_file;
 use crate::worst_intervals::{self, WorstInterval};
 use crate::worst_stacks;
-use hourglass_runs::{Explanation, drift, inferences};
+use hourglass_runs::{Explanation, drift, inferences, late_jobs};
 
 #[derive(Clone, Debug)]
 pub struct RunOptions {
@@ -464,6 +464,13 @@ pub(crate) fn conclude(
     }
     if let Some(counts) = &counts {
         document.result.meanwhile = by_counts(&measured, &explanation, records.as_ref(), counts);
+    }
+    if late_jobs::has_late_jobs(&document) {
+        let intervals = records::with_long_gaps(&measured).map(Ok::<_, Infallible>);
+        let events = kernel_events(&measured, kernel.as_ref(), records.as_ref()).map(Ok);
+        let gaps = explanation.gaps(intervals, events).flatten();
+        let found = late_jobs::latest(&document, records::jobs(&measured), gaps);
+        document.result.late_jobs = found;
     }
     let mut finished = Finished { document, folder: None, measured, kernel, records, explanation };
     add(&mut finished);

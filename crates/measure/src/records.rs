@@ -79,21 +79,25 @@ pub(crate) fn switches(measured: &RunMeasurement) -> u64 {
 /// Jobs that a thread has room for one by one, if the run asks for none.
 pub(crate) const MOST_JOBS: usize = 100_000;
 
+/// The same of a run that is not stored: enough for its latest jobs.
+const MOST_JOBS_UNSTORED: usize = 10_000;
+
 /// Lost periods in a row that are kept one by one.
 const MOST_LOST: i64 = 10_000;
 
-/// Room for what a run that is `kept` needs: times of wake-ups, and the jobs of threads that have deadlines, as many as
-/// the run can have.
+/// Room for what a run that is `kept` needs: times of wake-ups. Room for the jobs of threads that have deadlines, as
+/// many as the run can have; fewer where it is not kept.
 pub(crate) fn make_room(spec: &mut RunSpec, trace: bool, kept: bool) {
     spec.wake_times = trace || kept;
     let duration = spec.duration.nanos_or_zero();
-    for thread in spec.threads.iter_mut().filter(|thread| kept && thread.jobs == 0) {
+    let most = if kept { MOST_JOBS } else { MOST_JOBS_UNSTORED };
+    for thread in spec.threads.iter_mut().filter(|thread| thread.jobs == 0) {
         let demand = thread.model.demand();
         let Some(period) = demand.period.filter(|_| demand.jobs.deadline.is_some()) else {
             continue;
         };
         let all = (duration / period.nanos_or_zero().max(1)).saturating_add(2);
-        thread.jobs = usize::try_from(all).map_or(MOST_JOBS, |all| all.min(MOST_JOBS));
+        thread.jobs = usize::try_from(all).map_or(most, |all| all.min(most));
     }
 }
 

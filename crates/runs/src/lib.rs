@@ -13,6 +13,7 @@ pub mod compare;
 pub mod drift;
 pub mod fleet;
 pub mod inferences;
+pub mod late_jobs;
 mod late_wake_ups;
 pub mod open_run;
 pub mod run_contents;

@@ -9,6 +9,7 @@ use hourglass_trace::{Interval, JobRecord, KernelEvent};
 use crate::causes::{self, Explanation};
 use crate::drift;
 use crate::inferences;
+use crate::late_jobs;
 
 const PS_PER_NS: u64 = 1_000;
 
@@ -133,19 +134,28 @@ impl OpenRun {
         Explanation::new(&self.document, self.intervals()?)
     }
 
-    /// Puts the causes of gaps into the document, if the run itself did not, as one of an older
+    /// Puts the causes of gaps and the latest jobs into the document, if the run itself did not, as one of an older
     /// version or of another machine. What cannot be read is said in a warning.
     pub fn find_causes(&mut self) {
-        if !self.document.result.causes.is_empty() {
-            return;
-        }
-        if let Err(error) = self.try_find_causes() {
+        let known = !self.document.result.causes.is_empty();
+        let found = if known { Ok(()) } else { self.try_find_causes() };
+        if let Err(error) = found.and_then(|()| self.try_find_late_jobs()) {
             self.document.result.warnings.push(Warning {
                 id: "causes-incomplete".to_owned(),
                 text: format!("gaps have causes only as far as the folder can be read: {error}"),
                 remedy: String::new(),
             });
         }
+    }
+
+    fn try_find_late_jobs(&mut self) -> Result<(), TraceError> {
+        let known = !self.document.result.late_jobs.is_empty();
+        if !known && late_jobs::has_late_jobs(&self.document) {
+            let jobs = self.jobs()?.collect::<Result<Vec<_>, _>>()?;
+            let gaps = if jobs.is_empty() { Vec::new() } else { self.gaps()? };
+            self.document.result.late_jobs = late_jobs::latest(&self.document, jobs, gaps);
+        }
+        Ok(())
     }
 
     fn try_find_causes(&mut self) -> Result<(), TraceError> {

@@ -8,7 +8,9 @@ use std::fmt;
 use hourglass_documents::explanation::{Explanation, Fact, FactOrigin, Subject};
 
 use super::keywords::{self, word};
-use super::{Assignment, Background, Preemption, Protocol, Resource, Server, Task, TaskSet};
+use super::{
+    Assignment, Background, Preemption, Protocol, Resource, Scheduler, Server, Task, TaskSet,
+};
 
 impl TaskSet {
     #[must_use]
@@ -87,7 +89,10 @@ fn about_set(set: &TaskSet) -> Subject {
         (None, Assignment::Given) => FactOrigin::Derived,
         (None, _) => FactOrigin::Default,
     };
-    facts.put("priorities", assigned, origin);
+    let said = set.assignment.is_some() && origin == FactOrigin::Given;
+    if said || set.scheduler == Scheduler::FixedPriority {
+        facts.put("priorities", assigned, origin);
+    }
     if let Some(horizon) = set.horizon {
         facts.given("horizon", horizon);
     }
@@ -157,6 +162,7 @@ fn about_task(set: &TaskSet, task: &Task, priority: Option<u32>) -> Subject {
     match (task.priority, task.policy, priority) {
         (Some(priority), ..) => facts.given("priority", priority),
         (None, Some(policy), _) => facts.given("policy", policy),
+        _ if !has_priorities(set, task) => {}
         (None, None, Some(priority)) => facts.derived("priority", priority),
         (None, None, None) => facts.derived("priority", "to be found"),
     }
@@ -180,6 +186,12 @@ fn about_task(set: &TaskSet, task: &Task, priority: Option<u32>) -> Subject {
         facts.derived("utilisation", utilisation);
     }
     facts.about("task", &task.name)
+}
+
+/// Whether the scheduler of the task knows priorities.
+fn has_priorities(set: &TaskSet, task: &Task) -> bool {
+    let inner = set.server_of(&task.name).map(|server| server.scheduler);
+    inner.unwrap_or(set.scheduler) == Scheduler::FixedPriority
 }
 
 fn preemption(task: &Task, facts: &mut FactList) {

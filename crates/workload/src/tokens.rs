@@ -59,12 +59,15 @@ impl<'a> TokenReader<'a> {
         given.parse().map_err(|reason: T::Err| self.bad(what, given, reason.to_string()))
     }
 
-    /// The next word as a time above zero.
+    /// The next word as a time above zero, or as a frequency whose period is one.
     ///
     /// # Errors
     /// The text has no further word, or it is no such time.
     pub fn time(&mut self, what: &'static str) -> Result<Span, WordError> {
         let given = self.word(what)?;
+        if let Some(period) = period_of_frequency(given) {
+            return period.map_err(|reason| self.bad(what, given, reason));
+        }
         match given.parse::<Span>() {
             Ok(span) if span > Span::ZERO => Ok(span),
             Ok(_) => Err(self.bad(what, given, "it must be above zero".to_owned())),
@@ -135,5 +138,70 @@ impl<'a> TokenReader<'a> {
 
     fn bad(&self, what: &'static str, given: &str, reason: String) -> WordError {
         WordError::Bad { synopsis: self.synopsis, what, given: given.to_owned(), reason }
+    }
+}
+
+/// The period of a frequency, `1kHz` or `48kHz/64`, where it is a whole number of nanoseconds; `None` for another word.
+fn period_of_frequency(text: &str) -> Option<Result<Span, String>> {
+    const NS_PER_S: u128 = 1_000_000_000;
+    let (frequency, divisor) = text.split_once('/').unwrap_or((text, "1"));
+    let number = ["Hz", "hz", "HZ"].iter().find_map(|unit| frequency.trim().strip_suffix(unit))?;
+    let (number, factor) = match number.strip_suffix(['k', 'K']) {
+        Some(number) => (number, 1_000),
+        None => number.strip_suffix('M').map_or((number, 1), |number| (number, 1_000_000)),
+    };
+    let (whole, part) = number.trim().split_once('.').unwrap_or((number.trim(), ""));
+    let scale =
+        10_u128.checked_pow(u32::try_from(part.len()).ok().filter(|digits| *digits < 10)?)?;
+    let scaled: u64 = format!("{whole}{part}").parse().ok()?;
+    let divisor: u64 = divisor.trim().parse().ok().filter(|divisor| *divisor > 0)?;
+    let (ns, per) = (NS_PER_S * scale * u128::from(divisor), u128::from(scaled) * factor);
+    if per == 0 {
+        return Some(Err("a frequency is above zero".to_owned()));
+    }
+    let rounded = i64::try_from((ns + per / 2) / per).map(Span::from_nanos).ok();
+    Some(match rounded.filter(|rounded| *rounded > Span::ZERO) {
+        None => Err("its period is no time above zero".to_owned()),
+        Some(period) if ns % per == 0 => Ok(period),
+        Some(period) => {
+            let ns = period.nanos();
+            let (us, rest) = (ns / 1_000, ns % 1_000);
+            Err(format!("its period is no whole number of nanoseconds; write {us}.{rest:03}us"))
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Audio and control loops are told by their rates; a list of units was the answer.
+    #[test]
+    fn a_frequency_is_a_period_where_it_is_exact() {
+        for (text, wanted) in [
+            ("1kHz", Ok("1ms")),
+            ("48kHz/48", Ok("1ms")),
+            ("2.5kHz", Ok("400us")),
+            ("0.5Hz", Ok("2s")),
+            ("1MHz", Ok("1us")),
+            ("750Hz", Err("write 1333.333us")),
+            ("48kHz/64", Err("write 1333.333us")),
+            ("0Hz", Err("above zero")),
+            ("1kHz/0", Err("unknown unit")),
+            ("99999999999999999999Hz", Err("unit")),
+            ("1mHz", Err("unit")),
+            ("Hz", Err("")),
+            ("10GHz", Err("unit")),
+            ("9000MHz", Err("no time above zero")),
+        ] {
+            let found = TokenReader::new("PERIODIC AMOUNT PERIOD", &[text]).time("PERIOD");
+            match wanted {
+                Ok(span) => assert_eq!(found, Ok(span.parse().unwrap()), "{text}"),
+                Err(part) => {
+                    let error = found.unwrap_err().to_string();
+                    assert!(error.contains(part), "{text}: {error}");
+                }
+            }
+        }
     }
 }

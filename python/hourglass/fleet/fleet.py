@@ -197,6 +197,8 @@ class Fleet:
             values = [thread[part]["max_ns"] or 0 for thread in document["threads"] if thread[part]]
             if document["interrupted"]:
                 missing[node] = "ended early: what it would have found is not known"
+            for premise in document.get("premises", []):
+                missing[node] = f"no verdict: {premise['text']}"
             if values:
                 worst[node] = max(values)
             else:

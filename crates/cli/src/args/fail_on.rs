@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 use hourglass_documents::diff::{DiffDocument, DiffVerdict};
+use hourglass_documents::premise::PREMISE_BROKEN;
 
 use crate::exit::{NO, UNDECIDED, YES};
-use crate::lab::compare::PREMISE_BROKEN;
 
 /// When the answer is not yes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

@@ -77,7 +77,7 @@ const EXAMPLES: [ExampleFile; 7] = [
         "section-5-5",
         "section-5-5.toml",
         "run",
-        "a workload: two threads that should meet their deadlines (Hourglass paper, section 5.5)"
+        "a workload: two threads that should meet deadlines (paper, 5.5)"
     ),
     entry!("tasks", "tasks.toml", "check", "a set of tasks: the same two, for the theory"),
     entry!(
@@ -197,6 +197,7 @@ mod tests {
         there.sort_unstable();
         offered.sort_unstable();
         assert_eq!(there, offered);
+        assert!(list().lines().all(|line| line.chars().count() <= 80), "{}", list());
         for entry in EXAMPLES {
             assert_eq!(entry.file.split('.').next(), Some(entry.name));
         }

@@ -229,7 +229,10 @@ fn write(export: &Export, format: Format, content: &Content, out: impl Write) ->
         Format::Perfetto => Ok(export::perfetto(out, &run)?),
         Format::Csv => Ok(export::csv(out, &run)?),
         Format::Cyclictest => Ok(export::cyclictest(out, &run)?),
-        Format::CyclictestHist => Ok(export::cyclictest_histogram(out, &run, export.histogram_us)?),
+        Format::CyclictestHist => {
+            let beyond = shown.wake_ups_beyond(export.histogram_us).map_err(super::damaged)?;
+            Ok(export::cyclictest_histogram(out, &run, export.histogram_us, &beyond)?)
+        }
         Format::Hdr => {
             let histograms = shown.recalled.latency_histograms();
             let histograms = histograms.map_err(Stop::bad_input)?;

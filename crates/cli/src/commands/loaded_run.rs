@@ -1,5 +1,6 @@
 //! A run folder read as a whole, for the commands that show all of it.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
@@ -12,6 +13,8 @@ use hourglass_runs::store::StoredWakeUp;
 
 use crate::exit::Stop;
 use crate::lab::{self, OpenRun, RunContents};
+
+const PS_PER_US: u64 = 1_000_000;
 
 pub(super) struct LoadedRun {
     pub(super) recalled: OpenRun,
@@ -66,6 +69,26 @@ impl LoadedRun {
     pub(super) fn has_wake_ups(&self) -> bool {
         let mut threads = self.document().result.threads.iter();
         threads.any(|thread| thread.latency.is_some_and(|latency| latency.count > 0))
+    }
+
+    /// The numbers of the wake-ups, from 0, that were `limit_us` late or later, by thread: as many as cyclictest notes.
+    /// Of threads whose latencies were not stored one by one there are none.
+    pub(super) fn wake_ups_beyond(&self, limit_us: u64) -> Result<BTreeMap<u32, Vec<u64>>> {
+        let most = usize::try_from(limit_us).unwrap_or(usize::MAX);
+        let mut beyond = BTreeMap::new();
+        for thread in self.document().result.threads.iter().filter(|one| one.latency.is_some()) {
+            if !self.recalled.has_single_latencies(thread.id)? {
+                continue;
+            }
+            let mut numbers = Vec::new();
+            for (number, ps) in (0..).zip(self.recalled.latencies_ps(thread.id)?) {
+                if ps? / PS_PER_US >= limit_us && numbers.len() < most {
+                    numbers.push(number);
+                }
+            }
+            beyond.insert(thread.id, numbers);
+        }
+        Ok(beyond)
     }
 
     /// Writes the wake-ups one by one, or the histograms where not all of them were stored.

@@ -1,14 +1,18 @@
 //! `render`: draws the execution trace of a run, and the latencies of its wake-ups.
 
+use std::fmt::Display;
+use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum, ValueHint};
 use hourglass_documents::document::ThreadReport;
+use hourglass_documents::sweep::SweepDocument;
 use hourglass_report::svg::{
     self, LatencyPicture, LatencyThread, Rows, SvgError, TraceOptions, TracePicture,
 };
+use hourglass_runs::store::sweep::RESULT_FILE;
 use hourglass_time::Span;
 use hourglass_trace::wakeup::TimedWakeUp;
 use serde_json::json;
@@ -17,6 +21,7 @@ use super::write_output;
 use crate::exit::Stop;
 use crate::lab;
 use crate::lab::cpu_occupancy::{CpuOccupancy, Slice};
+use crate::lab::sweep;
 use crate::output::Source;
 use crate::picture::PictureFormat;
 use crate::settings::Settings;
@@ -32,13 +37,14 @@ enum RowsAsked {
     Cpus,
 }
 
-/// Draw a run as a picture: when threads had the CPU, and latencies over time
+/// Draw a run as a picture: when threads had the CPU, and latencies over time; or the curves of a sweep
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   hourglass render monday -o monday.svg
-  hourglass render monday -o detail.svg --from 1.5s --to 1.6s --title Monday")]
+  hourglass render monday -o detail.svg --from 1.5s --to 1.6s --title Monday
+  hourglass render swept -o curves.pdf     the curves of a sweep (sweep -o)")]
 pub(crate) struct Render {
-    /// Folder that `run -o` wrote
+    /// Folder that `run -o` wrote, or `sweep -o`
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     folder: PathBuf,
     /// Picture to write: FILE.svg, or FILE.png, FILE.pdf by rsvg-convert; - is stdout
@@ -67,6 +73,9 @@ pub(crate) struct Render {
 /// The folder holds none, or the picture cannot be written.
 pub(crate) fn render(render: &Render, settings: Settings) -> Result<ExitCode> {
     let format = PictureFormat::of("-o", &render.output)?;
+    if sweep::is_experiment(&render.folder) {
+        return render_sweep(render, format, settings);
+    }
     let mut recalled = lab::open_run(&render.folder).map_err(Stop::bad_input)?;
     let ended = recalled.document().manifest.elapsed_ns;
     let forwards = render.to.is_none_or(|to| to > render.from);
@@ -96,6 +105,30 @@ pub(crate) fn render(render: &Render, settings: Settings) -> Result<ExitCode> {
         "from_ns": options.from.nanos(),
         "to_ns": options.to.nanos(),
     });
+    write_output(("render", "a picture"), &render.output, &picture, &document, settings)
+}
+
+/// Draws the curves of a sweep as far as it is done.
+fn render_sweep(render: &Render, format: PictureFormat, settings: Settings) -> Result<ExitCode> {
+    let given = [
+        ("--from", !render.from.is_zero()),
+        ("--to", render.to.is_some()),
+        ("--width", render.width.is_some()),
+        ("--title", render.title.is_some()),
+    ];
+    if let Some((option, _)) = given.into_iter().find(|(_, given)| *given) {
+        let folder = render.folder.display();
+        return Err(Stop::usage(format!("{option}: {folder} holds a sweep; leave it out")).into());
+    }
+    let path = render.folder.join(RESULT_FILE);
+    let unreadable = |error: &dyn Display| {
+        let path = path.display();
+        Stop::bad_input(format!("{path}: {error}; run the sweep with -o again, which completes it"))
+    };
+    let text = fs::read_to_string(&path).map_err(|error| unreadable(&error))?;
+    let swept: SweepDocument = serde_json::from_str(&text).map_err(|error| unreadable(&error))?;
+    let picture = format.encode(svg::acceptance(&swept))?;
+    let document = json!({ "schema": "hourglass.render/1", "picture": render.output });
     write_output(("render", "a picture"), &render.output, &picture, &document, settings)
 }
 

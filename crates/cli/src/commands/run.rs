@@ -73,7 +73,7 @@ fn measure(run: RunArguments, control: Option<ThreadSpec>) -> Result<ExitCode> {
     if let Format::Lines { .. } | Format::Nothing = format {
         // Also where it is to be quiet: it is why the exit code is 1.
         let broken = result.gates.iter().filter(|gate| !gate.passed);
-        broken.for_each(|gate| messages::say(&hourglass_report::text::limit(gate)));
+        broken.for_each(|gate| messages::say(&hourglass_report::text::limit(gate, true)));
     }
     output::print(&mut finished, format)?;
     files.write("run", &finished)?;

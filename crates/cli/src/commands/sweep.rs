@@ -265,7 +265,10 @@ fn list(settings: Settings) -> Result<ExitCode> {
         return Err(Stop::usage("--list: the list is text; leave --json out").into());
     }
     let widest = ANALYSES.iter().map(|analysis| analysis.name.len()).max().unwrap_or(0);
-    let line = |analysis: &Analysis| format!("{:<widest$}  {}\n", analysis.name, analysis.about);
+    let line = |analysis: &Analysis| {
+        let about = text::wrapped_within(text::NARROW, analysis.about, widest + 2, widest + 2);
+        format!("{:<widest$}  {about}\n", analysis.name)
+    };
     output::text(&ANALYSES.iter().map(line).collect::<String>())?;
     Ok(ExitCode::SUCCESS)
 }

@@ -54,7 +54,8 @@ Exit codes:
   0    watched to the end
   2    wrong usage; no such process, or no thread of that name
   3    this user may not see it, or may not trace
-  4    threads that started and ended between two samples are missing
+  4    no verdict: threads or processes that started and ended between two
+       samples are missing, or a quota changed meanwhile
   130  ended by Ctrl-C; what was sampled is printed and stored
   with -- COMMAND: the command's code, also where a premise broke (premises
   says so); 128+N signal N killed the command, 126 it cannot be executed,
@@ -71,6 +72,15 @@ pub(crate) struct WatchArgs {
     /// Processes, with all their threads; or single threads, by their own numbers
     #[arg(value_name = "PID", value_parser = pid, conflicts_with_all = ["comm", "command"])]
     pids: Vec<u32>,
+    /// As `reserve` has it
+    #[arg(
+        long = "pid",
+        hide = true,
+        value_name = "PID",
+        value_parser = pid,
+        conflicts_with_all = ["comm", "command"]
+    )]
+    more_pids: Vec<u32>,
     /// Every thread of this name, as ps -L and top -H show it
     #[arg(long, value_name = "NAME", conflicts_with = "command")]
     comm: Option<String>,
@@ -114,7 +124,7 @@ fn pause(text: &str) -> Result<Span, String> {
 /// # Errors
 /// There is no such thread, or no permission; the folder cannot be made or written.
 pub(crate) fn watch(watch: &WatchArgs, words: &[String], settings: Settings) -> Result<ExitCode> {
-    if watch.pids.is_empty() && watch.comm.is_none() && watch.command.is_empty() {
+    if numbers(watch).next().is_none() && watch.comm.is_none() && watch.command.is_empty() {
         return Err(Stop::usage(
             "no process is given: give a PID, --comm NAME for every thread of that name, or -- COMMAND to start one",
         )
@@ -184,10 +194,14 @@ pub(crate) fn watch(watch: &WatchArgs, words: &[String], settings: Settings) -> 
     Ok(finished.signal.map_or(code, exit::ended_by))
 }
 
+fn numbers(watch: &WatchArgs) -> impl Iterator<Item = u32> + '_ {
+    watch.pids.iter().chain(&watch.more_pids).copied()
+}
+
 fn selector(watch: &WatchArgs, settings: Settings) -> ProcessSelector {
     match &watch.comm {
         Some(name) => ProcessSelector::Named(name.clone()),
-        None if watch.command.is_empty() => ProcessSelector::Numbers(watch.pids.clone()),
+        None if watch.command.is_empty() => ProcessSelector::Numbers(numbers(watch).collect()),
         None => ProcessSelector::Command(CommandRequest {
             words: watch.command.clone(),
             aside: settings.json,

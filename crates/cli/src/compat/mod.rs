@@ -62,6 +62,24 @@ fn check(request: &RunOptions) -> Result<(), Stop> {
     request.gates.check(&request.spec).map_err(Stop::bad_input)
 }
 
+/// The text with its comment lines no wider than a terminal of 80 columns, where it goes to one; scripts get whole lines.
+fn fitted(text: &str, to_terminal: bool) -> String {
+    if !to_terminal {
+        return text.to_owned();
+    }
+    let line = |line: &str| match line.strip_prefix("# ") {
+        Some(rest) => {
+            let wrapped = text::wrapped_within(text::NARROW - COMMENT.len(), rest, 0, 0);
+            format!("# {}\n", wrapped.replace('\n', &format!("\n{COMMENT}")))
+        }
+        None => format!("{line}\n"),
+    };
+    text.lines().map(line).collect()
+}
+
+/// What begins a comment line that continues one.
+const COMMENT: &str = "#   ";
+
 /// A comment line of the load beside the measurement, if there was one.
 fn load(document: &RunDocument) -> String {
     document.manifest.load.as_ref().map_or(String::new(), |load| {
@@ -70,10 +88,12 @@ fn load(document: &RunDocument) -> String {
     })
 }
 
-/// A comment line for each limit; `counted` is what limits count that are no times.
+/// A comment line for each premise that broke, and for each limit; `counted` is what limits count that are no times.
 fn limits(document: &RunDocument, counted: &str) -> String {
+    let premises = || text::broken(&document.result);
+    let holds = premises().next().is_none();
     let line = |gate: &GateReport| {
-        let kept = if gate.passed { "kept" } else { "broken" };
+        let kept = text::gate_word(gate, holds);
         let (scale, unit) = if gate.unit == "ns" { (1e3, "us") } else { (1.0, counted) };
         let (value, limit) = (gate.value / scale, gate.limit / scale);
         let mut out =
@@ -83,7 +103,8 @@ fn limits(document: &RunDocument, counted: &str) -> String {
         }
         out
     };
-    document.result.gates.iter().map(line).collect()
+    let no_verdict = premises().map(|premise| format!("# No verdict: {}\n", premise.text));
+    no_verdict.chain(document.result.gates.iter().map(line)).collect()
 }
 
 /// Comment lines of the longest gaps and the latest wake-ups: the kernel's stacks where it was traced, else who ran
@@ -101,4 +122,24 @@ fn worst(document: &RunDocument) -> String {
         out.push_str(&format!("# Meanwhile {}\n", text::BY_COUNTS));
     }
     out
+}
+
+#[cfg(test)]
+mod fitting {
+    use super::*;
+
+    #[test]
+    fn comments_fit_a_terminal_and_stay_whole_for_scripts() {
+        let long = format!("# Meanwhile {}\n", "stress (812) 4.50 ms, ".repeat(9));
+        let text = format!("T: 0 {}\n{long}# short\n", "x".repeat(90));
+        assert_eq!(fitted(&text, false), text);
+        let fitted = fitted(&text, true);
+        let comments: Vec<&str> = fitted.lines().filter(|line| line.starts_with('#')).collect();
+        assert!(comments.len() > 3 && fitted.starts_with("T: 0 xxx"), "{fitted}");
+        assert!(comments.iter().all(|line| line.chars().count() <= 80), "{fitted}");
+        let words = |text: &str| -> Vec<String> {
+            text.split_whitespace().filter(|word| *word != "#").map(str::to_owned).collect()
+        };
+        assert_eq!(words(&fitted), words(&text));
+    }
 }

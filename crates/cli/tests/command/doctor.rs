@@ -130,8 +130,20 @@ fn a_profile_names_what_differs() {
     assert!(shown.contains("made up") && shown.ends_with("1 of 4 checks differ\n"), "{shown}");
     let missing = doctor("--profile /does/not/exist");
     is_refused(&missing, 2, "no such file; `hourglass doctor --json > FILE`", "missing");
-    std::fs::write(&path, "{").unwrap();
-    assert_eq!(doctor(&format!("--profile {}", path.display())).status.code(), Some(2));
+    // "missing field `checks` at line 798" was said of a run, "expected value at line 1 column 1" of a TOML file.
+    for (content, wanted) in [
+        ("{", "this is no JSON ("),
+        ("[[task]]\n", "this is no JSON ("),
+        (
+            r#"{"schema": "hourglass.run/1", "threads": []}"#,
+            "this is a hourglass.run/1 document, not hourglass.doctor/1; make one with `hourglass doctor --json`",
+        ),
+        ("{}", "missing field `checks`"),
+    ] {
+        std::fs::write(&path, content).unwrap();
+        let refused = doctor(&format!("--profile {}", path.display()));
+        is_refused(&refused, 2, wanted, content);
+    }
 }
 
 /// The remedies as a script that a shell accepts; what no script can do is a comment.

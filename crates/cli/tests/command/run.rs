@@ -349,3 +349,36 @@ fn a_file_of_rt_app_is_run() {
     fs::write(&path, r#"{"tasks": {"a": {"fork": "b", "run": 1000}}}"#).unwrap();
     refuses(&format!("run {file}"), &format!("{file}: thread 'a': fork names 'b'"));
 }
+
+/// Of three missed deadlines one had a cause, and no list said which jobs were late, when and why.
+#[test]
+fn the_latest_jobs_are_listed_with_where_their_time_went() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("late");
+    let cpu = crate::processes::last_allowed_cpu();
+    let line = "run -q --summary -n 2 -d 300ms -w PERIODIC 15ms 20ms --cpu";
+    let out = printed(&format!("{line} {cpu} -o {}", folder.display()));
+    assert!(out.contains("\nLate jobs    at "), "{out}");
+    // A folder of an earlier version lacks the list; it has the jobs.
+    let manifest = folder.join("manifest.json");
+    let mut older = json(&fs::read_to_string(&manifest).unwrap());
+    let stored = older["result"].as_object_mut().unwrap().remove("late_jobs").unwrap();
+    fs::write(&manifest, older.to_string()).unwrap();
+    let shown = json(&printed(&format!("show --json {}", folder.display())));
+    let keys = |jobs: &serde_json::Value| {
+        let of = |job: &serde_json::Value| {
+            (job["thread"].clone(), job["release_ns"].clone(), job["late_ns"].clone())
+        };
+        jobs.as_array().unwrap().iter().map(of).collect::<Vec<_>>()
+    };
+    assert_eq!(keys(&shown["late_jobs"]), keys(&stored));
+    for job in shown["late_jobs"].as_array().unwrap() {
+        let ns = |key: &str| job[key].as_i64().unwrap_or(0);
+        let gaps =
+            job["gaps"].as_array().unwrap().iter().map(|gap| gap["total_ns"].as_i64().unwrap());
+        let parts = ns("behind_ns") + ns("wake_up_ns") + ns("own_ns") + gaps.sum::<i64>();
+        let end = job["finished_ns"].as_i64().or_else(|| shown["manifest"]["elapsed_ns"].as_i64());
+        assert_eq!(parts, end.unwrap() - ns("release_ns"), "{job}");
+        assert!(ns("late_ns") > 0 || ns("lost_behind") > 0, "{job}");
+    }
+}

@@ -99,6 +99,23 @@ fn a_folder_holds_the_result_and_goes_on() {
     assert_eq!(document(&words), first);
     assert_eq!(before, all());
     assert_eq!(json(&fs::read_to_string(folder.join("sweep.json")).unwrap()), first);
+    // Again as a picture of another format, for a paper.
+    let drawn = parent.path().join("curves.svg");
+    let render = ["render", folder.to_str().unwrap(), "-o", drawn.to_str().unwrap()];
+    assert_eq!(hourglass(&render[..]).status.code(), Some(0));
+    assert_eq!(fs::read(&drawn).unwrap(), fs::read(folder.join("sweep.svg")).unwrap());
+    let refused = hourglass(&[&render[..], &["--to", "1s"]].concat());
+    is_refused(&refused, 2, "--to: ", "--to");
+    let pdf = parent.path().join("curves.pdf");
+    let made = hourglass(&["render", render[1], "-o", pdf.to_str().unwrap()][..]);
+    match made.status.code() {
+        Some(3) => is_refused(&made, 3, "rsvg-convert", "pdf"),
+        code => {
+            assert_eq!(code, Some(0));
+            assert!(fs::read(&pdf).unwrap().starts_with(b"%PDF"));
+            String::new()
+        }
+    };
     let refused = hourglass(&[&words[..], &["--seed", "9"]].concat());
     is_refused(&refused, 2, "another experiment: there seed is 1, here 9", "--seed 9");
 }

@@ -113,6 +113,8 @@ fn who_is_not_there_is_named_and_nothing_is_left() {
     let folder = home.path().join("run");
     for (line, said) in [
         ("4194399", "no process 4194399; it may have ended"),
+        ("--pid 4194399", "no process 4194399; it may have ended"),
+        ("--pid 1 --comm x", "--comm"),
         ("--comm no-such-thread", "no thread is called 'no-such-thread'; ps -eLo"),
         ("1 --comm x", "--comm"),
         ("", "PID"),

@@ -2,9 +2,10 @@
 //!
 //! Owns: the file of expected values, which is a document of `doctor` or a part of one. Must not: judge a value.
 
-use hourglass_documents::doctor::{CheckDifference, CheckResult, Status};
+use hourglass_documents::doctor::{CheckDifference, CheckResult, DOCTOR_SCHEMA, Status};
 use hourglass_documents::spelling;
 use serde::Deserialize;
+use serde_json::Value;
 use thiserror::Error;
 
 use super::check_ids;
@@ -29,7 +30,11 @@ struct ExpectedCheck {
 #[derive(Debug, Error)]
 pub enum ProfileError {
     #[error("{0}; `hourglass doctor --json` on a machine that is as it should be makes one")]
-    Malformed(#[from] serde_json::Error),
+    Malformed(serde_json::Error),
+    #[error("this is no JSON ({0}); make a profile with `hourglass doctor --json`")]
+    NotJson(serde_json::Error),
+    #[error("this is a {0} document, not {DOCTOR_SCHEMA}; make one with `hourglass doctor --json`")]
+    OtherDocument(String),
     #[error("unknown check '{0}'{1}")]
     UnknownCheck(String, String),
 }
@@ -38,7 +43,12 @@ impl Profile {
     /// # Errors
     /// No such document, or a check that there is not.
     pub fn read(text: &str) -> Result<Profile, ProfileError> {
-        let profile: Profile = serde_json::from_str(text)?;
+        let value: Value = serde_json::from_str(text).map_err(ProfileError::NotJson)?;
+        let schema = value.get("schema").and_then(Value::as_str);
+        if let Some(other) = schema.filter(|schema| *schema != DOCTOR_SCHEMA) {
+            return Err(ProfileError::OtherDocument(other.to_owned()));
+        }
+        let profile: Profile = serde_json::from_value(value).map_err(ProfileError::Malformed)?;
         for check in &profile.checks {
             if !check_ids().any(|known| known == check.id) {
                 let advice = spelling::did_you_mean(&check.id, check_ids());
@@ -130,7 +140,12 @@ mod tests {
     #[test]
     fn a_profile_that_cannot_be_meant_is_refused() {
         for (text, says) in [
-            ("", "makes one"),
+            ("", "this is no JSON (EOF while"),
+            ("{}", "makes one"),
+            (
+                r#"{"schema": "hourglass.run/1"}"#,
+                "a hourglass.run/1 document, not hourglass.doctor/1",
+            ),
             (r#"{"checks": [{"status": "ok"}]}"#, "missing field `id`"),
             (r#"{"checks": [{"id": "swap", "status": "fine"}]}"#, "fine"),
             (r#"{"checks": [{"id": "swop"}]}"#, "unknown check 'swop'; did you mean 'swap'?"),

@@ -129,8 +129,9 @@ impl KernelTracer {
             warnings.push(Warning {
                 id: SWITCHES_MISSING.to_owned(),
                 text: format!(
-                    "--trace: {all} switches are missing from the kernel's record, which lost none by its own \
-                     account, and watched threads have {missing} of their ends: delays around them are not counted"
+                    "--trace: the kernel's record lacks {all} switches, although the kernel counted none as lost; \
+                     {missing} of them concern watched threads: the delays around these are not in the table, all \
+                     others are"
                 ),
                 remedy: "measure again".to_owned(),
             });

@@ -4,6 +4,7 @@
 //! parsers expect; ours keep their order. What cyclictest does not do is left out: periods that
 //! were lost are in our own document only.
 
+use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
 
 use hourglass_documents::document::{LatencyReport, RunDocument, ThreadReport};
@@ -75,6 +76,8 @@ fn heading(document: &RunDocument) -> Vec<(&'static str, Value)> {
     let host = &manifest.host;
     let end_ns = manifest.epoch.realtime_ns.saturating_add(manifest.elapsed_ns);
     let broken = document.result.gates.iter().any(|gate| !gate.passed);
+    // The exit code of a run without a verdict.
+    let code = if document.result.premises.is_empty() { i32::from(broken) } else { 4 };
     let machine = match manifest.clock.source.as_str() {
         "tsc" => "x86_64",
         "cntvct" => "aarch64",
@@ -94,7 +97,7 @@ fn heading(document: &RunDocument) -> Vec<(&'static str, Value)> {
         ("rt_test_version:", json!(manifest.hourglass)),
         ("start_time", json!(wall_time::mail(manifest.epoch.realtime_ns))),
         ("end_time", json!(wall_time::mail(end_ns))),
-        ("return_code", json!(i32::from(broken))),
+        ("return_code", json!(code)),
         ("sysinfo", sysinfo),
     ]
 }
@@ -116,12 +119,17 @@ fn cpu(thread: &ThreadReport) -> u32 {
 }
 
 /// Writes the histogram that `cyclictest -h` prints: a row for each microsecond below `limit_us`,
-/// a column for each thread, then the lines of totals. The cycle numbers of overflows are not
-/// recorded, so that all of them are among the `others`.
+/// a column for each thread, then the lines of totals. `beyond` has the numbers of wake-ups that were over it, by thread,
+/// as far as they are known; the rest are among the `others`.
 ///
 /// # Errors
 /// Those of the writer beneath.
-pub fn cyclictest_histogram(out: impl Write, run: &RunView<'_>, limit_us: u64) -> io::Result<()> {
+pub fn cyclictest_histogram(
+    out: impl Write,
+    run: &RunView<'_>,
+    limit_us: u64,
+    beyond: &BTreeMap<u32, Vec<u64>>,
+) -> io::Result<()> {
     let mut out = BufWriter::new(out);
     let rows = rows(run);
     writeln!(out, "# Histogram")?;
@@ -144,9 +152,12 @@ pub fn cyclictest_histogram(out: impl Write, run: &RunView<'_>, limit_us: u64) -
     line(&mut out, "Histogram Overflows", 5, &|row| row.counts.at_least(limit_us))?;
     writeln!(out, "# Histogram Overflow at cycle number:")?;
     for (number, row) in rows.iter().enumerate() {
-        match row.counts.at_least(limit_us) {
-            0 => writeln!(out, "# Thread {number}:")?,
-            others => writeln!(out, "# Thread {number}: # {others:05} others")?,
+        let known = beyond.get(&row.thread.id).map_or(&[][..], Vec::as_slice);
+        write!(out, "# Thread {number}:")?;
+        known.iter().try_for_each(|cycle| write!(out, " {cycle:05}"))?;
+        match row.counts.at_least(limit_us).saturating_sub(known.len() as u64) {
+            0 => writeln!(out)?,
+            others => writeln!(out, " # {others:05} others")?,
         }
     }
     writeln!(out)?;

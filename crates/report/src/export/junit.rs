@@ -69,9 +69,9 @@ pub fn junit_run(command: &str, document: &RunDocument) -> String {
 
 fn of_gate<'a>(gate: &'a GateReport, premise: Option<&Premise>) -> TestCase<'a> {
     let (outcome, message) = match premise {
-        _ if !gate.passed => (Outcome::Failure, limit(gate)),
+        _ if !gate.passed => (Outcome::Failure, limit(gate, premise.is_none())),
         Some(premise) => (Outcome::Skipped, format!("no verdict: {}", premise.text)),
-        None => (Outcome::Passed, limit(gate)),
+        None => (Outcome::Passed, limit(gate, true)),
     };
     let text = gate.confidence.as_ref().map(confidence).unwrap_or_default().join("\n");
     TestCase { name: &gate.name, outcome, message, text }

@@ -7,19 +7,14 @@ use hourglass_documents::document::RunDocument;
 
 use super::table::{begin_section, grouped};
 use crate::clean::for_xml;
-use crate::text::{TextStyle, interrupted_after, verdict};
+use crate::text::{TextStyle, broken, gate_outcome, interrupted_after, verdict};
 use crate::units::amount;
 
 /// Writes the section.
 pub(super) fn write(out: &mut String, document: &RunDocument) {
     let result = &document.result;
     let (text, tone) = verdict(result);
-    let class = match tone {
-        TextStyle::Good => "good",
-        TextStyle::Bad => "bad",
-        TextStyle::Caution => "caution",
-        _ => "plain",
-    };
+    let class = class(tone);
     // Writing to a string cannot fail.
     let _ = write!(
         out,
@@ -38,13 +33,24 @@ pub(super) fn write(out: &mut String, document: &RunDocument) {
     warnings(out, document);
 }
 
+fn class(tone: TextStyle) -> &'static str {
+    match tone {
+        TextStyle::Good => "good",
+        TextStyle::Bad => "bad",
+        TextStyle::Caution => "caution",
+        _ => "plain",
+    }
+}
+
 fn gates(out: &mut String, document: &RunDocument) {
     if document.result.gates.is_empty() {
         return;
     }
     out.push_str("<ul class=\"gates\">\n");
+    let holds = broken(&document.result).next().is_none();
     for gate in &document.result.gates {
-        let (class, word) = if gate.passed { ("good", "kept") } else { ("bad", "broken") };
+        let (word, tone) = gate_outcome(gate, holds);
+        let class = class(tone);
         let _ = writeln!(
             out,
             "<li><span class=\"badge {class}\">{word}</span> <code>{}</code> \

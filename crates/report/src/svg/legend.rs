@@ -70,7 +70,7 @@ pub(super) fn draw(
     if ran {
         entries.push(LegendEntry {
             sign: swatch(&light_class, Coverage::Interrupted),
-            text: "fainter: gaps shorter than a pixel".to_owned(),
+            text: "paler: waits or gaps, each below a pixel".to_owned(),
         });
     }
     if gaps {

@@ -63,8 +63,9 @@ pub fn analyses(entries: &[hourglass_documents::check::AnalysisFacts], style: St
     for entry in entries {
         // Writing to a string cannot fail.
         let _ = writeln!(out, "{}", paint(&entry.name, TextStyle::Heading, style));
-        let _ = writeln!(out, "  {}", entry.about);
-        let _ = writeln!(out, "  {}", paint(&entry.source, TextStyle::Faint, style));
+        let _ = writeln!(out, "  {}", wrapped_within(PAGE, &entry.about, 2, 2));
+        let source = wrapped_within(PAGE, &entry.source, 2, 2);
+        let _ = writeln!(out, "  {}", paint(&source, TextStyle::Faint, style));
     }
     out
 }

@@ -4,6 +4,9 @@ use hourglass_documents::document::{LimitConfidence, Stationarity};
 
 use crate::units::rounded;
 
+/// A share that is written as 100.0 %.
+const NO_BOUND: f64 = 0.999;
+
 const NS_PER_DAY: u64 = 86_400_000_000_000;
 
 /// The bound on later wake-ups, or why there is none; what was tested; how long a test takes.
@@ -13,6 +16,12 @@ pub fn confidence(found: &LimitConfidence) -> Vec<String> {
     let per_cent = found.confidence * 100.0;
     let counted = format!("{beyond} of {wake_ups} were (thread {thread})");
     let bound = match (found.share_beyond, found.stationarity) {
+        // Of all wake-ups nothing can be promised.
+        (Some(share), _) if share >= NO_BOUND => {
+            return vec![format!(
+                "nothing follows for later wake-ups: {beyond} of {wake_ups} were later than that (thread {thread})"
+            )];
+        }
         (Some(share), _) => {
             format!(
                 "at {per_cent} %, fewer than {} wake-ups are later than that: {counted}",
@@ -106,6 +115,12 @@ mod tests {
         let clusters = confidence(&found(None, Stationarity::Clusters));
         assert_eq!(clusters.len(), 1);
         assert!(clusters[0].starts_with("nothing follows") && clusters[0].contains("p < 0.001"));
+        // "Fewer than 100.0 % of wake-ups are later: 999 of 999 were".
+        let all =
+            LimitConfidence { beyond: 2_000, ..found(Some(0.999_9), Stationarity::NotRefuted) };
+        let said =
+            "nothing follows for later wake-ups: 2000 of 2000 were later than that (thread 1)";
+        assert_eq!(confidence(&all), [said]);
         let untested = confidence(&found(Some(0.26), Stationarity::NotTested));
         assert!(
             untested[0].contains("fewer than 26.0 % of wake-ups")

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use hourglass_documents::diff::{DiffDocument, DiffMetric, DiffSide, DiffVerdict, Statement};
 use hourglass_documents::document::GateReport;
+use hourglass_documents::premise::PREMISE_BROKEN;
 
 use super::Style;
-use super::table::{ColumnFormat, LabelledLines, PAGE, TextCell, TextStyle, TextTable};
+use super::table::{ColumnFormat, LabelledLines, NARROW, TextCell, TextStyle, TextTable};
 use crate::clean;
 use crate::units::{amount as gate_amount, rounded};
 
@@ -17,10 +18,10 @@ const LABEL: usize = 13;
 const LONGEST_COMMAND: usize = 300;
 
 /// What was compared, the metrics, what is undecided and why, a verdict in one line, and warnings with
-/// what mends them. At most 100 columns wide.
+/// what mends them. At most 80 columns wide.
 #[must_use]
 pub fn diff(document: &DiffDocument, style: Style) -> String {
-    let mut lines = LabelledLines { out: String::new(), style, indent: LABEL, page: PAGE };
+    let mut lines = LabelledLines { out: String::new(), style, indent: LABEL, page: NARROW };
     side(&mut lines, "A", &document.a);
     side(&mut lines, "B", &document.b);
     for difference in &document.differences {
@@ -70,14 +71,17 @@ fn table(document: &DiffDocument) -> TextTable {
         .elastic("metric", |metric| metric.name.as_str())
         .number("A", |metric| metric.a.map(|a| amount(a, &metric.unit)))
         .number("B", |metric| metric.b.map(|b| amount(b, &metric.unit)))
-        .number("change", |metric| metric.change.map(|value| change(metric, value)))
-        .number("of A", |metric| metric.change_percent.map(|percent| format!("{percent:+.1} %")))
-        .column(ColumnFormat::Number, interval, |metric| {
+        .number("change", |metric| {
+            // Of A; the interval has the amounts.
+            let percent = metric.change_percent.map(|percent| format!("{percent:+.1} %"));
+            percent.or_else(|| metric.change.map(|value| change(metric, value)))
+        })
+        .column(ColumnFormat::Elastic, interval, |metric| {
             let (lo, hi) = metric.ci_lo.zip(metric.ci_hi)?;
             Some(format!("{} to {}", change(metric, lo), change(metric, hi)))
         })
         .text("verdict", |metric| TextCell::toned(metric.verdict.name(), tone(metric.verdict)))
-        .table()
+        .narrow()
 }
 
 /// Shares differ by percentage points; the column behind says by how many per cent.
@@ -159,11 +163,13 @@ fn gates(lines: &mut LabelledLines, document: &DiffDocument) {
             limits.entry((&round.side, &gate.name)).or_default().push((round.round, gate));
         }
     }
+    let holds = document.warnings.iter().all(|warning| warning.id != PREMISE_BROKEN);
     for ((side, name), rounds) in limits {
         let broken = rounds.iter().filter(|(_, gate)| !gate.passed).count();
         let worst = rounds.iter().max_by(|(_, a), (_, b)| a.value.total_cmp(&b.value));
         let Some((round, worst)) = worst else { continue };
         let counted = match (broken, rounds.len()) {
+            (0, _) if !holds => "no verdict".to_owned(),
             (0, 1) => "kept".to_owned(),
             (1, 1) => "broken".to_owned(),
             (0, all) => format!("kept in all {all} rounds"),
@@ -179,7 +185,12 @@ fn gates(lines: &mut LabelledLines, document: &DiffDocument) {
             gate_amount(worst.value, &worst.unit),
             gate_amount(worst.limit, &worst.unit)
         );
-        lines.line("Gate", &text, if broken == 0 { TextStyle::Good } else { TextStyle::Bad });
+        let tone = match broken {
+            0 if holds => TextStyle::Good,
+            0 => TextStyle::Caution,
+            _ => TextStyle::Bad,
+        };
+        lines.line("Gate", &text, tone);
     }
 }
 

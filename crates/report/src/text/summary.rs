@@ -10,6 +10,7 @@ use hourglass_documents::manifest::{ClockFacts, Manifest, ReservedFacts, ThreadF
 use super::Style;
 use super::confidence;
 use super::inferences;
+use super::late_jobs;
 use super::occupants;
 use super::sites;
 use super::stacks;
@@ -265,6 +266,7 @@ fn facts(lines: &mut LabelledLines, document: &RunDocument) {
     }
     lines.block("Interrupted", &inferences::interrupts(&result.inferences));
     lines.block("Late", &inferences::late(&result.inferences));
+    lines.block("Late jobs", &late_jobs::lines(&result.late_jobs));
     lines.block("Ran", &occupants::lines(&result.causes));
     lines.block("Meanwhile", &occupants::worst_meanwhile(&result.meanwhile));
     lines.block("Worst", &sites::worst(&result.worst_spans));
@@ -316,13 +318,28 @@ fn frequency(hz: f64) -> String {
     }
 }
 
-/// A limit, and whether it was kept: `max-latency: broken, 9.01 ms found, 2.00 ms allowed`.
+/// How a limit ended, in words. One that was kept while a premise of the run broke decides nothing.
 #[must_use]
-pub fn limit(gate: &GateReport) -> String {
+pub fn gate_word(gate: &GateReport, premises_hold: bool) -> &'static str {
+    gate_outcome(gate, premises_hold).0
+}
+
+/// The word, and its tone.
+pub(crate) fn gate_outcome(gate: &GateReport, premises_hold: bool) -> (&'static str, TextStyle) {
+    match (gate.passed, premises_hold) {
+        (false, _) => ("broken", TextStyle::Bad),
+        (true, true) => ("kept", TextStyle::Good),
+        (true, false) => ("no verdict", TextStyle::Caution),
+    }
+}
+
+/// A limit, and how it ended: `max-latency: broken, 9.01 ms found, 2.00 ms allowed`.
+#[must_use]
+pub fn limit(gate: &GateReport, premises_hold: bool) -> String {
     format!(
         "{}: {}, {} found, {} allowed",
         gate.name,
-        if gate.passed { "kept" } else { "broken" },
+        gate_word(gate, premises_hold),
         amount(gate.value, &gate.unit),
         amount(gate.limit, &gate.unit)
     )
@@ -331,9 +348,9 @@ pub fn limit(gate: &GateReport) -> String {
 /// What must be known before the numbers are believed.
 fn cautions(lines: &mut LabelledLines, document: &RunDocument) {
     let result = &document.result;
+    let holds = broken(result).next().is_none();
     for gate in &result.gates {
-        let tone = if gate.passed { TextStyle::Good } else { TextStyle::Bad };
-        lines.line("Gate", &limit(gate), tone);
+        lines.line("Gate", &limit(gate, holds), gate_outcome(gate, holds).1);
         if let Some(found) = &gate.confidence {
             confidence(found).iter().for_each(|sentence| lines.below(sentence));
         }

@@ -12,7 +12,7 @@ use crate::clean;
 pub(super) const PAGE: usize = 100;
 
 /// Columns that a summary of a run fills at most: every terminal has them.
-pub(super) const NARROW: usize = 80;
+pub const NARROW: usize = 80;
 
 /// A cell takes no more lines.
 const MOST_LINES: usize = 4;
@@ -355,7 +355,8 @@ fn folded(text: &str, width: usize) -> Vec<String> {
 /// `text` in lines of at most `page` columns, each after the first indented by `indent` spaces; the first
 /// line already holds `used` columns. A word that is longer than a line is left whole: it may be
 /// a command to be copied.
-pub(super) fn wrapped_within(page: usize, text: &str, used: usize, indent: usize) -> String {
+#[must_use]
+pub fn wrapped_within(page: usize, text: &str, used: usize, indent: usize) -> String {
     let mut out = String::new();
     let mut column = used;
     let mut first = true;

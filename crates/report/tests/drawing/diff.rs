@@ -122,7 +122,7 @@ fn a_change_against_its_columns_says_why() {
 fn nothing_takes_over_the_terminal() {
     let text = diff(&document(), Style::Plain);
     assert!(!text.contains('\u{1b}'), "{text}");
-    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
 }
 
 #[test]

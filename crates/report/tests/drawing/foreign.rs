@@ -7,11 +7,12 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use hourglass_documents::Cause;
+use hourglass_documents::document::Premise;
 use hourglass_report::export;
 use hourglass_trace::IntervalStart;
 use hourglass_trace::cause::{GapOccupants, OccupantShare, Successor};
 use prost::Message;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The messages of `protos/perfetto/trace`, as far as they are looked at, for a decoder that is
 /// not ours. What is not named here it skips.
@@ -343,7 +344,13 @@ fn cyclictest_json_has_its_keys() {
     for (path, value) in [("file_version", 1), ("num_threads", 2), ("resolution_in_ns", 0)] {
         assert_eq!(ours[path], value, "{path}");
     }
-    assert_eq!(ours["cmdline:"], HOSTILE);
+    assert_eq!((&ours["cmdline:"], &ours["return_code"]), (&json!(HOSTILE), &json!(0)));
+    let premise = Premise { id: "pinning-lost".to_owned(), text: "moved".to_owned(), at_ns: 1 };
+    run.document.result.premises = vec![premise];
+    let mut out = Vec::new();
+    export::cyclictest(&mut out, &run.run()).unwrap();
+    let undecided: Value = serde_json::from_slice(&out).unwrap();
+    assert_eq!(undecided["return_code"], 4, "no verdict");
     assert_eq!(ours["start_time"], "Tue, 03 Dec 2019 15:56:57 +0000");
     let thread = &ours["thread"]["1"];
     let counts = thread["histogram"].as_object().unwrap();
@@ -362,7 +369,8 @@ fn cyclictest_json_has_its_keys() {
 fn cyclictest_histogram_has_its_lines() {
     let run = latency_run(2, 5);
     let mut out = Vec::new();
-    export::cyclictest_histogram(&mut out, &run.run(), 60).unwrap();
+    let over = [(run.document.result.threads[1].id, vec![7, 65])];
+    export::cyclictest_histogram(&mut out, &run.run(), 60, &over.into_iter().collect()).unwrap();
     let ours = String::from_utf8(out).unwrap();
     let theirs = include_str!("../data/cyclictest.hist");
     let form = |line: &str| {
@@ -381,6 +389,8 @@ fn cyclictest_histogram_has_its_lines() {
     assert!(ours.contains(&format!("# Total: {total:09} ")), "{ours}");
     assert!(ours.contains(&format!("# Histogram Overflows: {:05} ", 20_001 - total)), "{ours}");
     assert!(ours.contains("# Max Latencies: 00310 00335\n"), "{ours}");
+    // Folders have the wake-ups one by one: "# 00008 others" was all that was said.
+    assert!(ours.contains("# Thread 1: 00007 00065"), "{ours}");
 }
 
 /// Read by HdrHistogram's own reader: nothing is lost, and each thread has its tag.
@@ -428,7 +438,7 @@ fn nothing_is_written_as_nothing() {
     let json: Value = serde_json::from_slice(&out).unwrap();
     assert_eq!(json["num_threads"], 0);
     let mut out = Vec::new();
-    export::cyclictest_histogram(&mut out, &run.run(), 2).unwrap();
+    export::cyclictest_histogram(&mut out, &run.run(), 2, &BTreeMap::new()).unwrap();
     assert!(
         String::from_utf8(out).unwrap().starts_with("# Histogram\n000000 \n000001 \n# Total:\n")
     );

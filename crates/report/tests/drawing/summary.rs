@@ -1,13 +1,15 @@
 //! The terminal summary: how it looks, and that nothing from outside can take over a terminal.
 
-use hourglass_documents::diff::ControlReport;
+use hourglass_documents::diff::{ControlReport, DiffDocument, RoundGates};
 use hourglass_documents::document::{
     CauseReport, Deadlines, GapReport, GateReport, LatencyReport, OccupantReport, Premise,
     RUN_SCHEMA, RunDocument, RunResult, ThreadReport, Warning,
 };
 use hourglass_documents::host::Host;
 use hourglass_documents::manifest::{CalibrationFacts, ClockFacts, Epoch, Manifest};
-use hourglass_report::text::{Style, summary};
+use hourglass_documents::premise::PREMISE_BROKEN;
+use hourglass_report::text::{Style, diff, summary};
+use hourglass_report::{export, html};
 
 use crate::{shown, without_colours};
 
@@ -209,6 +211,61 @@ fn a_premise_that_broke_is_the_first_line() {
     let printed = summary(&broken, Style::Plain);
     assert_eq!(printed.lines().next(), Some(&*format!("No verdict: {text}")));
     assert!(printed.contains(&format!("Verdict      none: {text}")), "{printed}");
+}
+
+type Writer<'a> = &'a dyn Fn(&RunDocument) -> String;
+
+/// Exit code 4, and `Gate max-gap: kept` on stdout: no writer says of a limit that it was kept where a premise broke.
+#[test]
+fn no_limit_is_called_kept_where_a_premise_broke() {
+    let premise = || Premise { id: "pinning-lost".to_owned(), text: "moved".to_owned(), at_ns: 1 };
+    let gate = |passed| GateReport {
+        name: "max-gap".to_owned(),
+        limit: 2e6,
+        value: 1e6,
+        unit: "ns".to_owned(),
+        passed,
+        confidence: None,
+    };
+    let page = |run: &RunDocument| {
+        let mut made = shown::full(1, 1, 1);
+        made.document.result.gates = run.result.gates.clone();
+        made.document.result.premises = run.result.premises.clone();
+        let page = html::page(&made.run(), "");
+        let gates = page.split_once("<ul class=\"gates\">").unwrap().1;
+        gates.split_once("</ul>").unwrap().0.to_owned()
+    };
+    let compared = |run: &RunDocument| {
+        let warnings = run.result.premises.iter().map(|premise| Warning {
+            id: PREMISE_BROKEN.to_owned(),
+            text: premise.text.clone(),
+            remedy: String::new(),
+        });
+        let gates = run.result.gates.clone();
+        let gates = RoundGates { round: 1, side: "a".to_owned(), gates };
+        let warnings = warnings.collect();
+        let document = DiffDocument { warnings, gates: vec![gates], ..DiffDocument::default() };
+        diff(&document, Style::Plain)
+    };
+    let writers: [(&str, Writer<'_>); 4] = [
+        ("summary", &|run| summary(run, Style::Plain)),
+        ("page", &page),
+        ("junit", &|run| export::junit_run("run", run)),
+        ("diff", &compared),
+    ];
+    for (name, writer) in writers {
+        let text = |passed, premises| {
+            let gates = vec![gate(passed)];
+            writer(&document(RunResult { gates, premises, ..RunResult::default() }))
+        };
+        assert!(text(true, Vec::new()).contains("kept"), "{name}");
+        let undecided = text(true, vec![premise()]);
+        assert!(
+            undecided.contains("no verdict") && !undecided.contains("kept"),
+            "{name}: {undecided}"
+        );
+        assert!(text(false, vec![premise()]).contains("broken"), "{name}");
+    }
 }
 
 /// The outcomes of sections 5.5 and 5.6.

@@ -38,9 +38,6 @@ pub use comparison_power::ComparisonPower;
 pub use side::{ComparedRun, premise_broken};
 pub use statements::Pairing;
 
-/// The warning of a comparison for each run of which a premise broke: nothing is decided.
-pub const PREMISE_BROKEN: &str = "premise-broken";
-
 /// Compares as many runs of one way as of the other: each with its partner, or, if there is one of
 /// each only, part by part.
 fn document(

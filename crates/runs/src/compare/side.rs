@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use hourglass_documents::diff::{DiffSide, RoundGates};
 use hourglass_documents::document::{GateReport, Premise, RunDocument, Warning};
 use hourglass_documents::manifest::Manifest;
+use hourglass_documents::premise::PREMISE_BROKEN;
 use hourglass_trace::Interval;
 use hourglass_trace::compare::RunSample;
 
+use super::CompareError;
 use super::statements::RunObservation;
-use super::{CompareError, PREMISE_BROKEN};
 use crate::OpenRun;
 
 #[derive(Debug)]

@@ -4,6 +4,7 @@ use hourglass_documents::diff::Statement;
 use hourglass_documents::document::{Premise, RUN_SCHEMA, RunDocument, RunResult, Warning};
 use hourglass_documents::host::Host;
 use hourglass_documents::manifest::{CalibrationFacts, ClockFacts, Epoch, Manifest, ThreadFacts};
+use hourglass_documents::premise::PREMISE_BROKEN;
 use hourglass_trace::compare::RunSample;
 use hourglass_trace::{Interval, IntervalStart};
 

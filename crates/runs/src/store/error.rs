@@ -97,7 +97,8 @@ pub enum OpenError {
     #[error("{} is not a run folder; make one with `hourglass run -o DIR`", .0.display())]
     NotARunFolder(PathBuf),
     #[error(
-        "{} is the folder of a sweep: sweep.svg in it is its picture, `hourglass export {} --csv FILE` writes its points",
+        "{} is the folder of a sweep: `hourglass render {} -o FILE.pdf` draws it, `hourglass export {} --csv FILE` writes its points",
+        .0.display(),
         .0.display(),
         .0.display()
     )]

@@ -145,6 +145,17 @@ fn an_explanation_fills_in_what_was_not_said() {
     assert_eq!(fact(3, "priority"), ("1", FactOrigin::Derived));
     assert_eq!(fact(3, "utilisation"), ("17/33", FactOrigin::Derived));
     assert_eq!(explanation.warnings, [""; 0]);
+    // Other schedulers know no priorities, except where a server has them inside.
+    let keys = |text: &str| {
+        let explanation = TaskSet::from_toml(text).unwrap().explain();
+        let facts = explanation.subjects.into_iter().flat_map(|subject| subject.facts);
+        facts.map(|fact| fact.key).filter(|key| key.starts_with("priorit")).collect::<Vec<_>>()
+    };
+    let task = "[[task]]\nname = \"a\"\nwcet = \"1ms\"\nperiod = \"4ms\"\n";
+    for (head, wanted) in [("", 2), ("scheduler = \"edf\"\n", 0), ("scheduler = \"fifo\"\n", 0)] {
+        let found = keys(&format!("{head}{task}"));
+        assert_eq!(found.len(), wanted, "{head}: {found:?}");
+    }
 }
 
 /// Equal numbers: of two equal periods the first is the more urgent.

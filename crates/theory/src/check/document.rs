@@ -127,7 +127,7 @@ fn certainly_late(set: &TaskSet, document: &mut CheckDocument) {
         // In a chain, the deadline counts from the arrival of another task.
         let jitter = if task.after.is_empty() { task.jitter } else { Span::ZERO };
         let needs = task.wcet.saturating_add(task.suspension).saturating_add(jitter);
-        if needs > task.deadline() && facts.verdict == Verdict::Unknown {
+        if needs > task.deadline() && matches!(facts.verdict, Verdict::Unknown | Verdict::NoBound) {
             facts.verdict = Verdict::Infeasible;
             facts.reason = "it needs more than its deadline leaves".to_owned();
             found.get_or_insert(proof::too_long(task, needs.nanos_or_zero()));
@@ -177,12 +177,14 @@ fn plain(task: &Task) -> Option<sched::Task> {
 
 /// Holds the document against simulated cases. A task whose miss no case shows is not known to miss its deadline; the
 /// witness gets the miss that was seen, and the file that shows it.
-pub(super) fn settle(document: &mut CheckDocument, replay: Replay) {
+pub(super) fn settle(set: &TaskSet, document: &mut CheckDocument, replay: Replay) {
     if replay.is_unknown {
         promote(document, &replay);
         say_covered(document, &replay);
     } else {
         retract_unwitnessed(document, &replay);
+        // What the retracted verdict stood before.
+        overloaded(set, document);
     }
     show(document, replay);
 }

@@ -163,7 +163,7 @@ pub fn check(set: &TaskSet, request: &CheckRequest) -> Result<CheckDocument, Req
     let mut document = document::put_together(set, notes.0, answers);
     (document.breakdown, document.sensitivity) = (breakdown, sensitivity);
     if let Some(replay) = replay::replay(set, &document, asked.is_none()) {
-        document::settle(&mut document, replay);
+        document::settle(set, &mut document, replay);
     }
     guard::confirm(set, &mut document);
     if !set.tasks.is_empty() {

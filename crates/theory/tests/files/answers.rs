@@ -156,7 +156,7 @@ fn files_mean_what_they_say() {
     let ge3 = [(1, 16), (1, 8), (7, 16), (7, 16), (6, 6), (2, 3)];
     let case = |name, file, verdict, bounds, why| Case { name, file, verdict, bounds, why };
     let cases = [
-        case("rtapp-loop", rt_app(10, ""), NoBound, &[None][..], "5/4 of a processor"),
+        case("rtapp-loop", rt_app(10, ""), Infeasible, &[None][..], "even when it is alone"),
         case("rtapp-loop2", rt_app(4, OTHER), NoBound, &[Some(4_000), None], "9/8 of a processor"),
         case("mast-ticker", MAST.to_owned(), Infeasible, &[Some(4_000), None], "Tr_B"),
         case("rtapp-dl1", RT_APP_DEADLINE.to_owned(), Feasible, &[Some(5_000), Some(7_000)], ""),

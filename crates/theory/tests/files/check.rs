@@ -2,7 +2,7 @@
 
 use hourglass_documents::check::{CheckDocument, Verdict};
 use hourglass_tasks::TaskSet;
-use hourglass_theory::check::{CheckRequest, FitHeuristic, PlacementOrder, check};
+use hourglass_theory::check::{ANALYSES, CheckRequest, FitHeuristic, PlacementOrder, check};
 
 fn read(text: &str) -> TaskSet {
     TaskSet::from_toml(&format!("unit = \"1ms\"\n{text}")).unwrap()
@@ -550,4 +550,46 @@ fn chains_that_fork_and_join() {
     let refused = answer(&other);
     assert_eq!(refused.verdict, Verdict::Unknown);
     assert!(refused.reason.unwrap().contains("'last' waits for tasks of different chains"));
+}
+
+/// A job that needs more than its deadline leaves is late, also where the demand is above what there is: `no_bound` was
+/// said of it, beside a witness of the miss.
+#[test]
+fn a_job_that_is_too_long_alone_is_infeasible_by_every_analysis() {
+    let long = |more: &str| task("long", &format!("wcet = 5\nperiod = 4\n{more}"));
+    let quick = task("quick", "wcet = 1\nperiod = 20\npriority = 2");
+    let server = "[[server]]\nname = \"s\"\nkind = \"cbs-hard\"\nbudget = 4\nperiod = 4\ntasks = [\"long\"]\n";
+    let mut answered = 0;
+    for (head, tasks) in [
+        ("", long("priority = 1")),
+        ("", quick.clone() + &long("priority = 1")),
+        ("", long("priority = 3") + &quick),
+        ("", long("priority = 1\npreemptive = false") + &quick),
+        ("", long("priority = 1\njitter = 1") + &quick),
+        ("", long("priority = 1\ndeadline = 3")),
+        ("", long("suspension = 1\npriority = 1")),
+        ("priorities = \"deadline-monotonic\"\n", long("")),
+        ("priorities = \"optimal\"\n", long("")),
+        ("scheduler = \"edf\"\n", long("")),
+        ("scheduler = \"edf\"\n", long("preemptive = false")),
+        ("scheduler = \"edf\"\n", long("jitter = 1")),
+        ("scheduler = \"fifo\"\n", long("")),
+        ("scheduler = \"edf\"\n[machine]\ncpus = \"0-1\"\n", long("")),
+        ("[machine]\ncpus = \"0-1\"\n", quick + &long("priority = 1")),
+        ("", long("policy = \"DEADLINE\"") + server),
+    ] {
+        let set = read(&format!("{head}{tasks}"));
+        let names = ANALYSES.iter().map(|entry| Some(entry.name.to_owned()));
+        for analysis in [None].into_iter().chain(names) {
+            let request = CheckRequest { analysis: analysis.clone(), ..CheckRequest::default() };
+            let Ok(found) = check(&set, &request) else { continue };
+            answered += 1;
+            let why = format!("{analysis:?}: {head}{tasks}: {found:?}");
+            assert_eq!(found.verdict, Verdict::Infeasible, "{why}");
+            let late = found.tasks.iter().find(|task| task.name == "long").unwrap();
+            assert_eq!(late.verdict, Verdict::Infeasible, "{why}");
+            assert!(found.witness.is_some_and(|witness| witness.miss.is_some()), "{why}");
+        }
+    }
+    assert!(answered >= 30, "{answered}");
 }

@@ -15,7 +15,7 @@ use crate::recorder::{NoWork, Recorder, RecordingEnd};
 pub(super) const ENTRY: ModelEntry = ModelEntry {
     name: "PERIODIC",
     synopsis: "PERIODIC AMOUNT PERIOD",
-    about: "receives AMOUNT in every PERIOD, then blocks; AMOUNT may be a distribution",
+    about: "receives AMOUNT in every PERIOD, then blocks; AMOUNT may be a distribution, PERIOD a frequency (1kHz)",
     parameters: 2,
     parse: |mut words| {
         let amount: ExecutionTime = words.value("AMOUNT")?;

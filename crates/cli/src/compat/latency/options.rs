@@ -109,7 +109,7 @@ const LETTERS: &[OptionDef<LatencyDraft>] = &[
     ),
     value(
         "-y, --policy NAME",
-        "other, normal, batch, idle, fifo or rr [default: fifo with -p, else other]; -p counts only with fifo and rr",
+        "other, normal, batch, idle, fifo or rr [default: fifo with -p, else other]; -p needs fifo or rr",
         class,
     ),
     flag("--priospread", "each further thread has one priority more instead", |to| {

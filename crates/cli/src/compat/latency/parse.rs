@@ -116,13 +116,21 @@ pub(super) enum Idle {
     Leave,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Class {
-    Other,
-    Batch,
-    Idle,
-    Fifo,
-    RoundRobin,
+hourglass_documents::named_enum! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(super) enum Class {
+        Other => "other",
+        Batch => "batch",
+        Idle => "idle",
+        Fifo => "fifo",
+        RoundRobin => "rr",
+    }
+}
+
+impl Class {
+    fn is_real_time(self) -> bool {
+        matches!(self, Class::Fifo | Class::RoundRobin)
+    }
 }
 
 /// Reads the words behind `latency`.
@@ -203,17 +211,13 @@ pub(super) fn folder(to: &mut LatencyDraft, given: &OptionValues<'_>) -> Applied
 }
 
 pub(super) fn class(to: &mut LatencyDraft, given: &OptionValues<'_>) -> Applied {
-    to.policy = Some(match given.text().to_ascii_lowercase().as_str() {
-        "other" | "normal" => Class::Other,
-        "batch" => Class::Batch,
-        "idle" => Class::Idle,
-        "fifo" => Class::Fifo,
-        "rr" => Class::RoundRobin,
-        other => {
-            let known = ["other", "normal", "batch", "idle", "fifo", "rr"];
-            return Err(given.wrong(spelling::unknown("policy", other, known)));
-        }
-    });
+    let text = given.text().to_ascii_lowercase();
+    let name = if text == "normal" { "other" } else { &text };
+    let unknown = || {
+        let known = Class::ALL.map(Class::name).into_iter().chain(["normal"]);
+        given.wrong(spelling::unknown("policy", &text, known))
+    };
+    to.policy = Some(Class::from_name(name).ok_or_else(unknown)?);
     Ok(())
 }
 
@@ -226,6 +230,13 @@ fn finish(draft: LatencyDraft) -> Result<Latency, Stop> {
     }
     if view.histogram_file.is_some() && !view.histogram {
         return Err(Stop::usage("--histfile: no histogram is collected; give -h USEC or -H USEC"));
+    }
+    if let Some(class) = asked.policy.filter(|class| asked.priority > 0 && !class.is_real_time()) {
+        return Err(Stop::usage(format!(
+            "-p {}: --policy {} has no real-time priorities; give --policy fifo (or rr), or leave one of the two out",
+            asked.priority,
+            class.name()
+        )));
     }
     let alike = asked.smp || view.histogram;
     let all = asked.machine.cpus.len().max(1);

@@ -73,7 +73,9 @@ pub(super) fn result(
     out.push_str(&beside(document, &threads, unit));
     out.push_str(&crate::compat::load(document));
     out.push_str(&crate::compat::worst(document));
-    if !quiet && io::stdout().is_terminal() {
+    let to_terminal = io::stdout().is_terminal();
+    let mut out = crate::compat::fitted(&out, to_terminal);
+    if !quiet && to_terminal {
         out.push('\n');
         out.push_str(&summary(document, output::style()));
     }

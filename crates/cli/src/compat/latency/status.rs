@@ -62,7 +62,7 @@ impl Status {
                 let thread = CyclicThread {
                     id,
                     tid: glance.tid,
-                    priority: *priority,
+                    priority: real_time_priority(glance.tid).unwrap_or(*priority),
                     interval_us: *interval_us,
                     count: glance.count,
                     min_ns: glance.min_ns,
@@ -87,6 +87,14 @@ impl Status {
         self.drawn = rows(&lines, usize::from(term.size().1));
         let _ = term.write_line(&lines.join("\n"));
     }
+}
+
+/// The priority that a thread of this process has, which a machine may have refused (--best-effort); 0 without.
+fn real_time_priority(tid: u32) -> Option<u8> {
+    let stat = std::fs::read_to_string(format!("/proc/self/task/{tid}/stat")).ok()?;
+    // The name may have blanks and brackets; behind it, the first word is the third of proc_pid_stat(5), and this the 40th.
+    let (_, behind) = stat.rsplit_once(')')?;
+    behind.split_whitespace().nth(37)?.parse().ok()
 }
 
 /// Rows that `lines` take on a terminal of `width` columns, which wraps the longer ones.
@@ -161,6 +169,12 @@ impl ExperimentObserver for Status {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_priority_shown_is_that_in_force() {
+        assert_eq!(real_time_priority(std::process::id()), Some(0));
+        assert_eq!(real_time_priority(0), None);
+    }
 
     #[test]
     fn a_line_longer_than_the_terminal_takes_more_rows() {

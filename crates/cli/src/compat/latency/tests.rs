@@ -73,7 +73,7 @@ fn spread_policies_and_priorities() {
     assert_eq!(policies("-t2 -p98 --priospread"), [Policy::Fifo(98), Policy::Fifo(99)]);
     assert_eq!(policies("-t2 -p1"), [Policy::Fifo(1), Policy::Fifo(1)]);
     assert_eq!(policies("-p5 --policy rr"), [Policy::RoundRobin(5)]);
-    assert_eq!(policies("-p5 --policy=other"), [Policy::Other(0)]);
+    assert_eq!(policies("-p0 --policy=normal"), [Policy::Other(0)]);
     assert_eq!(policies("--policy fifo"), [Policy::Fifo(1)]);
     assert_eq!(policies("-y batch"), [Policy::Batch]);
     assert_eq!(policies(""), [Policy::Other(0)]);
@@ -139,6 +139,13 @@ fn mistakes_are_named() {
         ("--rephase -l 5", "--rephase: -l counts wake-ups on a grid"),
         ("--rephase --max-misses 0", "--max-misses: no thread of this run has periods"),
         ("--policy deadline", "--policy: unknown policy 'deadline'"),
+        (
+            "-p 80 --policy other",
+            "-p 80: --policy other has no real-time priorities; give --policy fifo",
+        ),
+        ("-y normal -Sp80", "-p 80: --policy other has"),
+        ("-p 1 --policy batch", "-p 1: --policy batch has"),
+        ("-p 1 --policy idle", "-p 1: --policy idle has"),
         (
             "--top",
             "--top: every CPU is measured, and a picture drawn from one would be in the numbers; pin",

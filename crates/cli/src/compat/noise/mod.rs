@@ -61,7 +61,7 @@ fn measure(run: Noise) -> Result<ExitCode> {
     if settings.json {
         output::print(&mut finished, Format::Json)?;
     } else {
-        let mut text = printed(&finished, &view);
+        let mut text = super::fitted(&printed(&finished, &view), io::stdout().is_terminal());
         if summarised {
             text.push('\n');
             text.push_str(&summary(&finished.document, output::style()));
