@@ -297,12 +297,18 @@ static inline uint32_t hg_generation_(void)
 }
 
 /* Whether the slot's bound holds: the guard is of this turn and of the kernel's generation now, or it holds by
- * itself. To be asked after the counter was read, since a thread may be interrupted in between. */
-static inline bool hg_reading_holds_(const struct hg_reading_ *reading, uint64_t guard)
+ * itself, and is no later line's in the same slot. To be asked after the counter was read, since a thread may be
+ * interrupted in between. */
+static inline bool hg_reading_holds_(const uint64_t *page, const struct hg_reading_ *reading, uint64_t guard)
 {
     const uint32_t since_turn = hg_generation_() - (uint32_t)reading->turn;
-    return __builtin_expect(guard == (reading->turn << 32 | since_turn), 1)
-        || hg_load_(reading->slot + HG_SLOT_HOLD_) == 0;
+    uint64_t hold;
+    if (__builtin_expect(guard == (reading->turn << 32 | since_turn), 1)) {
+        return true;
+    }
+    hold = hg_load_(reading->slot + HG_SLOT_HOLD_);
+    hg_fence_();
+    return hold == 0 && hg_load_(page + HG_PAGE_TURN_) == reading->turn;
 }
 
 /* The same with the bound on its error; `guard` is where the page's, or the reader's own, lies. */
@@ -314,7 +320,7 @@ static inline bool hg_page_read_guarded_(const uint64_t *page, const uint64_t *g
     const uint64_t growth = hg_load_(reading.slot + HG_SLOT_GROWTH_);
     uint64_t elapsed, error, ns;
     if (!hg_reading_end_(page, &reading, ordered, &elapsed)
-        || !hg_reading_holds_(&reading, hg_load_(guard))) {
+        || !hg_reading_holds_(page, &reading, hg_load_(guard))) {
         return false;
     }
     ns = reading.base_ns + elapsed;

@@ -219,8 +219,21 @@ pub(super) const fn guards(guard: u64, turn: u64, generation: u32) -> bool {
 /// Whether the line under `turn` keeps its bound under a generation, read after the counter.
 #[inline(always)]
 pub(super) fn holds<W: PageWords>(words: &W, turn: u64, generation: u32) -> bool {
+    is_guarded(words, turn, generation) || always_holds(words, turn)
+}
+
+/// Whether the page's guard is of this turn and generation.
+#[inline(always)]
+pub(super) fn is_guarded<W: PageWords>(words: &W, turn: u64, generation: u32) -> bool {
     guards(words.load(word::GUARD, Relaxed), turn, generation)
-        || words.load(slot_of(turn) + HOLD, Relaxed) == line::ALWAYS
+}
+
+/// Whether the line under `turn` needs no guard. Since it was read, the slot may have been given to a later line.
+#[inline(always)]
+pub(super) fn always_holds<W: PageWords>(words: &W, turn: u64) -> bool {
+    let hold = words.load(slot_of(turn) + HOLD, Relaxed);
+    fence(Acquire);
+    hold == line::ALWAYS && words.load(word::TURN, Relaxed) == turn
 }
 
 /// The epoch of the line that counts, and its counter's ticks.

@@ -456,7 +456,8 @@ impl<B: Timebase> Clock<B> {
             let switching = turn & calibration_page::SWITCHING != 0;
             let settled = turn & !calibration_page::SWITCHING;
             let holds = wanted == ReadKind::Time
-                || calibration_page::holds(&self.page, settled, self.base.generation());
+                || line.validity == LineValidity::Always
+                || calibration_page::is_guarded(&self.page, settled, self.base.generation());
             if !holds
                 && (!switching || attempt >= slow_path::PATIENCE)
                 && let Some(generation) = slow_path::confirmed(&self.base, &line)

@@ -11,6 +11,7 @@ use super::bound::{Bounds, Reading};
 use super::calibration_page::{
     self, ARCHITECTURE, BYTES, MAGIC, Page, PageWords, VERSION, WORDS, word,
 };
+use super::line::LineValidity;
 use super::native::Native;
 use super::slow_path::{self, ReadKind};
 use super::timebase::{ReferenceClock, SourceId, Timebase};
@@ -294,12 +295,17 @@ impl<B: Timebase> PageReader<B> {
         }
     }
 
-    /// Whether the line under `turn` keeps its bound, as the writer or this reader found.
+    /// Whether the line under `turn` keeps its bound, as the writer or this reader found, or by itself.
     #[inline(always)]
     fn holds(&self, turn: u64) -> bool {
+        self.is_guarded(turn) || calibration_page::always_holds(&self.words, turn)
+    }
+
+    #[inline(always)]
+    fn is_guarded(&self, turn: u64) -> bool {
         let generation = self.base.generation();
         calibration_page::guards(self.own_guard.load(Ordering::Relaxed), turn, generation)
-            || calibration_page::holds(&self.words, turn, generation)
+            || calibration_page::is_guarded(&self.words, turn, generation)
     }
 
     #[cold]
@@ -312,7 +318,9 @@ impl<B: Timebase> PageReader<B> {
             if self.supports(line.source) && !(switching && attempt < slow_path::PATIENCE) {
                 let place = line.place(self.base.ticks_ordered(line.source));
                 let settled = turn & !calibration_page::SWITCHING;
-                let holds = wanted == ReadKind::Time || self.holds(settled);
+                let holds = wanted == ReadKind::Time
+                    || line.validity == LineValidity::Always
+                    || self.is_guarded(settled);
                 if !holds && let Some(generation) = slow_path::confirmed(&self.base, &line) {
                     let guard = calibration_page::guard_of(settled, generation);
                     self.own_guard.store(guard, Ordering::Relaxed);

@@ -112,3 +112,44 @@ fn a_guard_is_of_one_turn_alone() {
     assert!(!guards(guard, second, 102) && !guards(guard, second, 100));
     assert!(guards(guard_of(u64::MAX - 1, 3), u64::MAX - 1, 3), "modulo 2^32");
 }
+
+/// A page that is given two lines more just before a word of it is read for the first time.
+struct SwitchedBefore {
+    page: Page,
+    index: usize,
+    switched: AtomicBool,
+}
+
+impl PageWords for SwitchedBefore {
+    fn load(&self, index: usize, order: Ordering) -> u64 {
+        if index == self.index && !self.switched.swap(true, Relaxed) {
+            for number in 2..4 {
+                self.page.switch(None, |_| content(number)).unwrap();
+            }
+        }
+        PageWords::load(&self.page, index, order)
+    }
+}
+
+/// The bug, which the fuzzer found: whether a line holds by itself was read behind the look whether the page was still the
+/// one that was read, from a slot that had a later line by then.
+#[test]
+fn a_line_does_not_hold_by_what_a_later_one_says() {
+    let guarded = |number: u64| {
+        let mut content = content(number);
+        content.line.validity = LineValidity::Under(8);
+        content
+    };
+    for index in (0..WORDS).chain([WORDS]) {
+        let page = Page::new();
+        page.switch(None, |_| guarded(1)).unwrap();
+        let words = SwitchedBefore { page, index, switched: AtomicBool::new(false) };
+        let turn = PageWords::load(&words.page, word::TURN, Relaxed);
+        let found = bounded(&words, |_| Some(1), |turn| holds(&words, turn, 9));
+        let is_later = PageWords::load(&words.page, word::TURN, Relaxed) != turn;
+        assert!(
+            found.is_none() || (is_later && index == word::TURN),
+            "switched before word {index} was read"
+        );
+    }
+}
