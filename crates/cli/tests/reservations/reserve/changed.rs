@@ -93,10 +93,30 @@ fn a_budget_is_changed_while_it_is_in_force() {
 /// its periods were judged by the budget of the start.
 #[test]
 fn a_budget_of_the_deadline_class_is_changed_too() {
+    /// Of twenty periods. Those around a sample that came too late (the host had the CPU) are left out.
+    const ENOUGH: u64 = 12;
+    const TRIES: usize = 4;
     let _alone = alone();
     if !granted("deadline") {
         return;
     }
+    let mut tries = std::iter::repeat_with(changed_in_the_class).take(TRIES);
+    let document = tries.find(|document| document["periods"].as_u64() >= Some(ENOUGH));
+    let document = document.expect("the samples of no try came in time");
+    // By the terms of the start, each period that had less is missed. By its own, not each: what a tick gave too much is
+    // taken from the next, so that some have all of it.
+    let had_less: u64 = document["supply"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|step| step["up_to_ns"].as_u64().unwrap() < 19_000_000)
+        .map(|step| step["periods"].as_u64().unwrap())
+        .sum();
+    assert!(had_less >= 5 && document["missed"].as_u64() < Some(had_less), "{document}");
+}
+
+/// The document of a reservation in the class whose budget is halved after a quarter of its time.
+fn changed_in_the_class() -> serde_json::Value {
     let child = spinner(&["--backend", "deadline", "20ms/100ms"]);
     let spins = || {
         let output = reserve(&["--list", "--json"]);
@@ -122,16 +142,7 @@ fn a_budget_of_the_deadline_class_is_changed_too() {
     let change = &document["changes"][0];
     let changed = (&change["budget_ns"], &change["period_ns"]);
     assert_eq!(changed, (&10_000_000.into(), &100_000_000.into()));
-    // By the terms of the start, each period that had less is missed. By its own, not each: what a tick gave too much is
-    // taken from the next, so that some have all of it.
-    let had_less: u64 = document["supply"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|step| step["up_to_ns"].as_u64().unwrap() < 19_000_000)
-        .map(|step| step["periods"].as_u64().unwrap())
-        .sum();
-    assert!(had_less >= 5 && document["missed"].as_u64() < Some(had_less), "{document}");
+    document
 }
 
 /// Several reservations share what was granted to them together, and those of `run` are kept until its end.
