@@ -193,7 +193,7 @@ fn clean_ends_a_stopped_guardian_without_a_record() {
     let (mut running, found) = started("user", &mark);
     let (maker, stopped) = (running.pid(), *found.iter().max().unwrap());
     kill("-STOP", stopped).unwrap();
-    // In force: a guardian that stands is none of `--clean`'s business.
+    // The reservation is in force: `--clean` leaves a stopped guardian alone.
     assert_eq!(entry_of(stopped), None);
     kill_at_once(&[maker]);
     running.child().wait().unwrap();

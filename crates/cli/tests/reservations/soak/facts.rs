@@ -119,7 +119,7 @@ impl Tally {
         }
     }
 
-    /// That the kernel's clock can have shown `ns` then: after what was told before, and not after now.
+    /// Whether the kernel's clock can have shown `ns` then: not before the last reading, and not after now.
     fn in_order(&mut self, ns: u64, fact: Fact) {
         self.hold(ns >= self.last_time && ns <= monotonic_ns(), "a time out of order", fact);
         self.last_time = ns;
@@ -173,7 +173,7 @@ impl Tally {
         }
     }
 
-    /// Each expiry from the first to the last was told or counted, and the last is not before the end.
+    /// Each expiry from the first to the last was reported or counted, and the last is not before the end.
     fn count(&mut self, first: u64, stop: u64, unsent: u64, fact: Fact) {
         self.hold(stop > 0 && unsent == 0, "no end, or no room", fact);
         for (place, period) in PERIODS.iter().enumerate() {

@@ -70,11 +70,11 @@ impl Growth {
             return vec![format!("{} was sampled {} times only", self.name, self.samples.len())];
         };
         let grew = |place: &usize| after[*place] > before[*place] + GROWTH[*place];
-        let told = |place: usize| {
+        let line = |place: usize| {
             let (name, before, after) = (NAMES[place], before[place], after[place]);
             format!("{} of {} grew from {before} to {after}", name, self.name)
         };
-        (0..NAMES.len()).filter(grew).map(told).collect()
+        (0..NAMES.len()).filter(grew).map(line).collect()
     }
 
     pub(super) fn document(&self) -> Value {
