@@ -309,6 +309,9 @@ impl<B: Timebase> Clock<B> {
     #[cold]
     #[inline(never)]
     fn utc_asked(&self) -> Utc {
+        // A sandbox that forbids the question sets `errno`.
+        #[cfg(target_os = "linux")]
+        let _kept = hourglass_sys::caller_state::keep();
         let turn = self.page.load(word::TURN, Ordering::Acquire);
         let content =
             calibration_page::content(&self.page).unwrap_or(calibration_page::Content::UNDRAWN);

@@ -64,6 +64,7 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
         at_most: Span,
     ) -> UtcWait {
         let time_ns = time.into().since_zero().nanos();
+        let most_ns = if at_most == Span::MAX { u64::MAX } else { at_most.nanos_or_zero() };
         let begin_ns = self.now_ns();
         let mut last = self.clock.utc_bounded();
         let first = last.interval();
@@ -93,7 +94,8 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
             }
             let left_ns = time_ns.abs_diff(found.earliest_ns).saturating_add(1);
             let left_ns = left_ns.saturating_add(left_ns / GROWTH);
-            if wait.waited_ns.saturating_add(left_ns) > at_most.nanos_or_zero() {
+            // No time is after the last one.
+            if time_ns == i64::MAX || wait.waited_ns.saturating_add(left_ns) > most_ns {
                 break UtcWaitEnd::OutOfReach;
             }
             wait.end = UtcWaitEnd::Past;
