@@ -27,6 +27,7 @@ from ._hourglass import (
     Reading,
     Ticks,
     Trust,
+    Utc,
     counts,
     elapsed,
     events,
@@ -44,6 +45,7 @@ from ._hourglass import (
     steer_wall,
     ticks,
     trust,
+    utc_bounded,
     wall,
 )
 
@@ -56,6 +58,7 @@ __all__ = [
     "Reading",
     "Ticks",
     "Trust",
+    "Utc",
     "counts",
     "elapsed",
     "events",
@@ -73,5 +76,6 @@ __all__ = [
     "steer_wall",
     "ticks",
     "trust",
+    "utc_bounded",
     "wall",
 ]

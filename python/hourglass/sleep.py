@@ -23,10 +23,31 @@ wait takes, and to cover two of three wake-ups `share_ppm` of the time slept. Po
 costs at most about twice a plain one), `"frugal"` (three of four wake-ups instead of 99 %, `share_ppm` 500), `"precise"` (99.9 % of
 the wake-ups, at any cost), `"kernel"`, `"spin"`, and `"thesis"` with `hz`. With `surely` a sleep ends only when even the
 earliest time that it can be is at the deadline.
+
+`wait_until_past` waits until a time of UTC has passed for certain (commit-wait): until `clock.utc_bounded().earliest_ns` is
+after it.
 """
 
 from __future__ import annotations
 
-from ._hourglass import Interrupt, Sleeper, Slept, sleep_for, sleep_ns, sleep_until
+from ._hourglass import (
+    Interrupt,
+    Sleeper,
+    Slept,
+    UtcWait,
+    sleep_for,
+    sleep_ns,
+    sleep_until,
+    wait_until_past,
+)
 
-__all__ = ["Interrupt", "Sleeper", "Slept", "sleep_for", "sleep_ns", "sleep_until"]
+__all__ = [
+    "Interrupt",
+    "Sleeper",
+    "Slept",
+    "UtcWait",
+    "sleep_for",
+    "sleep_ns",
+    "sleep_until",
+    "wait_until_past",
+]

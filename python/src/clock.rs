@@ -273,13 +273,17 @@ fn now_on(scale: &str) -> PyResult<Reading> {
 #[pyfunction]
 fn wall() -> Reading {
     let found = clock().wall();
-    let status = match found.status {
+    Reading { ns: found.ns, error_ns: found.error_ns, status: wall_status(found.status) }
+}
+
+/// The word for who vouches for wall-clock time.
+pub(crate) fn wall_status(status: WallStatus) -> &'static str {
+    match status {
         WallStatus::Unknown => "unknown",
         WallStatus::Synchronised => "synchronised",
         WallStatus::ByHand => "by_hand",
         WallStatus::Steered => "steered",
-    };
-    Reading { ns: found.ns, error_ns: found.error_ns, status }
+    }
 }
 
 /// Sets wall-clock time of this process' clock: at `monotonic_ns` it was `wall_ns`, to within `error_ns`.

@@ -48,6 +48,7 @@ mod spans;
 mod tables;
 mod thread_owned;
 mod timers;
+mod utc;
 mod values;
 mod witness;
 
@@ -82,6 +83,7 @@ fn _hourglass(module: &Bound<'_, PyModule>) -> PyResult<()> {
     spans::register(module)?;
     clock::register(module)?;
     sleep::register(module)?;
+    utc::register(module)?;
     distribution::register(module)?;
     scheduling::register(module)?;
     periodic::register(module)?;

@@ -21,7 +21,7 @@ use crate::values::repr;
 
 /// Time between two checks for signals, ns. The last part of a sleep takes up to two of these, so that Ctrl-C
 /// works within 30 ms, where 50 are promised; these wake-ups cost some 0.05 % of a CPU.
-const SLICE_NS: u64 = 15_000_000;
+pub(crate) const SLICE_NS: u64 = 15_000_000;
 
 /// Result of a sleep.
 #[pyclass(frozen, get_all, eq, hash, name = "Slept", module = "hourglass.sleep")]
@@ -238,7 +238,7 @@ impl PySleeper {
 }
 
 /// Whether signals' handlers run in this thread.
-fn hears_signals(py: Python<'_>) -> PyResult<bool> {
+pub(crate) fn hears_signals(py: Python<'_>) -> PyResult<bool> {
     let threading = py.import("threading")?;
     let main = threading.call_method0("main_thread")?.getattr("ident")?;
     main.eq(threading.call_method0("get_ident")?)
@@ -339,20 +339,20 @@ thread_local! {
 }
 
 /// With the thread's own sleeper. A signal's handler that sleeps meanwhile gets another one.
-fn own_sleep(
+pub(crate) fn by_own_sleeper<T>(
     interrupt: Option<&Bound<'_, PyInterrupt>>,
-    sleep: impl FnOnce(&mut Sleeper) -> PyResult<SleepOutcome>,
-) -> PyResult<PySlept> {
+    work: impl FnOnce(&mut Sleeper) -> T,
+) -> T {
     let own = OWN.try_with(|own| own.borrow_mut().take()).ok().flatten();
     let mut sleeper = own.unwrap_or_default();
     sleeper = match interrupt {
         Some(interrupt) => sleeper.interrupted_through(interrupt.get().0.clone()),
         None => sleeper.interrupted_by(&NEVER),
     };
-    let slept = sleep(&mut sleeper);
+    let done = work(&mut sleeper);
     // Where the thread ends there is nowhere to put it.
     let _ = OWN.try_with(|own| own.replace(Some(sleeper.interrupted_by(&NEVER))));
-    slept.map(PySlept::from)
+    done
 }
 
 /// Sleeps until a time of `clock.now_ns()`'s scale; not at all if that is past. Never ends early, but for
@@ -364,7 +364,7 @@ fn own_sleep_until(
     deadline_ns: TimeArg,
     interrupt: Option<&Bound<'_, PyInterrupt>>,
 ) -> PyResult<PySlept> {
-    own_sleep(interrupt, |sleeper| sleep_until(py, sleeper, deadline_ns.0))
+    by_own_sleeper(interrupt, |sleeper| sleep_until(py, sleeper, deadline_ns.0)).map(PySlept::from)
 }
 
 /// Sleeps for `length` from now: whole nanoseconds, a text such as `"1.5ms"`, or a timedelta.
@@ -376,7 +376,7 @@ fn own_sleep_for(
     interrupt: Option<&Bound<'_, PyInterrupt>>,
 ) -> PyResult<PySlept> {
     let length_ns = length.not_negative("length")?;
-    own_sleep(interrupt, |sleeper| sleep_for(py, sleeper, length_ns))
+    by_own_sleeper(interrupt, |sleeper| sleep_for(py, sleeper, length_ns)).map(PySlept::from)
 }
 
 /// Sleeps for `length_ns` nanoseconds from now.
@@ -387,7 +387,7 @@ fn sleep_ns(
     length_ns: TimeArg,
     interrupt: Option<&Bound<'_, PyInterrupt>>,
 ) -> PyResult<PySlept> {
-    own_sleep(interrupt, |sleeper| sleep_for(py, sleeper, length_ns.0))
+    by_own_sleeper(interrupt, |sleeper| sleep_for(py, sleeper, length_ns.0)).map(PySlept::from)
 }
 
 /// Adds it to the module.

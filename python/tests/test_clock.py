@@ -8,7 +8,7 @@ import time
 import pytest
 
 import hourglass
-from hourglass import clock
+from hourglass import clock, sleep
 
 FAR_NS = 50_000_000
 """What an unbounded reading may be off another one's, for a test: a slow machine preempts between the two."""
@@ -87,6 +87,33 @@ def test_wall_clock_time_is_set_for_this_process_only() -> None:
     read = clock.wall()
     after = time.time_ns()
     assert before - FAR_NS < read.ns < after + FAR_NS
+
+
+def test_utc_is_between_two_bounds_and_can_be_waited_out() -> None:
+    try:
+        clock.set_wall(clock.now_ns(), 1_000_000_000, 1_000_000)
+        begun = clock.utc_bounded()
+        assert begun is not None and begun.status == "by_hand" and begun.error_ns >= 1_000_000
+        wait = sleep.wait_until_past(begun.latest_ns)
+        assert wait.end == "past" and wait.is_past and wait.waited_ns >= 1_000_000
+        now = clock.utc_bounded()
+        assert now is not None and begun.is_before(now) is True and now.is_before(begun) is False
+        assert now.is_before(now) is None
+        far = now.latest_ns + 3_600_000_000_000
+        assert sleep.wait_until_past(far, at_most="1s").end == "out_of_reach"
+        stop = sleep.Interrupt()
+        stop.set()
+        assert sleep.wait_until_past(far, interrupt=stop).end == "interrupted"
+        # Long enough for several looks for signals.
+        wait = sleep.wait_until_past(clock.wall().ns + 200_000_000)
+        assert wait.end == "past" and wait.waited_ns > 200_000_000 and wait.ahead_ns > 190_000_000
+    finally:
+        clock.release_wall()
+    now = clock.utc_bounded()
+    if now is None:
+        assert sleep.wait_until_past(0).end == "unvouched"
+    else:
+        assert now.status == "synchronised" and sleep.wait_until_past(0).end == "already_past"
 
 
 def test_the_source_is_one_of_the_machines() -> None:

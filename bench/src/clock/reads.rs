@@ -47,6 +47,7 @@ pub(super) fn measure(rounds: u32) -> Result<Vec<Row>> {
         ("now", now(&clocks)),
         ("now_ordered", now_ordered(&clocks)),
         ("now_bounded", now_bounded(&clocks)),
+        ("utc_bounded", utc_bounded(&clocks)),
     ] {
         rows.extend(turns(case, rounds, &subjects, &clocks));
     }
@@ -154,6 +155,21 @@ fn now_bounded(clocks: &Clocks) -> Vec<Subject<'_>> {
         subject(counter::PLAIN, counter::plain),
         subject("vdso", || now_ns(ClockId::Monotonic)),
         subject("std", Instant::now),
+    ]
+}
+
+/// UTC with its bound; beside it the bounded read on the monotonic scale, which it is to cost 1.3 times at most.
+fn utc_bounded(clocks: &Clocks) -> Vec<Subject<'_>> {
+    let Clocks { clock, os, .. } = clocks;
+    vec![
+        subject("hourglass", || clock.utc_bounded()),
+        subject("hourglass/now_bounded", || clock.now_bounded()),
+        subject("hourglass/wall", || clock.wall()),
+        subject("hourglass/os", || os.utc_bounded()),
+        subject("adjtimex", || hourglass_sys::adjtimex::discipline().ok()),
+        subject(counter::PLAIN, counter::plain),
+        subject("vdso", || now_ns(ClockId::Realtime)),
+        subject("std", std::time::SystemTime::now),
     ]
 }
 

@@ -480,6 +480,31 @@ typedef struct hg_wall_reference {
  * Threads: any. Signals: safe. Errors: none. Free: nothing. */
 hg_wall_time hg_wall(void);
 
+/* UTC, at the moment of a read. Nobody vouches for it: status is HG_WALL_UNKNOWN, and it may be any time. */
+typedef struct hg_utc {
+    int64_t earliest_ns; /* since 1970; INT64_MIN if nobody vouches */
+    int64_t latest_ns;   /* since 1970; INT64_MAX if nobody vouches */
+    uint32_t status;     /* HG_WALL_*: who vouches */
+    uint32_t reserved;
+} hg_utc;
+
+/* The answers of hg_utc_is_before. */
+enum {
+    HG_BEFORE_UNKNOWN = -1, /* they overlap, or nobody vouches for one of them */
+    HG_BEFORE_NO = 0,
+    HG_BEFORE_YES = 1
+};
+
+/* UTC between two bounds, at about the cost of hg_now_bounded: hg_wall with the kernel's last answer. The kernel is
+ * asked again (about 1 us) at each of its ticks, after a step of its clock and after a leap second; in between the
+ * bound grows by 500 ppm. A larger error and the loss of synchronisation are seen at its next tick.
+ * Threads: any. Signals: safe. Errors: none. Free: nothing. */
+hg_utc hg_utc_bounded(void);
+
+/* Whether the first moment was before the second one: HG_BEFORE_*.
+ * Threads: any. Signals: safe. Errors: none. Free: nothing. */
+int32_t hg_utc_is_before(hg_utc first, hg_utc second);
+
 /* Sets wall-clock time of this process' clock, not of the kernel. It may step.
  * Threads: any. Signals: no. Errors: HG_NULL. Free: nothing. */
 hg_status hg_wall_set(const hg_wall_reference *reference, hg_error *error);
@@ -748,6 +773,24 @@ hg_status hg_sleep_for(uint64_t length_ns, hg_interrupt *interrupt, hg_slept *sl
  * Threads: any, each for itself. Signals: no. Errors: HG_INTERRUPTED, HG_INVALID, as there. Free: nothing. */
 hg_status hg_sleep_ticks(uint64_t count, hg_interrupt *interrupt, hg_slept *slept,
                          hg_error *error);
+
+/* What a wait was for, and how long it was. */
+typedef struct hg_utc_wait {
+    uint64_t waited_ns;
+    uint64_t ahead_ns; /* how far the time was still to come at the beginning, by the middle of the bounds */
+    uint64_t error_ns; /* the bound on the error at the beginning; 0 if nobody vouched for any */
+    hg_utc last;       /* at the end */
+} hg_utc_wait;
+
+/* Waits until a time of UTC, ns since 1970, has passed for certain: until hg_utc_bounded().earliest_ns is after it. The
+ * bound is looked at again at least every 0.1 s, so that a step of the wall clock or another bound makes the wait longer or shorter.
+ * at_most_ns is the longest wait, UINT64_MAX for any; one that would be longer ends at once. `interrupt` and `wait`
+ * may be NULL, as in hg_sleep_until.
+ * Threads: any, each for itself. Signals: no. Errors: HG_INTERRUPTED and HG_INVALID, as hg_sleep_until; HG_TIMEOUT if it
+ * would be longer than at_most_ns by the bound as it is; HG_UNSUPPORTED if nobody vouches for the wall clock.
+ * Free: nothing. */
+hg_status hg_utc_wait_until_past(int64_t time_ns, uint64_t at_most_ns, hg_interrupt *interrupt,
+                                 hg_utc_wait *wait, hg_error *error);
 
 /* How the time until the deadline is spent. */
 enum {

@@ -302,6 +302,13 @@ inline hg_scale_time now_on(std::int32_t scale)
 
 /// Wall-clock time with who vouches for it; hg_wall.
 inline hg_wall_time wall() noexcept { return hg_wall(); }
+/// UTC between two bounds; hg_utc_bounded.
+inline hg_utc utc_bounded() noexcept { return hg_utc_bounded(); }
+/// Whether the first moment was before the second one, HG_BEFORE_*; hg_utc_is_before.
+inline std::int32_t is_before(const hg_utc &first, const hg_utc &second) noexcept
+{
+    return hg_utc_is_before(first, second);
+}
 
 namespace detail
 {
@@ -513,6 +520,23 @@ hg_slept sleep_until(const std::chrono::time_point<Clock, Duration> &time, const
     return detail::slept([&](hg_slept *slept, hg_error *e) {
         return hg_sleep_until(detail::monotonic(time), by.get(), slept, e);
     });
+}
+
+/// hg_utc_wait_until_past, for a time of hourglass::system_clock or std::chrono::system_clock, rounded up to a nanosecond.
+template <typename Clock, typename Duration>
+hg_utc_wait wait_until_past(const std::chrono::time_point<Clock, Duration> &time,
+                            std::uint64_t at_most_ns = UINT64_MAX)
+{
+    static_assert(std::is_same<Clock, system_clock>::value ||
+                      std::is_same<Clock, std::chrono::system_clock>::value,
+                  "UTC is what a system_clock tells");
+    const auto since_1970 = std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch());
+    const bool is_less = since_1970 < time.time_since_epoch();
+    hg_utc_wait wait;
+    detail::check([&](hg_error *e) {
+        return hg_utc_wait_until_past(since_1970.count() + is_less, at_most_ns, nullptr, &wait, e);
+    });
+    return wait;
 }
 
 /// hg_sleep_for, for a length in any unit, floating-point ones too (1.5ms), rounded up to a nanosecond.

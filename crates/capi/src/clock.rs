@@ -56,6 +56,16 @@ pub(crate) fn status_number(status: Status) -> u32 {
     status as u64 as u32
 }
 
+/// `HG_WALL_*`.
+pub(crate) fn wall_status(status: WallStatus) -> u32 {
+    match status {
+        WallStatus::Unknown => 0,
+        WallStatus::Synchronised => 1,
+        WallStatus::ByHand => 2,
+        WallStatus::Steered => 3,
+    }
+}
+
 /// A reading of the counter.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -239,12 +249,7 @@ pub unsafe extern "C" fn hg_now_on(
 pub extern "C" fn hg_wall() -> hg_wall_time {
     answer(hg_wall_time::default(), || {
         let found = clock().wall();
-        let status = match found.status {
-            WallStatus::Unknown => 0,
-            WallStatus::Synchronised => 1,
-            WallStatus::ByHand => 2,
-            WallStatus::Steered => 3,
-        };
+        let status = wall_status(found.status);
         let error_ns = found.error_ns.unwrap_or(u64::MAX);
         hg_wall_time { ns: found.ns, error_ns, status, reserved: 0 }
     })

@@ -48,6 +48,7 @@ pub mod sleeper;
 mod table;
 pub mod threads;
 pub mod timer;
+pub mod utc;
 pub mod version;
 pub mod watch;
 pub mod witness;

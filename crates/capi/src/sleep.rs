@@ -236,18 +236,21 @@ pub(crate) fn sleep(sleeper: &mut Sleeper, until: SleepDeadline) -> SleepOutcome
     }
 }
 
-/// Sleeps by the thread's own sleeper, unless `interrupt` is set meanwhile.
-fn sleep_here(until: SleepDeadline, interrupt: &'static Interrupt) -> SleepOutcome {
+/// Does something by the thread's own sleeper, which `interrupt` ends.
+pub(crate) fn by_own_sleeper<T>(
+    interrupt: &'static Interrupt,
+    work: impl FnOnce(&mut Sleeper) -> T,
+) -> T {
     let own = OWN.try_with(|own| own.try_borrow_mut().ok()?.take()).ok().flatten();
     let mut sleeper = own.unwrap_or_default().interrupted_by(interrupt);
-    let slept = sleep(&mut sleeper, until);
+    let done = work(&mut sleeper);
     // While the thread ends its own sleeper is gone.
     let _ = OWN.try_with(|own| {
         if let Ok(mut own) = own.try_borrow_mut() {
             *own = Some(sleeper.interrupted_by(&NEVER));
         }
     });
-    slept
+    done
 }
 
 /// Writes the outcome of a sleep. An interrupted sleep is an error.
@@ -279,7 +282,7 @@ unsafe fn own_sleep(
             unsafe { interrupt_at(interrupt) }?
         };
         // SAFETY: as the caller promises.
-        unsafe { store_outcome(sleep_here(until, interrupt), slept) }
+        unsafe { store_outcome(by_own_sleeper(interrupt, |own| sleep(own, until)), slept) }
     };
     // SAFETY: as the caller promises.
     unsafe { guard(error, work) }

@@ -36,6 +36,7 @@ static void clocks(void)
     KEEPS(hg_now_call());
     KEEPS(hg_now_bounded_ordered());
     KEEPS(hg_wall());
+    KEEPS(hg_utc_bounded());
     KEEPS(hg_clock_maintain());
     GIVES(HG_OK, hg_now_on(HG_SCALE_TAI, &scale, NULL));
     GIVES(HG_OK, hg_clock_examine(&trust, NULL));
@@ -253,6 +254,7 @@ static void handler(int signal_)
     (void)hg_now_call();
     (void)hg_now();
     (void)hg_wall();
+    (void)hg_utc_bounded();
     (void)hg_interrupt_set(&stop);
     (void)hg_interrupt_clear(&stop);
 }

@@ -109,6 +109,36 @@ static void sources(void)
     CHECK(strcmp(hg_source_name(HG_SOURCE_TSC), "tsc") == 0);
 }
 
+/* On a machine that nobody synchronises, by a time that is set here. */
+static void utc(void)
+{
+    hg_error error;
+    hg_utc_wait wait;
+    hg_interrupt set = HG_INTERRUPT_INIT;
+    hg_wall_reference said = { 0, 1000 * S, 1000000 };
+    const hg_utc unknown = { INT64_MIN, INT64_MAX, HG_WALL_UNKNOWN, 0 };
+    hg_utc begun, now;
+    said.monotonic_ns = hg_now_ordered();
+    OK(hg_wall_set(&said, &error));
+    begun = hg_utc_bounded();
+    CHECK(begun.status == HG_WALL_BY_HAND && begun.earliest_ns < 1000 * (int64_t)S + (int64_t)S);
+    CHECK(begun.latest_ns - begun.earliest_ns >= 2000000);
+    OK(hg_utc_wait_until_past(begun.latest_ns, UINT64_MAX, NULL, &wait, &error));
+    CHECK(wait.waited_ns >= 1000000 && wait.error_ns >= 1000000 && wait.last.earliest_ns > begun.latest_ns);
+    now = hg_utc_bounded();
+    CHECK(hg_utc_is_before(begun, now) == HG_BEFORE_YES && hg_utc_is_before(now, begun) == HG_BEFORE_NO);
+    CHECK(hg_utc_is_before(now, now) == HG_BEFORE_UNKNOWN);
+    CHECK(hg_utc_is_before(unknown, now) == HG_BEFORE_UNKNOWN);
+    OK(hg_utc_wait_until_past(0, 0, NULL, NULL, NULL));
+    CHECK(hg_utc_wait_until_past(now.latest_ns, 1000, NULL, &wait, &error) == HG_TIMEOUT);
+    hg_interrupt_set(&set);
+    CHECK(hg_utc_wait_until_past(INT64_MAX - 1, UINT64_MAX, &set, &wait, &error) == HG_INTERRUPTED);
+    hg_wall_release();
+    now = hg_utc_bounded();
+    CHECK(now.status <= HG_WALL_SYNCHRONISED);
+    CHECK(now.status != HG_WALL_UNKNOWN || hg_utc_wait_until_past(0, 0, NULL, NULL, NULL) == HG_UNSUPPORTED);
+}
+
 static void wall(void)
 {
     hg_error error;
@@ -164,6 +194,7 @@ int main(void)
     both_reads_are_one_clock();
     scales_and_ticks();
     wall();
+    utc();
     OK(hg_clock_examine(&trust, &error));
     CHECK(trust.reason[0] != '\0');
     sources();

@@ -50,6 +50,7 @@ static void clocks(void)
             SURVIVES(hg_clock_elapsed(one, other, &elapsed, &error));
             SURVIVES(hg_wall_set(&said, &error));
             (void)hg_wall();
+            SURVIVES(hg_utc_wait_until_past((int64_t)b, 0, NULL, NULL, &error));
             SURVIVES(hg_wall_steer(&said, &error));
             said.error_ns = b;
             SURVIVES(hg_wall_steer(&said, &error));

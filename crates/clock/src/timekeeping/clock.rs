@@ -4,7 +4,7 @@
 use std::io;
 #[cfg(target_os = "linux")]
 use std::os::fd::OwnedFd;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{Ordering, fence};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use hourglass_sys::no_stop::NoStopGuard;
@@ -21,7 +21,7 @@ use super::slope::share_of;
 use super::slow_path::{self, ReadKind};
 use super::timebase::{ReferenceClock, SourceId, Timebase};
 use super::timekeeper::{Context, Timekeeper, TimekeeperState};
-use super::utc;
+use super::utc::{self, StatementCache, Utc};
 use super::wall_clock::{Wall, WallReference, WallTime};
 use crate::trust::TrustReport;
 
@@ -62,6 +62,7 @@ pub struct Clock<B: Timebase = Native> {
     pub(super) base: B,
     pub(super) settings: ClockSettings,
     timekeeper: Mutex<Timekeeper>,
+    utc: StatementCache,
 }
 
 /// A reading of the counter, and in which epoch: ticks of two epochs do not mix.
@@ -147,7 +148,13 @@ impl<B: Timebase> Clock<B> {
     /// A clock over any counter and reference; does nothing yet.
     #[must_use]
     pub const fn on(base: B, settings: ClockSettings) -> Clock<B> {
-        Clock { page: Page::new(), base, settings, timekeeper: Mutex::new(Timekeeper::NEW) }
+        Clock {
+            page: Page::new(),
+            base,
+            settings,
+            timekeeper: Mutex::new(Timekeeper::NEW),
+            utc: StatementCache::new(),
+        }
     }
 
     /// The time, ns on `CLOCK_MONOTONIC`'s scale. About 12 ns at 2.3 GHz.
@@ -273,10 +280,50 @@ impl<B: Timebase> Clock<B> {
         let content =
             calibration_page::content(&self.page).unwrap_or(calibration_page::Content::UNDRAWN);
         if content.wall.follows_kernel() {
-            return utc::of_kernel(&self.base);
+            return utc::of_kernel(&self.base).0;
         }
         let bounds = self.now_bounded();
         content.wall.at(bounds.middle(), bounds.error_ns())
+    }
+
+    /// UTC between two bounds, if anybody vouches for any: [`Clock::wall`] at the cost of a bounded read.
+    ///
+    /// The kernel is asked (about 1 us) when its clock went on to another generation, which is at each of its ticks, at
+    /// every step and every leap second; reads in between take its last answer, whose bound grows by 500 ppm. So a
+    /// greater error and the loss of synchronisation are seen at the kernel's next tick, 1 to 10 ms later, or after
+    /// 0.1 s where none comes; a step and a leap second at once. A clock whose kernel shows no generation asks at each read.
+    ///
+    /// Unordered, as [`Clock::now_bounded`].
+    #[inline]
+    #[must_use]
+    pub fn utc_bounded(&self) -> Utc {
+        let now = self.now_bounded();
+        fence(Ordering::Acquire);
+        let turn = self.page.load(word::TURN, Ordering::Relaxed);
+        match self.utc.at(calibration_page::guard_of(turn, self.base.generation()), now) {
+            Some(utc) => utc,
+            None => self.utc_asked(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn utc_asked(&self) -> Utc {
+        // A sandbox that forbids the question sets `errno`.
+        #[cfg(target_os = "linux")]
+        let _kept = hourglass_sys::caller_state::keep();
+        let turn = self.page.load(word::TURN, Ordering::Acquire);
+        let content =
+            calibration_page::content(&self.page).unwrap_or(calibration_page::Content::UNDRAWN);
+        if !content.wall.follows_kernel() {
+            let now = self.now_bounded();
+            return content.wall.at(now.middle(), now.error_ns()).into();
+        }
+        let (wall, said) = utc::of_kernel(&self.base);
+        if let Some(said) = said {
+            self.utc.keep(calibration_page::guard_of(turn, said.generation), &said);
+        }
+        wall.into()
     }
 
     /// Sets wall-clock time of this clock (not of the kernel). It may step.

@@ -1,6 +1,19 @@
-//! Wall-clock time as the kernel tells it, with the bound on its error against UTC: asked at each read, since a step, a
-//! leap second, a greater error and the loss of synchronisation come at any moment.
+//! Wall-clock time as the kernel tells it, with the bound on its error against UTC.
+//!
+//! [`super::Clock::wall`] asks the kernel at each read, since a step, a leap second, a greater error and the loss of
+//! synchronisation come at any moment. [`super::Clock::utc_bounded`] keeps what was said ([`StatementCache`]) for as long as the
+//! kernel's clock goes on under one generation, at most [`KEPT_NS`]: every step, every leap second and every tick of the
+//! kernel is another generation, so that the distance of the wall clock from the monotonic one stays what it was. A
+//! greater error and the loss of synchronisation are no generation of their own: they are seen at the kernel's next
+//! tick. Until then the bound is what was vouched for, grown by the kernel's 500 ppm.
 
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU64, fence};
+
+use hourglass_time::{Bounded, Instant, Realtime};
+
+use super::bound::Bounds;
+use super::clock_offsets::difference;
 use super::timebase::{Discipline, Leap, ReferenceClock, Timebase};
 use super::wall_clock::{WallStatus, WallTime};
 
@@ -11,26 +24,199 @@ const SECOND_NS: u64 = 1_000_000_000;
 const GROWTH_PPM: u64 = 500;
 /// How late a tick may come that begins a second, or a leap second (HZ = 100).
 const LATE_NS: u64 = 10_000_000;
+/// How long an answer of the kernel serves where no tick of it comes. A leap second that is 2 s away when the kernel
+/// is asked is still to come by then.
+const KEPT_NS: u64 = 100_000_000;
+
+/// UTC at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Utc {
+    /// It is in this interval.
+    Bounded(UtcInterval),
+    /// Nobody vouches for the wall clock: it is not synchronised, or the kernel does not say.
+    Unvouched,
+}
+
+/// From when to when UTC is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct UtcInterval {
+    /// ns since 1970.
+    pub earliest_ns: i64,
+    /// ns since 1970.
+    pub latest_ns: i64,
+    /// Who vouches for it.
+    pub status: WallStatus,
+}
+
+impl Utc {
+    /// The interval, if anybody vouches for one.
+    #[must_use]
+    pub const fn interval(self) -> Option<UtcInterval> {
+        match self {
+            Utc::Bounded(interval) => Some(interval),
+            Utc::Unvouched => None,
+        }
+    }
+
+    /// Whether this moment was before the other one: `None` if that is not known, because the intervals overlap or
+    /// nobody vouches for one of them.
+    #[must_use]
+    pub fn is_before(self, other: Utc) -> Option<bool> {
+        self.interval()?.is_before(other.interval()?)
+    }
+}
+
+impl From<WallTime> for Utc {
+    fn from(wall: WallTime) -> Utc {
+        let Some(error_ns) = wall.error_ns else { return Utc::Unvouched };
+        let error_ns = held(error_ns);
+        Utc::Bounded(UtcInterval {
+            earliest_ns: wall.ns.saturating_sub(error_ns),
+            latest_ns: wall.ns.saturating_add(error_ns),
+            status: wall.status,
+        })
+    }
+}
+
+impl UtcInterval {
+    /// Whether this moment was before the other one: `None` if the intervals overlap.
+    #[must_use]
+    pub const fn is_before(self, other: UtcInterval) -> Option<bool> {
+        if self.latest_ns < other.earliest_ns {
+            Some(true)
+        } else if self.earliest_ns >= other.latest_ns {
+            Some(false)
+        } else {
+            None
+        }
+    }
+
+    /// Half the distance between the two, ns rounded up.
+    #[must_use]
+    pub const fn error_ns(self) -> u64 {
+        self.latest_ns.abs_diff(self.earliest_ns).div_ceil(2)
+    }
+
+    /// As instants.
+    #[must_use]
+    pub fn instants(self) -> Bounded<Instant<Realtime>> {
+        let [earliest, latest] = [self.earliest_ns, self.latest_ns].map(Instant::from_nanos);
+        Bounded::new(earliest, latest).unwrap_or(Bounded::exact(earliest))
+    }
+}
+
+/// What the kernel said, for as long as its generation lasts. Nobody vouches where it is at least more than at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct KernelStatement {
+    pub(super) generation: u32,
+    /// When it was asked, ns on `CLOCK_MONOTONIC`.
+    at_ns: u64,
+    /// UTC minus `CLOCK_MONOTONIC`, at least and at most, ns.
+    least_ns: i64,
+    most_ns: i64,
+}
+
+impl KernelStatement {
+    /// UTC at a moment under the same generation; `None` if that is too long after.
+    #[inline(always)]
+    fn at(&self, now: Bounds) -> Option<Utc> {
+        let age_ns = now.latest.saturating_sub(self.at_ns);
+        if age_ns > KEPT_NS {
+            return None;
+        }
+        if self.least_ns > self.most_ns {
+            return Some(Utc::Unvouched);
+        }
+        let growth_ns = held(age_ns * GROWTH_PPM / 1_000_000 + 1);
+        Some(Utc::Bounded(UtcInterval {
+            earliest_ns: held(now.earliest).saturating_add(self.least_ns).saturating_sub(growth_ns),
+            latest_ns: held(now.latest).saturating_add(self.most_ns).saturating_add(growth_ns),
+            status: WallStatus::Synchronised,
+        }))
+    }
+}
+
+/// The last answer of the kernel. Readers take no lock; one that finds another at work asks the kernel itself.
+#[derive(Debug)]
+pub(super) struct StatementCache {
+    /// Odd while the words are written.
+    turn: AtomicU64,
+    /// The guard of page and kernel under which it holds ([`super::calibration_page::guard_of`]), and [`KernelStatement`].
+    words: [AtomicU64; 4],
+}
+
+impl StatementCache {
+    pub(super) const fn new() -> StatementCache {
+        StatementCache { turn: AtomicU64::new(0), words: [const { AtomicU64::new(0) }; 4] }
+    }
+
+    /// UTC at a moment, by what was said under `guard`.
+    #[inline(always)]
+    pub(super) fn at(&self, guard: u64, now: Bounds) -> Option<Utc> {
+        let turn = self.turn.load(Acquire);
+        let [under, at_ns, least, most] =
+            [0, 1, 2, 3].map(|index: usize| self.words[index].load(Relaxed));
+        fence(Acquire);
+        if turn & 1 != 0 || self.turn.load(Relaxed) != turn || under != guard || at_ns == 0 {
+            return None;
+        }
+        let (least_ns, most_ns) = (least.cast_signed(), most.cast_signed());
+        KernelStatement { generation: 0, at_ns, least_ns, most_ns }.at(now)
+    }
+
+    /// Keeps what was said, unless another thread is at it.
+    pub(super) fn keep(&self, guard: u64, said: &KernelStatement) {
+        let turn = self.turn.load(Relaxed);
+        let begun = turn & 1 == 0
+            && self.turn.compare_exchange(turn, turn.wrapping_add(1), Acquire, Relaxed).is_ok();
+        if !begun {
+            return;
+        }
+        fence(Release);
+        let words =
+            [guard, said.at_ns, said.least_ns.cast_unsigned(), said.most_ns.cast_unsigned()];
+        for (word, value) in self.words.iter().zip(words) {
+            word.store(value, Relaxed);
+        }
+        self.turn.store(turn.wrapping_add(2), Release);
+    }
+}
 
 /// Asks the kernel how far its clock may be off between two readings of that; a clock that was set between them is
-/// read again.
-pub(super) fn of_kernel<B: Timebase>(base: &B) -> WallTime {
+/// read again. The second answer may be kept, if the kernel's generation was one all the while.
+pub(super) fn of_kernel<B: Timebase>(base: &B) -> (WallTime, Option<KernelStatement>) {
     let mut ns = 0;
     for _ in 0..TRIES {
+        let generation = base.generation();
         let from_ns = base.reference_ns(ReferenceClock::Monotonic);
         let before_ns = base.reference_ns(ReferenceClock::Realtime);
         let said = base.discipline();
         ns = base.reference_ns(ReferenceClock::Realtime);
-        let within_ns =
-            base.reference_ns(ReferenceClock::Monotonic).saturating_sub(from_ns).saturating_add(1);
-        let Some(said) = said.filter(|said| said.synchronised) else { break };
+        let until_ns = base.reference_ns(ReferenceClock::Monotonic);
+        fence(Acquire);
+        let is_one = generation & 1 == 0 && base.generation() == generation;
+        let keep = |least_ns, most_ns| {
+            let at_ns = from_ns;
+            is_one.then_some(KernelStatement { generation, at_ns, least_ns, most_ns })
+        };
+        let Some(said) = said.filter(|said| said.synchronised) else {
+            let wall = WallTime { ns: held(ns), error_ns: None, status: WallStatus::Unknown };
+            return (wall, keep(i64::MAX, i64::MIN));
+        };
+        let within_ns = until_ns.saturating_sub(from_ns).saturating_add(1);
         if ns.checked_sub(before_ns).is_some_and(|passed| passed <= within_ns) {
+            let bound_ns = bound(&said, ns);
             // A step by less than the time between the readings went unnoticed.
-            let error_ns = Some(bound(&said, ns).saturating_add(within_ns));
-            return WallTime { ns: held(ns), error_ns, status: WallStatus::Synchronised };
+            let error_ns = Some(bound_ns.saturating_add(within_ns));
+            let wall = WallTime { ns: held(ns), error_ns, status: WallStatus::Synchronised };
+            // Under one generation there was none, and both readings tell the distance of the clocks.
+            let error = held(bound_ns).saturating_add(1);
+            let least_ns = difference(ns, until_ns).saturating_sub(error);
+            let most_ns = difference(before_ns, from_ns).saturating_add(error);
+            return (wall, keep(least_ns, most_ns));
         }
     }
-    WallTime { ns: held(ns), error_ns: None, status: WallStatus::Unknown }
+    (WallTime { ns: held(ns), error_ns: None, status: WallStatus::Unknown }, None)
 }
 
 /// What the kernel vouches for, with what it has not added yet, and a second where a leap second is near.

@@ -48,6 +48,7 @@ mod sleeper;
 mod spin;
 #[cfg(target_os = "linux")]
 mod tick_probe;
+mod utc_wait;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -67,3 +68,4 @@ pub use settings::{Budget, SleepEnd, SleepPolicy, SleeperSettings};
 pub use sleeper::Sleeper;
 #[cfg(target_os = "linux")]
 pub use tick_probe::HzProbe;
+pub use utc_wait::{UtcWait, UtcWaitEnd};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hourglass_time::Span;
 
-use super::super::{Clock, ClockSettings, ReferenceRate, SourceId, Start};
+use super::super::{Clock, ClockSettings, ReferenceRate, SourceId, Start, Status, WallReference};
 use super::*;
 use crate::source::SimSource;
 use crate::source::sim::{Adjustment, AdjustmentKind as Kind, LeapKind, SimConfig, SimKernel};
@@ -16,8 +16,9 @@ const BEGIN_NS: i64 = 20_000 * 86_400 * S - 5 * S;
 /// How far the kernel's clock is ahead of UTC; 3 ms are vouched for.
 const AHEAD_NS: i64 = 2_000_000;
 
-/// Each question to the kernel takes 100 ns, so that whatever happens also happens within a read.
-struct SlowKernel(SimSource);
+/// Each question to the kernel takes 100 ns, so that whatever happens also happens within a read. Counts how often it
+/// was asked for its bound.
+struct SlowKernel(SimSource, AtomicU64);
 
 impl SlowKernel {
     fn pass(&self) {
@@ -46,6 +47,7 @@ impl Timebase for SlowKernel {
         self.0.choose(root)
     }
     fn discipline(&self) -> Option<Discipline> {
+        self.1.fetch_add(1, Relaxed);
         self.pass();
         self.0.discipline()
     }
@@ -118,6 +120,18 @@ fn rows() -> Vec<Row> {
             &[(S - EVERY_NS, 4 * MS), (S, 801 * MS)],
             &[],
         ),
+        row(
+            "slewed at the kernel's limit",
+            &[(S, Kind::SingleShot(-1_500)), (S, Kind::Frequency(100_000))],
+            &[(S / 2, 4 * MS), (9 * S, 9 * MS)],
+            &[],
+        ),
+        row(
+            "a smeared leap second",
+            &[(S, Kind::Frequency(-11_574)), (9 * S, Kind::Frequency(0))],
+            &[(S / 2, 4 * MS), (9 * S, 9 * MS)],
+            &[],
+        ),
         row("no daemon synchronises", &[(S, Kind::Unsynchronised)], &[], &[S, 9 * S]),
         row(
             "a daemon synchronises",
@@ -136,7 +150,7 @@ impl Row {
         let adjustments = first.iter().chain(&self.happens).map(adjustment).collect();
         let tick = Span::from_millis(4);
         let kernel = Some(SimKernel { tick, adjustments, shown: true });
-        SlowKernel(SimSource::new(SimConfig { kernel, ..SimConfig::default() }))
+        SlowKernel(SimSource::new(SimConfig { kernel, ..SimConfig::default() }), AtomicU64::new(0))
     }
 
     /// The times allowed at a moment, by UTC: 23:59:60 is 00:00:00, too.
@@ -169,29 +183,46 @@ impl Row {
             if maintained {
                 clock.maintain();
             }
-            let before = asked.0.true_time().nanos();
-            let wall = clock.wall();
-            let after = asked.0.true_time().nanos();
-            let (earliest, latest) = (*self.utc(before).start(), *self.utc(after).end());
-            let context = format!("{}, {start}, {maintained}, {at} ns: {wall:?}", self.name);
-            if let Some(error_ns) = wall.error_ns {
-                let error_ns = error_ns.cast_signed();
-                let inside = wall.ns - error_ns <= latest && wall.ns + error_ns >= earliest;
-                assert!(inside, "{context}, {earliest}..{latest}");
-            }
-            let moment = turn * EVERY_NS;
-            let known = self.known.iter().filter(|(at, _)| *at == moment);
-            let unknown = self.unknown.iter().filter(|at| **at == moment);
-            for (_, most_ns) in known {
-                assert!(wall.error_ns.is_some_and(|ns| ns <= *most_ns), "{context}");
-                met += 1;
-            }
-            for _ in unknown {
-                assert_eq!((wall.error_ns, wall.status), (None, WallStatus::Unknown), "{context}");
-                met += 1;
-            }
+            let context = format!("{}, {start}, {maintained}, {at} ns", self.name);
+            let wall = || {
+                let wall = clock.wall();
+                assert_eq!(wall.error_ns.is_none(), wall.status == WallStatus::Unknown, "{wall:?}");
+                wall.into()
+            };
+            met += self.read_is_right(&asked.0, turn * EVERY_NS, &format!("{context}, wall"), wall);
+            let bounded = || clock.utc_bounded();
+            met += self.read_is_right(&asked.0, turn * EVERY_NS, &context, bounded);
         }
-        assert_eq!(met, self.known.len() + self.unknown.len(), "{}", self.name);
+        assert_eq!(met, 2 * (self.known.len() + self.unknown.len()), "{}", self.name);
+    }
+
+    /// Reads, and compares with UTC; returns how many of the wanted bounds were met.
+    fn read_is_right(
+        &self,
+        time: &SimSource,
+        moment: i64,
+        context: &str,
+        read: impl FnOnce() -> Utc,
+    ) -> usize {
+        let before = time.true_time().nanos();
+        let found = read();
+        let after = time.true_time().nanos();
+        let (earliest, latest) = (*self.utc(before).start(), *self.utc(after).end());
+        if let Some(found) = found.interval() {
+            let inside = found.earliest_ns <= latest && found.latest_ns >= earliest;
+            assert!(inside, "{context}: {found:?}, {earliest}..{latest}");
+        }
+        let known = self.known.iter().filter(|(at, _)| *at == moment);
+        let unknown = self.unknown.iter().filter(|at| **at == moment).count();
+        let wanted = known.map(|(_, most_ns)| {
+            assert!(
+                found.interval().is_some_and(|f| f.error_ns() <= *most_ns),
+                "{context}: {found:?}"
+            );
+        });
+        let met = wanted.count() + unknown;
+        assert!(unknown == 0 || found == Utc::Unvouched, "{context}: {found:?}");
+        met
     }
 }
 
@@ -223,7 +254,15 @@ fn a_step_within_a_read_is_seen() {
         let asked = row.sim();
         asked.0.advance(Span::from_nanos(1_000));
         let before = asked.0.true_time().nanos();
-        let wall = of_kernel(&asked);
+        let (wall, said) = of_kernel(&asked);
+        if let Some(said) = said.filter(|said| said.generation == asked.0.generation()) {
+            let before = asked.0.true_time().nanos();
+            let now = asked.0.reference_ns(ReferenceClock::Monotonic);
+            let now = Bounds { earliest: now, latest: now + 1, status: Status::Steady };
+            let found = said.at(now).unwrap().interval().unwrap();
+            let inside = (found.earliest_ns..=found.latest_ns).contains(&(BEGIN_NS + before));
+            assert!(inside, "{at}: {found:?}");
+        }
         let after = asked.0.true_time().nanos();
         let error_ns = wall.error_ns.unwrap().cast_signed();
         let (earliest, latest) = (wall.ns - error_ns, wall.ns + error_ns);
@@ -246,4 +285,68 @@ fn nothing_overflows() {
         }
     }
     assert_eq!(held(u64::MAX), i64::MAX);
+}
+
+/// Between two ticks of the kernel its last answer serves; time that is set by hand is seen at once.
+#[test]
+fn the_kernel_is_asked_once_a_tick() {
+    let row = Row { name: "ticks", happens: vec![], known: vec![], unknown: vec![] };
+    let asked = Arc::new(row.sim());
+    let settings =
+        ClockSettings { start: Start::With(SourceId::SIMULATED), ..ClockSettings::DEFAULT };
+    let clock = Clock::on(Arc::clone(&asked), settings);
+    asked.0.advance(Span::from_nanos(S));
+    clock.maintain();
+    let (mut reads, begin) = (0, asked.1.load(Relaxed));
+    let end = asked.0.true_time().nanos() + 40 * MS.cast_signed();
+    while asked.0.true_time().nanos() < end {
+        asked.0.advance(Span::from_micros(10));
+        assert!(clock.utc_bounded().interval().is_some_and(|found| found.error_ns() < 5 * MS));
+        reads += 1;
+    }
+    let times = asked.1.load(Relaxed) - begin;
+    // Ten ticks, and once for each line that is drawn.
+    assert!(reads > 1_000 && (10..=24).contains(&times), "{times} of {reads}");
+    let monotonic_ns = clock.now();
+    clock.set_wall(WallReference { monotonic_ns, wall_ns: 5, error_ns: 0 });
+    let found = clock.utc_bounded().interval().unwrap();
+    assert_eq!(found.status, WallStatus::ByHand);
+    assert!(found.earliest_ns < 100_000 && found.latest_ns >= 5, "{found:?}");
+    clock.release_wall();
+    assert_eq!(clock.utc_bounded().interval().unwrap().status, WallStatus::Synchronised);
+}
+
+#[test]
+fn an_answer_serves_for_a_tenth_of_a_second_and_grows() {
+    let said = KernelStatement { generation: 2, at_ns: 1_000, least_ns: -10, most_ns: 10 };
+    let kept = StatementCache::new();
+    let at = |ns| Bounds { earliest: ns, latest: ns, status: Status::Steady };
+    assert_eq!(kept.at(0, at(1_000)), None, "nothing was said");
+    kept.keep(7, &said);
+    assert_eq!(kept.at(6, at(1_000)), None);
+    let found = kept.at(7, at(1_000 + KEPT_NS)).unwrap().interval().unwrap();
+    // 500 ppm of 0.1 s are 50 us.
+    assert_eq!(found.earliest_ns, (1_000 + KEPT_NS).cast_signed() - 10 - 50_001);
+    assert_eq!(found.error_ns(), 50_011);
+    assert_eq!(kept.at(7, at(1_001 + KEPT_NS)), None);
+    kept.keep(8, &KernelStatement { least_ns: i64::MAX, most_ns: i64::MIN, ..said });
+    assert_eq!(kept.at(8, at(1_001)), Some(Utc::Unvouched));
+}
+
+#[test]
+fn before_is_yes_no_or_not_known() {
+    let utc = |earliest_ns, latest_ns| {
+        Utc::Bounded(UtcInterval { earliest_ns, latest_ns, status: WallStatus::Synchronised })
+    };
+    for (a, b, before) in [
+        (utc(0, 10), utc(11, 20), Some(true)),
+        (utc(0, 10), utc(10, 20), None),
+        (utc(10, 20), utc(0, 10), Some(false)),
+        (utc(9, 20), utc(0, 10), None),
+        (utc(5, 5), utc(5, 5), Some(false)),
+        (utc(0, 10), Utc::Unvouched, None),
+    ] {
+        assert_eq!(a.is_before(b), before, "{a:?} {b:?}");
+    }
+    assert_eq!(utc(1, 4).interval().unwrap().instants().width(), Some(Span::from_nanos(3)));
 }
