@@ -34,8 +34,8 @@ Usage: cargo xtask COMMAND
   test [--no-beds]           all that CI runs: format, lints, tidy, tests, beds
   test CRATE                 format, lints, tidy and tests for one package, by its folder's name or its own
   slow                       what takes minutes and rarely breaks, for each week and before a release: packages and
-                             wheel, the oldest Rust, dependencies, interfaces, Miri, simulations against bounds,
-                             slow beds
+                             wheel, a release built twice, the oldest Rust, dependencies, interfaces, Miri, simulations
+                             against bounds, slow beds
   bed NAME [--binary PATH]   boot a guest and check hourglass in it; PATH is a hourglass (built
                              as for the tests when not given); `bed aarch64` runs tests instead
   bed --list                 the beds
@@ -45,6 +45,8 @@ Usage: cargo xtask COMMAND
                              handbook; each is unpacked and tried, and looked at by lintian where it is
                              installed; needs cargo-deb
   package --static           the command as one static binary (musl) in an archive, with the same
+  reproduce                  build what the packages have here, and a copy elsewhere with a home of Cargo of its own;
+                             prints the hashes, which have to be the same
   wheel                      the Python package as a wheel in release, with a manylinux tag, and as a source archive that
                              is built once more; in target/wheels
   python [TEST...]           build the Python package, install it into an environment of its own, and run
@@ -90,6 +92,7 @@ fn dispatch(words: &[&str]) -> Result<(), StepFailure> {
         ["slow"] => test::run_slow(&Workspace::find()?),
         ["book"] => book::run(&Workspace::find()?),
         ["package"] => package::run_and_look(&Workspace::find()?),
+        ["reproduce"] => ratchets::reproduce(&Workspace::find()?).map(drop),
         ["wheel"] => package::run_wheel(&Workspace::find()?),
         ["package", "--static"] => package::run_static(&Workspace::find()?),
         ["soak"] => soak::run(&Workspace::find()?, soak::MANY),

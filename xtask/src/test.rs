@@ -226,6 +226,7 @@ fn slow_steps(workspace: &Workspace) -> Vec<Step<'_>> {
         Step::new("packages", || package::run(workspace).map(|()| StepOutcome::Passed)),
         Step::new("lintian", || package::lintian(workspace).map(|()| StepOutcome::Passed))
             .after("packages"),
+        Step::new("reproduce", || ratchets::reproduce(workspace)).after("packages"),
         Step::new("oldest Rust", || oldest_rust(workspace)),
         Step::new("dependencies", || ratchets::dependencies(workspace)),
         Step::new("advisories", || ratchets::advisories(workspace)),
