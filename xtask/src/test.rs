@@ -239,6 +239,9 @@ fn slow_steps(workspace: &Workspace) -> Vec<Step<'_>> {
         Step::new("fuzz", || {
             fuzz::run(workspace, fuzz::SECONDS, &[]).map(|()| StepOutcome::Passed)
         }),
+        Step::new("fuzz by coverage", || {
+            fuzz::coverage::run(workspace, fuzz::SECONDS, &[]).map(|()| StepOutcome::Passed)
+        }),
     ];
     for name in bed::SLOW {
         steps.push(Step::new(&format!("bed {name}"), || bed_twice(workspace, name)));
