@@ -53,6 +53,7 @@ const WANTED: [EventRequest; 14] = [
     EventRequest {
         a: Source::Field("pid"),
         b: Source::Field("target_cpu"),
+        value: Source::Field("common_flags"),
         names: &[(Table::Threads, "pid", "comm")],
         ..bare("sched", "sched_waking", Kind::Waking)
     },
