@@ -146,8 +146,8 @@ pub struct FitModel {
     pub jobs: u64,
     /// Jobs that keep the law of arrivals.
     pub explained: u64,
-    /// Jobs that the start or the end of the record, or missing events, cut off. The longest time that each can have run
-    /// counts, or of those at the start and the end what was seen.
+    /// Jobs that the start or the end of the record, or missing events, cut off. Where the switch to a thread
+    /// is missing, its longest possible time counts, else what was seen.
     pub cut_off: u64,
     /// Places where the record of the thread has a hole; distances across them do not count.
     pub holes: u64,

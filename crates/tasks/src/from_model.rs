@@ -195,7 +195,9 @@ impl RecordedTaskSet {
     /// A thread that is no task runs when it likes: nothing is known of those below it.
     fn add_background(&mut self, thread: &ThreadModel) -> Result<(), TaskSetError> {
         let (policy, cpus) = self.scheduling(&thread.name, &thread.policy, &thread.cpus)?;
-        let steps = vec![ProgramStep::Run(span(thread.execution.max_ns.max(1)))];
+        // Nothing says what wakes it: it waits for what a simulation does not have, and `check` bounds nothing below it.
+        let run = ProgramStep::Run(span(thread.execution.max_ns.max(1)));
+        let steps = vec![ProgramStep::Suspend(thread.name.clone()), run];
         let phase = Phase { name: String::new(), loops: None, policy: None, cpus: None, steps };
         self.set.background.push(Background {
             name: thread.name.clone(),

@@ -7,7 +7,7 @@ use crate::{Interval, IntervalStart, KernelEvent, KernelEventKind as Kind};
 /// Flags of a moment in an interrupt or a softirq (`TRACE_FLAG_HARDIRQ`, `TRACE_FLAG_SOFTIRQ`).
 const IN_INTERRUPT: u64 = 0x8 | 0x10;
 /// The idle thread of a CPU.
-const IDLE: u32 = 0;
+const IDLE: u64 = 0;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Waker {
@@ -50,6 +50,8 @@ enum State {
     Unknown,
     Ready(i64),
     Running(i64),
+    /// It left the CPU, and the switch is missing: to wait, or as the CPU was taken from it.
+    Away,
     Waiting,
 }
 
@@ -83,23 +85,31 @@ pub fn of_events<E>(
     let mut threads: BTreeMap<u32, Follower> =
         tids.into_iter().map(|tid| (tid, Follower::default())).collect();
     let mut current: BTreeMap<u32, u32> = BTreeMap::new();
+    // The last switch of each CPU.
+    let mut switches: BTreeMap<u32, i64> = BTreeMap::new();
     let mut last_ns = 0;
     for event in events {
         let event = event?;
         last_ns = event.ns;
         match event.kind {
             Kind::Switch => {
+                let before = current.get(&event.cpu).filter(|tid| **tid != event.a);
+                if let Some(thread) = before.and_then(|tid| threads.get_mut(tid)) {
+                    thread.left_unseen();
+                }
                 if let Some(thread) = threads.get_mut(&event.a) {
-                    thread.leave(event.ns, event.value);
+                    let last = switches.get(&event.cpu).copied();
+                    thread.leave(event.ns, event.value, last.unwrap_or(i64::MIN));
                 }
                 if let Some(thread) = threads.get_mut(&event.b) {
                     thread.take(event.ns);
                 }
                 current.insert(event.cpu, event.b);
+                switches.insert(event.cpu, event.ns);
             }
             Kind::Waking => {
                 if let Some(thread) = threads.get_mut(&event.a) {
-                    thread.wake(event.ns, waker(&event, &current));
+                    thread.wake(event.ns, waker(&event));
                 }
             }
             Kind::Lost => {
@@ -112,13 +122,12 @@ pub fn of_events<E>(
     Ok(threads.into_iter().map(|(tid, thread)| (tid, thread.end(last_ns))).collect())
 }
 
-fn waker(event: &KernelEvent, current: &BTreeMap<u32, u32>) -> Waker {
-    match current.get(&event.cpu) {
+fn waker(event: &KernelEvent) -> Waker {
+    match event.value >> 32 {
+        _ if event.value == 0 => Waker::Unknown,
         _ if event.value & IN_INTERRUPT != 0 => Waker::Interrupt,
-        Some(&IDLE) => Waker::Interrupt,
-        // Without flags, an interrupt of that thread may have done it.
-        Some(&tid) if event.value != 0 && tid != KernelEvent::UNTOLD => Waker::Thread(tid),
-        _ => Waker::Unknown,
+        IDLE => Waker::Interrupt,
+        tid => u32::try_from(tid).map_or(Waker::Unknown, Waker::Thread),
     }
 }
 
@@ -155,13 +164,31 @@ impl Follower {
         self.open = Some(Burst { at_ns, waker, slept, run_ns, stretch, ..Burst::default() });
     }
 
-    fn leave(&mut self, ns: i64, state: u64) {
+    /// Another thread leaves its CPU: a switch is missing, and what it ran since it took the CPU is not known.
+    fn left_unseen(&mut self) {
+        if !matches!(self.state, State::Running(_)) {
+            return;
+        }
+        self.is_patched = true;
+        self.state = State::Away;
+        if let Some(early) = self.early.take() {
+            self.wake(early.at_ns, early.waker);
+        }
+    }
+
+    /// `last_ns` is the last switch of that CPU before.
+    fn leave(&mut self, ns: i64, state: u64, last_ns: i64) {
         match self.state {
             State::Running(since_ns) => self.run(since_ns, ns),
             State::Unknown => {}
             // Some kernels record no switch from an idle CPU; the thread did not run before it could.
             State::Ready(since_ns) => {
-                self.run(since_ns, ns);
+                self.run(since_ns.max(last_ns).min(ns), ns);
+                self.is_patched = true;
+            }
+            State::Away => {
+                let since_ns = self.open.as_ref().map_or(ns, |open| last_ns.max(open.at_ns));
+                self.run(since_ns.min(ns), ns);
                 self.is_patched = true;
             }
             State::Waiting => self.lose(ns),
@@ -193,6 +220,7 @@ impl Follower {
     }
 
     fn take(&mut self, ns: i64) {
+        self.left_unseen();
         match (self.state, self.early.take()) {
             // The waking was recorded before the switch that it ended.
             (
@@ -202,8 +230,8 @@ impl Follower {
                 self.close(left_ns, true);
                 self.open(at_ns.max(left_ns), waker, Some((left_ns, state)), 0);
             }
-            // A waking, or a switch from the CPU, is missing.
-            (State::Waiting | State::Running(_), _) => self.lose(ns),
+            // A waking is missing.
+            (State::Waiting, _) => self.lose(ns),
             _ => {}
         }
         self.state = State::Running(ns);
@@ -217,6 +245,11 @@ impl Follower {
                 self.early = Some(EarlyWaking { at_ns: ns, waker, run_ns, left: None });
             }
             State::Running(_) | State::Ready(_) => {}
+            State::Away => {
+                self.close(ns, false);
+                self.open(ns, waker, None, 0);
+                self.state = State::Ready(ns);
+            }
             State::Waiting | State::Unknown => {
                 if let Some(early) = self.early.take() {
                     self.split(early);

@@ -188,13 +188,14 @@ fn wakers(jobs: &[Job]) -> Vec<WakerModel> {
     found
 }
 
-/// The one thread that wakes this one for all of its jobs, in each of its own jobs once at most.
+/// The thread that wakes this one for its jobs, in each of its own jobs once at most.
 fn activated_by(
     thread: &ThreadModel,
     jobs: &[Job],
     all: &[(ThreadModel, Grouped)],
 ) -> Option<String> {
-    let [WakerModel { tid: Some(waker), .. }] = thread.woken_by[..] else { return None };
+    let WakerModel { tid, jobs: woken, .. } = thread.woken_by.first()?;
+    let waker = (*tid).filter(|_| covers(*woken, thread.fit.jobs))?;
     let (from, before) = all.iter().find(|(other, _)| other.tid == Some(waker))?;
     let is_task = from.unmodelled.is_none() && thread.unmodelled.is_none();
     if !is_task || from.tid == thread.tid || from.after.as_ref() == Some(&thread.name) {
@@ -205,7 +206,13 @@ fn activated_by(
     let is_once = numbers.windows(2).all(|pair| pair[0] < pair[1]);
     // A thread that follows only some of the jobs is not activated by each.
     let span = numbers.last()?.checked_sub(*numbers.first()?)?.checked_add(1)?;
-    (is_once && numbers.len() == span).then(|| from.name.clone())
+    let has_all = covers(numbers.len() as u64, span as u64);
+    (is_once && has_all).then(|| from.name.clone())
+}
+
+/// Whether a part is all but one of a hundred: records may lack a waking.
+fn covers(part: u64, all: u64) -> bool {
+    part.saturating_mul(100) >= all.saturating_mul(99)
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ const DRAWS: usize = 100;
 const RIGHT: usize = 95;
 /// Flags of a waking by an interrupt, and by a thread.
 const INTERRUPT: u64 = 0x9;
-const THREAD: u64 = 0x1;
+const THREAD: u64 = 0x1 | 9 << 32;
 
 /// A kernel on which each thread has a CPU of its own, by its number.
 struct Writer {
@@ -33,7 +33,8 @@ impl Writer {
 
     /// Woken at `at`, it runs for `run` after a delay, at times preempted; returns its end.
     fn burst(&mut self, tid: u32, at: u64, run: u64, waker: Option<u32>) -> u64 {
-        let (from, flags) = waker.map_or((tid, INTERRUPT), |waker| (waker, THREAD));
+        let (from, flags) =
+            waker.map_or((tid, INTERRUPT), |waker| (waker, 1 | u64::from(waker) << 32));
         self.add(at, Kind::Waking, from, (tid, tid), flags);
         let mut start = at + self.dice.between(1, 20) * US;
         self.add(start, Kind::Switch, tid, (0, tid), 0);
@@ -318,6 +319,26 @@ fn lost_events_cut_jobs_off() {
         (10 * MS, ActivationClass::Periodic)
     );
     assert_eq!((found.execution.max_ns, found.execution.min_ns), (MS, MS));
+}
+
+/// The switch by which a job ends is missing: another thread leaves the CPU later. What the job ran is not known, and does
+/// not become the longest.
+#[test]
+fn a_missing_end_makes_no_long_job() {
+    let mut writer = Writer::new(Dice::new(1));
+    for number in 1..50_u64 {
+        let at = number * MS;
+        writer.add(at, Kind::Waking, 3, (7, 7), INTERRUPT);
+        writer.add(at + 3_000, Kind::Switch, 7, (0, 7), 0);
+        if number != 20 {
+            writer.add(at + 103_000, Kind::Switch, 7, (7, 0), 1);
+        }
+        writer.add(at + 900_000, Kind::Switch, 7, (0, 5), 0);
+        writer.add(at + 910_000, Kind::Switch, 7, (5, 0), 1);
+    }
+    let found = one(writer.infer(&[7]));
+    assert_eq!((found.fit.jobs, found.fit.holes, found.fit.cut_off), (49, 0, 1));
+    assert_eq!((found.execution.min_ns, found.execution.max_ns), (100 * US, 100 * US));
 }
 
 /// A job of which the switch to the thread is missing has run no longer than from its waking.
