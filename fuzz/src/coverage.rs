@@ -11,7 +11,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use hourglass_fuzz::{Body, Mutator, TARGETS, Target, target};
+use hourglass_fuzz::{Body, Mutator, TARGETS, Target, target, worker};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
 
 static CHOSEN: LazyLock<&Target> = LazyLock::new(|| {
@@ -25,14 +25,21 @@ static CHOSEN: LazyLock<&Target> = LazyLock::new(|| {
 
 thread_local!(static BODY: RefCell<Option<Body>> = const { RefCell::new(None) });
 
-fn write_examples() {
+/// The inputs of the corpus as files for libFuzzer, or the files that it chose into the corpus.
+fn exchange_inputs() {
+    if let Some(folder) = env::var_os("HOURGLASS_FUZZ_KEEP").map(PathBuf::from) {
+        let kept = worker::keep(&CHOSEN, &folder).expect("files can be read and written");
+        println!("{}: {kept} texts", CHOSEN.name);
+        std::process::exit(0);
+    }
     let Some(folder) = env::var_os("HOURGLASS_FUZZ_EXAMPLES").map(PathBuf::from) else { return };
-    for (number, input) in (CHOSEN.examples)().iter().enumerate() {
+    let inputs = worker::inputs(&CHOSEN).expect("the corpus can be read");
+    for (number, input) in inputs.iter().enumerate() {
         fs::write(folder.join(format!("example-{number}")), input).expect("the folder is there");
     }
 }
 
-fuzz_target!(init: write_examples(), |bytes: &[u8]| {
+fuzz_target!(init: exchange_inputs(), |bytes: &[u8]| {
     BODY.with_borrow_mut(|body| body.get_or_insert_with(|| (CHOSEN.start)())(bytes));
 });
 

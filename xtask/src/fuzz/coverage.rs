@@ -22,9 +22,6 @@ const OPTIONS: [&str; 7] = [
     "-Cdebug-assertions=on",
 ];
 
-/// What the corpus of a target may have, bytes; the smallest inputs come first.
-const MOST_KEPT: u64 = 10_000;
-
 /// Where inputs are collected between runs on one machine, and findings kept.
 fn work(workspace: &Workspace) -> PathBuf {
     workspace.target.join("fuzz")
@@ -80,14 +77,13 @@ pub(crate) fn run(
     let mut found = Vec::new();
     for name in &names {
         let collected = folder(work(workspace).join("corpus").join(name))?;
-        let kept = folder(workspace.root.join("fuzz/corpus").join(name))?;
         let findings = work(workspace).join(format!("{name}-"));
         let options = [
             format!("-max_total_time={each}"),
             format!("-seed={seed}"),
             format!("-artifact_prefix={}", findings.display()),
         ];
-        let mut command = command(&program, name, &[&collected, &kept], &options);
+        let mut command = command(&program, name, &[&collected], &options);
         command.env("HOURGLASS_FUZZ_EXAMPLES", &collected);
         println!("{name}: {each} s, seed {seed}");
         if succeed(&mut command, name).is_err() {
@@ -97,8 +93,6 @@ pub(crate) fn run(
             );
             found.push(name.as_str());
         }
-        // Where nothing was kept, an empty folder is no corpus.
-        let _ = fs::remove_dir(&kept);
     }
     if found.is_empty() {
         return Ok(());
@@ -107,7 +101,7 @@ pub(crate) fn run(
 }
 
 /// Makes of what was collected the corpus that is committed: of each target the inputs that together reach what all
-/// reach, texts only, the smallest first, up to [`MOST_KEPT`].
+/// reach, as `hourglass_fuzz::worker::keep` does.
 ///
 /// # Errors
 /// Nothing can be built, or a file cannot be written.
@@ -115,43 +109,16 @@ pub(crate) fn minimise(workspace: &Workspace, targets: &[&str]) -> Result<(), St
     let program = build(workspace)?;
     for name in names(&program, targets)? {
         let collected = folder(work(workspace).join("corpus").join(&name))?;
-        let kept = folder(workspace.root.join("fuzz/corpus").join(&name))?;
         let few = work(workspace).join("few");
         if few.exists() {
             fs::remove_dir_all(&few).map_err(|e| StepFailure::file(&few, &e))?;
         }
         let few = folder(few)?;
         let options = ["-set_cover_merge=1".to_owned()];
-        succeed(&mut command(&program, &name, &[&few, &kept, &collected], &options), &name)?;
-        let bytes = keep(&few, &kept)?;
-        println!("{name}: {bytes} bytes");
-        let _ = fs::remove_dir(&kept);
+        let mut merge = command(&program, &name, &[&few, &collected], &options);
+        succeed(merge.env("HOURGLASS_FUZZ_EXAMPLES", &collected), &name)?;
+        let mut keep = command(&program, &name, &[], &[]);
+        succeed(keep.env("HOURGLASS_FUZZ_KEEP", &few), &name)?;
     }
     Ok(())
-}
-
-/// Adds the texts among the files of `few`, the smallest first; how many bytes `kept` has then.
-fn keep(few: &Path, kept: &Path) -> Result<u64, StepFailure> {
-    let failed = |e: std::io::Error| StepFailure::file(few, &e);
-    let size = |folder: &Path| -> std::io::Result<u64> {
-        fs::read_dir(folder)?.map(|entry| Ok(entry?.metadata()?.len())).sum()
-    };
-    let mut total = size(kept).map_err(failed)?;
-    let mut texts = Vec::new();
-    for entry in fs::read_dir(few).map_err(failed)?.flatten() {
-        let Ok(text) = fs::read_to_string(entry.path()) else { continue };
-        texts.push((text.len(), entry.file_name(), text));
-    }
-    texts.sort();
-    for (length, name, text) in texts {
-        if length == 0 || total + length as u64 > MOST_KEPT || text.contains('\0') {
-            continue;
-        }
-        let path = kept.join(name);
-        if !path.exists() {
-            fs::write(&path, text).map_err(|e| StepFailure::file(&path, &e))?;
-            total += length as u64;
-        }
-    }
-    Ok(total)
 }
