@@ -4,11 +4,7 @@
 //!
 //! A target is a function of bytes that panics where the product is wrong. It works on a stable compiler, without
 //! coverage: what a target answers (mostly the words of an error, without numbers and quotes) stands for it, and
-//! an input with a new answer is changed further. cargo-fuzz takes the same functions:
-//!
-//! ```text
-//! fuzz_target!(|bytes: &[u8]| { (hourglass_fuzz::target("manifest").unwrap().start)()(bytes); });
-//! ```
+//! an input with a new answer is changed further. `coverage.rs` gives the same functions to libFuzzer.
 //!
 //! To add a target: its function in a file of `targets/`, its line in [`TARGETS`], words in `words.json`,
 //! and a few small inputs in `corpus/NAME/`.

@@ -79,19 +79,64 @@ pub fn current(path: &Path) -> io::Result<(u64, Vec<u8>)> {
 }
 
 /// The corpus of a target and its examples; at least one, which may be empty.
-fn inputs(target: &Target) -> io::Result<Vec<Vec<u8>>> {
-    let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/corpus")).join(target.name);
+///
+/// # Errors
+/// A file cannot be read, or is not what [`keep`] writes.
+pub fn inputs(target: &Target) -> io::Result<Vec<Vec<u8>>> {
+    let folder = folder_of(target);
     let mut inputs = (target.examples)();
     if folder.is_dir() {
         let entries = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
         let mut files: Vec<PathBuf> = entries.iter().map(|entry| entry.path()).collect();
         files.sort();
         for file in files {
-            inputs.push(fs::read(file)?);
+            let bytes = fs::read(&file)?;
+            if file.ends_with(FOUND) {
+                let texts: Vec<String> = serde_json::from_slice(&bytes)?;
+                inputs.extend(texts.into_iter().map(String::into_bytes));
+            } else {
+                inputs.push(bytes);
+            }
         }
     }
     if inputs.is_empty() {
         inputs.push(Vec::new());
     }
     Ok(inputs)
+}
+
+/// Inputs of a target that a coverage-guided run found: an array of texts.
+const FOUND: &str = "found.json";
+
+/// What the texts of a target may have in all, bytes.
+const MOST_KEPT: usize = 6_000;
+
+fn folder_of(target: &Target) -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/corpus")).join(target.name)
+}
+
+/// Writes the texts among the files of a folder into the corpus of a target, the smallest first, up to [`MOST_KEPT`]; returns
+/// how many.
+///
+/// # Errors
+/// A file cannot be read or written.
+pub fn keep(target: &Target, folder: &Path) -> io::Result<usize> {
+    let mut texts = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        // What is no text is no source that could be read in a repository.
+        texts.extend(String::from_utf8(fs::read(entry?.path())?).ok());
+    }
+    texts.sort_by(|one, other| (one.len(), one).cmp(&(other.len(), other)));
+    texts.dedup();
+    let mut total = 0;
+    texts.retain(|text| {
+        total += text.len();
+        !text.is_empty() && total <= MOST_KEPT
+    });
+    if !texts.is_empty() {
+        let to = folder_of(target);
+        fs::create_dir_all(&to)?;
+        fs::write(to.join(FOUND), serde_json::to_string_pretty(&texts)? + "\n")?;
+    }
+    Ok(texts.len())
 }

@@ -2,6 +2,8 @@
 //!
 //! Owns: how the targets are started, and with which seed. Must not: know what they try; `hourglass-fuzz` does.
 
+pub(crate) mod coverage;
+
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::failure::StepFailure;
@@ -28,8 +30,7 @@ pub(crate) fn run(
     let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64);
     let count = if targets.is_empty() { TARGETS } else { targets.len() as u64 };
     let each = (seconds.saturating_mul(cpus.min(count)) / count).max(LEAST_SECONDS).to_string();
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let seed = now.map_or(0, |since| since.as_secs()).to_string();
+    let seed = seed().to_string();
     let mut arguments =
         vec!["run", "--quiet", "-p", "hourglass-fuzz", "--", "--seconds", &each, "--seed", &seed];
     arguments.extend(targets);
@@ -40,4 +41,10 @@ pub(crate) fn run(
         Ok(status) => Err(StepFailure::Broken(format!("`{shown}` found something ({status})"))),
         Err(error) => Err(StepFailure::Broken(format!("{shown}: {error}"))),
     }
+}
+
+/// Another one each time.
+fn seed() -> u32 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(1, |since| since.as_secs() as u32)
 }

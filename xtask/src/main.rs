@@ -34,8 +34,8 @@ Usage: cargo xtask COMMAND
   test [--no-beds]           all that CI runs: format, lints, tidy, tests, beds
   test CRATE                 format, lints, tidy and tests for one package, by its folder's name or its own
   slow                       what takes minutes and rarely breaks, for each week and before a release: packages and
-                             wheel, the oldest Rust, dependencies, interfaces, Miri, simulations against bounds,
-                             slow beds
+                             wheel, a release built twice, the oldest Rust, dependencies, interfaces, Miri, simulations
+                             against bounds, slow beds
   bed NAME [--binary PATH]   boot a guest and check hourglass in it; PATH is a hourglass (built
                              as for the tests when not given); `bed aarch64` runs tests instead
   bed --list                 the beds
@@ -45,6 +45,8 @@ Usage: cargo xtask COMMAND
                              handbook; each is unpacked and tried, and looked at by lintian where it is
                              installed; needs cargo-deb
   package --static           the command as one static binary (musl) in an archive, with the same
+  reproduce                  build what the packages have here, and a copy elsewhere with a home of Cargo of its own;
+                             prints the hashes, which have to be the same
   wheel                      the Python package as a wheel in release, with a manylinux tag, and as a source archive that
                              is built once more; in target/wheels
   python [TEST...]           build the Python package, install it into an environment of its own, and run
@@ -52,6 +54,10 @@ Usage: cargo xtask COMMAND
   fuzz [--minutes N] [TARGET...]
                              try whatever Hourglass reads with inputs changed at random, for N minutes (10) in
                              all; `cargo run -p hourglass-fuzz -- --list` names the targets
+  fuzz --coverage [--minutes N] [TARGET...]
+                             the same under libFuzzer, guided by coverage; inputs are collected in target/fuzz/corpus
+  fuzz --minimise [TARGET...]
+                             make of what was collected the corpus that is committed
   soak --hours N | --minutes N [--record FILE]
                              a clock, sleepers, timers, a witness, a recorder and a reservation together for that long,
                              watched by another process: none early, lost or outside its bound, and nothing that
@@ -90,6 +96,7 @@ fn dispatch(words: &[&str]) -> Result<(), StepFailure> {
         ["slow"] => test::run_slow(&Workspace::find()?),
         ["book"] => book::run(&Workspace::find()?),
         ["package"] => package::run_and_look(&Workspace::find()?),
+        ["reproduce"] => ratchets::reproduce(&Workspace::find()?).map(drop),
         ["wheel"] => package::run_wheel(&Workspace::find()?),
         ["package", "--static"] => package::run_static(&Workspace::find()?),
         ["soak"] => soak::run(&Workspace::find()?, soak::MANY),
@@ -102,7 +109,11 @@ fn dispatch(words: &[&str]) -> Result<(), StepFailure> {
             let record = match rest {
                 [] => None,
                 ["--record", path] => Some(Path::new(*path)),
-                _ => return Err(StepFailure::Usage(format!("no such command\n\n{HELP}"))),
+                [word, ..] => {
+                    let what =
+                        format!("soak: '{word}': only --record FILE may follow {unit} {number}");
+                    return Err(StepFailure::Usage(what));
+                }
             };
             match number.parse::<f64>().map(|number| number * seconds) {
                 Ok(length) if (soak::LEAST_S..=soak::MOST_S).contains(&length) => {
@@ -113,13 +124,7 @@ fn dispatch(words: &[&str]) -> Result<(), StepFailure> {
                 ))),
             }
         }
-        ["fuzz", "--minutes", minutes, targets @ ..] => match minutes.parse::<u64>() {
-            Ok(minutes) if minutes > 0 => {
-                fuzz::run(&Workspace::find()?, minutes.saturating_mul(60), targets)
-            }
-            _ => Err(StepFailure::Usage(format!("--minutes: '{minutes}' is no number above 0"))),
-        },
-        ["fuzz", targets @ ..] => fuzz::run(&Workspace::find()?, fuzz::SECONDS, targets),
+        ["fuzz", words @ ..] => dispatch_fuzz(&Workspace::find()?, words),
         ["python", tests @ ..] => python::run(&Workspace::find()?, tests).map(|_| ()),
         ["bed", "--list"] => {
             bed::list();
@@ -130,5 +135,24 @@ fn dispatch(words: &[&str]) -> Result<(), StepFailure> {
             bed::run(&Workspace::find()?, name, Some(PathBuf::from(path)))
         }
         _ => Err(StepFailure::Usage(format!("no such command\n\n{HELP}"))),
+    }
+}
+
+fn dispatch_fuzz(workspace: &Workspace, words: &[&str]) -> Result<(), StepFailure> {
+    match words {
+        ["--coverage", "--minutes", minutes, targets @ ..] => {
+            fuzz::coverage::run(workspace, seconds_of(minutes)?, targets)
+        }
+        ["--coverage", targets @ ..] => fuzz::coverage::run(workspace, fuzz::SECONDS, targets),
+        ["--minimise", targets @ ..] => fuzz::coverage::minimise(workspace, targets),
+        ["--minutes", minutes, targets @ ..] => fuzz::run(workspace, seconds_of(minutes)?, targets),
+        targets => fuzz::run(workspace, fuzz::SECONDS, targets),
+    }
+}
+
+fn seconds_of(minutes: &str) -> Result<u64, StepFailure> {
+    match minutes.parse::<u64>() {
+        Ok(minutes) if minutes > 0 => Ok(minutes.saturating_mul(60)),
+        _ => Err(StepFailure::Usage(format!("--minutes: '{minutes}' is no number above 0"))),
     }
 }

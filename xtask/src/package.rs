@@ -21,6 +21,7 @@ use crate::failure::{StepFailure, succeed};
 use crate::workspace::{self, Workspace};
 
 pub(crate) use debian::lintian;
+pub(crate) use notices::cargo_home;
 pub(crate) use wheel::run as run_wheel;
 
 /// The most that a program may weigh as Cargo builds it.
@@ -44,8 +45,7 @@ const C_LIBRARY: &str = "hourglass-capi";
 /// `Broken` if something does not build, a program is too large or a package does not work, `Unable` without
 /// cargo-deb or a compiler.
 pub(crate) fn run(workspace: &Workspace) -> Result<(), StepFailure> {
-    let selected = packages().flat_map(|name| ["--package", name]);
-    run_command(release_build(workspace, &["build", "--release", "--locked"]).args(selected))?;
+    build(workspace, &cargo_home())?;
     let release = workspace.target.join("release");
     for (program, _) in PROGRAMS {
         check_size(&release.join(program))?;
@@ -86,34 +86,47 @@ fn packages() -> impl Iterator<Item = &'static str> {
     PROGRAMS.iter().map(|(_, package)| *package).chain([C_LIBRARY])
 }
 
+/// Builds the programs and the C library, with what Cargo fetched into `home`.
+pub(crate) fn build(workspace: &Workspace, home: &Path) -> Result<(), StepFailure> {
+    // The folders of registries are named in the options below.
+    run_command(workspace.cargo(&["fetch", "--locked", "--quiet"]).env("CARGO_HOME", home))?;
+    let mut command = release_build(workspace, home, &["build", "--release", "--locked"]);
+    run_command(command.args(packages().flat_map(|name| ["--package", name])))
+}
+
 /// A command of cargo whose programs name no folder of this machine (messages of panics name sources).
-fn release_build(workspace: &Workspace, words: &[&str]) -> Command {
+fn release_build(workspace: &Workspace, home: &Path, words: &[&str]) -> Command {
     let mut cargo = workspace.cargo(words);
-    cargo.env("CARGO_ENCODED_RUSTFLAGS", remapped(workspace));
+    cargo.env("CARGO_HOME", home).env("CARGO_TARGET_DIR", &workspace.target);
+    cargo.env("CARGO_ENCODED_RUSTFLAGS", remapped(workspace, home));
     cargo
 }
 
 /// The compiler's options, as `CARGO_ENCODED_RUSTFLAGS` has them: those that were asked for, and what the folders here
 /// are called in what is built.
-fn remapped(workspace: &Workspace) -> String {
+fn remapped(workspace: &Workspace, home: &Path) -> String {
     let asked = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_else(|_| {
         let flags = env::var("RUSTFLAGS").unwrap_or_default();
         flags.split_whitespace().collect::<Vec<_>>().join("\x1f")
     });
-    let folders = builders_folders(workspace).into_iter();
+    let folders = builders_folders(workspace, home).into_iter();
     let ours =
         folders.map(|(folder, name)| format!("--remap-path-prefix={}={name}", folder.display()));
     let flags = Some(asked).filter(|flags| !flags.is_empty()).into_iter().chain(ours);
     flags.collect::<Vec<_>>().join("\x1f")
 }
 
-/// Folders of this machine that the compiler would name, and the names that they get. The last that fits counts.
-fn builders_folders(workspace: &Workspace) -> [(PathBuf, &'static str); 3] {
-    [
-        (notices::cargo_home(), "/cargo"),
-        (workspace.target.clone(), "/hourglass/target"),
+/// Folders of this machine that the compiler would name, and the names that they get. The last that fits counts. Which
+/// registry or mirror of it the sources came from is no matter.
+fn builders_folders(workspace: &Workspace, home: &Path) -> Vec<(PathBuf, &'static str)> {
+    let mut folders = vec![
+        (home.to_owned(), "/cargo"),
         (workspace.root.clone(), "/hourglass"),
-    ]
+        (workspace.target.clone(), "/hourglass/target"),
+    ];
+    let registries = fs::read_dir(home.join("registry/src")).into_iter().flatten().flatten();
+    folders.extend(registries.map(|registry| (registry.path(), "/cargo/registry")));
+    folders
 }
 
 pub(crate) fn run_static(workspace: &Workspace) -> Result<(), StepFailure> {
@@ -153,7 +166,7 @@ fn static_of(workspace: &Workspace, name: &str, package: &str) -> Result<PathBuf
     let target = musl();
     has_target(&target)?;
     let words = ["build", "--release", "--locked", "--package", package, "--target", &target];
-    run_command(&mut release_build(workspace, &words))?;
+    run_command(&mut release_build(workspace, &cargo_home(), &words))?;
     let program = workspace.target.join(&target).join("release").join(name);
     check_size(&program)?;
     is_static(&program)?;
@@ -197,6 +210,13 @@ fn wants_loader(elf: &[u8]) -> Option<bool> {
 fn copy(file: &Path, into: &Path) -> Result<(), StepFailure> {
     let to = into.join(file.file_name().unwrap_or_default());
     fs::copy(file, to).map(drop).map_err(|e| StepFailure::file(file, &e))
+}
+
+/// What [`build`] makes, below the folder of the target.
+pub(crate) fn built(workspace: &Workspace) -> [PathBuf; 4] {
+    let release = workspace.target.join("release");
+    ["hourglass", "hourglass-paper", "libhourglass.so", "libhourglass.a"]
+        .map(|name| release.join(name))
 }
 
 pub(crate) fn check_size(program: &Path) -> Result<(), StepFailure> {

@@ -1,7 +1,9 @@
 //! What must not get worse between two versions: licences and advisories of dependencies, the interface of what is
-//! published, code that Miri accepts.
+//! published, code that Miri accepts, a release that anybody can build again.
 //!
 //! Owns: how these tools are called, with versions that fit. Must not: install but through rustup.
+
+mod reproduce;
 
 use std::env;
 use std::process::Command;
@@ -11,6 +13,8 @@ use hourglass_skip::Requirement;
 use crate::failure::{StepFailure, succeed};
 use crate::test::StepOutcome;
 use crate::workspace::Workspace;
+
+pub(crate) use reproduce::run as reproduce;
 
 const DENY: &str = "cargo install cargo-deny --locked --version 0.20.2";
 const SEMVER_CHECKS: &str = "cargo install cargo-semver-checks --locked --version 0.51.0";

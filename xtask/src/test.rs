@@ -226,6 +226,7 @@ fn slow_steps(workspace: &Workspace) -> Vec<Step<'_>> {
         Step::new("packages", || package::run(workspace).map(|()| StepOutcome::Passed)),
         Step::new("lintian", || package::lintian(workspace).map(|()| StepOutcome::Passed))
             .after("packages"),
+        Step::new("reproduce", || ratchets::reproduce(workspace)).after("packages"),
         Step::new("oldest Rust", || oldest_rust(workspace)),
         Step::new("dependencies", || ratchets::dependencies(workspace)),
         Step::new("advisories", || ratchets::advisories(workspace)),
@@ -237,6 +238,9 @@ fn slow_steps(workspace: &Workspace) -> Vec<Step<'_>> {
         Step::new("faults", || soak::run_faults(workspace).map(|()| StepOutcome::Passed)),
         Step::new("fuzz", || {
             fuzz::run(workspace, fuzz::SECONDS, &[]).map(|()| StepOutcome::Passed)
+        }),
+        Step::new("fuzz by coverage", || {
+            fuzz::coverage::run(workspace, fuzz::SECONDS, &[]).map(|()| StepOutcome::Passed)
         }),
     ];
     for name in bed::SLOW {

@@ -17,6 +17,7 @@ use crate::commands::example::Example;
 use crate::commands::export::Export;
 use crate::commands::man::ManArgs;
 use crate::commands::merge::Merge;
+use crate::commands::model::Model;
 use crate::commands::predict::Predict;
 use crate::commands::render::Render;
 use crate::commands::report::Report;
@@ -74,6 +75,7 @@ Examples:
   hourglass doctor                         what disturbs real-time work here?
   hourglass example tasks                  write a file of tasks, tasks.toml
   hourglass check tasks.toml               will every deadline hold?
+  hourglass model monday                   which tasks are a program's threads?
   hourglass simulate tasks.toml            what happens on virtual time?
   hourglass predict tasks.toml             will deadlines hold, and do they?
   hourglass sweep -o tuesday               how many task sets does a test accept?
@@ -95,6 +97,7 @@ pub(crate) enum Command {
     Diff(Diff),
     Clocks(Clocks),
     Doctor(Doctor),
+    Model(Model),
     Check(Check),
     Simulate(Simulate),
     Predict(Predict),
@@ -173,7 +176,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Measure", &["run", "latency", "noise", "watch", "cache-cost", "paper"]),
     ("Read results", &["show", "report", "render", "export", "diff"]),
     ("This machine", &["clocks", "doctor"]),
-    ("Theory", &["check", "simulate", "predict", "sweep", "merge"]),
+    ("Theory", &["model", "check", "simulate", "predict", "sweep", "merge"]),
     ("Reserve", &["reserve"]),
     ("Other", &["example", "completions", "man", "help"]),
 ];
@@ -285,7 +288,7 @@ mod tests {
 
     #[test]
     fn help_of_the_other_commands() {
-        let names = "watch show render report export diff clocks doctor check simulate predict sweep \
+        let names = "watch show render report export diff clocks doctor model check simulate predict sweep \
                      merge reserve cache-cost example completions man";
         for name in names.split_whitespace() {
             let mut command = command().term_width(80);

@@ -127,6 +127,7 @@ fn other(words: &[String]) -> Result<ExitCode> {
         Command::Doctor(doctor) => commands::doctor::examine(&doctor, settings),
         Command::Check(check) => commands::check::check(&check, settings),
         Command::Simulate(simulate) => commands::simulate::simulate(&simulate, settings),
+        Command::Model(model) => commands::model::model(&model, settings),
         Command::Predict(predict) => commands::predict::predict(&predict, settings),
         Command::Sweep(sweep) => commands::sweep::sweep(&sweep, settings),
         Command::Merge(merge) => commands::merge::merge(&merge, settings),
@@ -151,6 +152,7 @@ fn needs_no_privilege(command: &Command) -> bool {
         | Command::Export(_)
         | Command::Diff(_)
         | Command::Check(_)
+        | Command::Model(_)
         | Command::Simulate(_)
         | Command::Sweep(_)
         | Command::Merge(_)

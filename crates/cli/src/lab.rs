@@ -30,6 +30,7 @@ pub(crate) use hourglass_measure::{give_up_capabilities, hand_on, has_room, show
 pub(crate) use hourglass_reserve::session as reserve;
 pub(crate) use hourglass_runs::fleet;
 pub(crate) use hourglass_runs::store::{LatencyError, TraceError, WriteError};
+pub(crate) use hourglass_runs::task_model;
 pub(crate) use hourglass_runs::{OpenRun, RunContents, open_run};
 pub(crate) use hourglass_sim as sim;
 pub(crate) use hourglass_theory as theory;

@@ -14,7 +14,13 @@ const KEPT_BITS: u32 = 11;
 /// at `u64::MAX`, which it includes.
 #[must_use]
 pub fn step_of(value: u64) -> (u64, u64) {
-    let shift = (u64::BITS - value.leading_zeros()).saturating_sub(KEPT_BITS);
+    step_of_bits(value, KEPT_BITS)
+}
+
+/// The same where a step keeps so many bits of its values, at least 1.
+#[must_use]
+pub fn step_of_bits(value: u64, kept_bits: u32) -> (u64, u64) {
+    let shift = (u64::BITS - value.leading_zeros()).saturating_sub(kept_bits);
     let low = value >> shift << shift;
     (low, low.saturating_add(1 << shift))
 }

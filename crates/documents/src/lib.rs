@@ -45,6 +45,7 @@ pub mod sites;
 pub mod spelling;
 pub mod stack;
 pub mod sweep;
+pub mod task_model;
 pub mod tuning;
 pub mod wakeup;
 pub mod warning;

@@ -15,7 +15,7 @@ use hourglass_time::Span;
 use thiserror::Error;
 
 use crate::workload_file::online_cpus;
-use hourglass_runs::{RunContentsError, open_run};
+use hourglass_runs::{RunContentsError, open_run, task_model};
 use hourglass_sys::memory::has_room;
 
 /// Maximum size of a file of tasks, bytes: 64 MiB. A thousand tasks take a tenth of one MiB.
@@ -184,9 +184,16 @@ pub fn parse(path: &Path, text: &str, source: Option<Source>) -> Result<Input, I
 fn run_folder(path: &Path) -> Result<Input, InputError> {
     let recalled = open_run(path)?;
     recalled.check_size(has_room)?;
-    let intervals = recalled.intervals()?.collect::<Result<Vec<_>, _>>()?;
-    let read = TaskSet::from_run(&recalled.document.manifest, &intervals)
-        .map_err(|source| InputError::Tasks { path: path.to_owned(), source: Box::new(source) })?;
+    let wrong = |source| InputError::Tasks { path: path.to_owned(), source: Box::new(source) };
+    let is_watched = recalled.document.result.watched.is_some();
+    let read = match is_watched && recalled.document.manifest.kernel.is_some() {
+        true => TaskSet::from_model(&task_model::of_run(&recalled)?),
+        false => {
+            let intervals = recalled.intervals()?.collect::<Result<Vec<_>, _>>()?;
+            TaskSet::from_run(&recalled.document.manifest, &intervals)
+        }
+    };
+    let read = read.map_err(wrong)?;
     let mut notes = read.notes;
     notes.push(
         "execution times are the longest that the run has seen, which is not a bound".to_owned(),

@@ -18,6 +18,7 @@ mod late_wake_ups;
 pub mod open_run;
 pub mod run_contents;
 pub mod store;
+pub mod task_model;
 
 pub use causes::Explanation;
 pub use open_run::{OpenRun, open_run};

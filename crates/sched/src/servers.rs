@@ -171,20 +171,26 @@ impl Server {
         Some(supply::fixed_priority(&self.counted(set), &self.supply()?))
     }
 
-    /// The bound of the only task of a hard constant-bandwidth server that has budget for each job, where jobs come at
-    /// least a period apart: each finds the server idle with its deadline past, gets a full budget, and is done
-    /// by the new deadline (Abeni and Buttazzo 1998). `None` of all others, and where the supply bounds it better.
+    /// The bound of the only task of a hard constant-bandwidth server whose jobs take n budgets each and arrive at least n
+    /// periods apart. A job that finds the server's deadline past gets a new one, and is done n periods later; one that
+    /// finds it ahead, since jitter delayed the job before, goes on with that deadline and needs at most n periods more.
+    /// By induction the server's deadline at the end of a job is at most jitter and n periods after its arrival, and
+    /// deadlines are kept (Abeni and Buttazzo 1998, where n is 1 and there is no jitter). `None` of all others, and
+    /// where the supply bounds it better.
     #[must_use]
-    pub fn whole_jobs(&self, set: &TaskSet) -> Option<Analysis> {
+    pub fn whole_budgets(&self, set: &TaskSet) -> Option<Analysis> {
         let [task] = set.tasks() else { return None };
         let waits = task.suspension() > 0 || task.blocking() > 0 || task.curve().is_some();
-        let apart = task.period().checked_sub(task.jitter())?;
-        let fits = task.cost() <= self.budget && apart >= self.period;
+        let periods = task.cost().div_ceil(self.budget).checked_mul(self.period)?;
+        let finds_it_idle = task.period().checked_sub(task.jitter()) >= Some(periods);
+        // A deadline before the period is another after a wait (`update_dl_revised_wakeup`).
+        let fits = periods <= task.period() && (finds_it_idle || self.deadline == self.period);
         if self.kind != ServerPolicy::HardBandwidth || waits || !fits {
             return None;
         }
-        let from_release = self.deadline;
-        let from_arrival = from_release.checked_add(task.jitter())?;
+        let served = periods.checked_sub(self.period - self.deadline)?;
+        let from_arrival = served.checked_add(task.jitter())?;
+        let from_release = if finds_it_idle { served } else { from_arrival };
         let supplied = self.response_times(set)?.from_arrival();
         if supplied.first().copied().flatten().is_some_and(|bound| bound <= from_arrival) {
             return None;

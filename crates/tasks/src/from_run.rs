@@ -1,77 +1,34 @@
 //! Importing a recorded run: what its threads were seen to need.
 //!
-//! Owns: cutting a trace into jobs, and the figures of these. Must not: read a run folder (`runs`
-//! does), infer causes (`trace` does).
-//!
-//! A job is what a thread received between two of its own waits. Its execution time is the sum of
-//! its intervals, so that gaps do not count. What was seen is no bound: a longer job may come.
+//! Owns: the tasks of a run of ours, of which periods are stated. Must not: read a run folder (`runs` does), model threads
+//! (`trace` does).
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use hourglass_documents::cpus::ParseCpuSetError;
 use hourglass_documents::manifest::{Manifest, ThreadFacts};
 use hourglass_documents::policy::ParsePolicyError;
+use hourglass_documents::task_model::ThreadModel;
 use hourglass_documents::{CpuSet, Policy};
 use hourglass_time::Span;
-use hourglass_trace::{Interval, IntervalStart};
+use hourglass_trace::Interval;
+use hourglass_trace::model::{self, Activity};
 
 use super::error::{Location, TaskSetError};
+use super::from_model::{span, task};
 use super::{Activation, Server, ServerKind, Task, TaskSet};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct JobStatistics {
-    pub jobs: u64,
-    pub longest: Span,
-    /// The shortest execution time; the last job, which the run's end may have cut off, does not
-    /// count where there is another.
-    pub shortest: Span,
-    /// The shortest time between the begins of two jobs in a row; `None` for a single job.
-    pub separation: Option<Span>,
-}
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedTaskSet {
     /// One task for each thread with a period; they are called `thread-0` and so on.
     pub set: TaskSet,
-    /// The parts that were left out, one sentence each.
+    /// The parts that were left out, or are no tasks, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// What was seen of each thread that has intervals, by its number.
-///
-/// `intervals` of one thread are in the order of their starts; threads may be mixed.
-#[must_use]
-pub fn observe(intervals: &[Interval]) -> BTreeMap<u32, JobStatistics> {
-    let mut threads: BTreeMap<u32, Vec<(Span, Span)>> = BTreeMap::new();
-    for interval in intervals {
-        let jobs = threads.entry(interval.thread).or_default();
-        let length = Span::from_nanos(interval.duration_ns().max(0));
-        match jobs.last_mut() {
-            Some((_, received)) if interval.onset != IntervalStart::Wait => {
-                *received = received.saturating_add(length);
-            }
-            _ => jobs.push((Span::from_nanos(interval.start_ns), length)),
-        }
-    }
-    threads.into_iter().filter_map(|(thread, jobs)| Some((thread, figures(&jobs)?))).collect()
-}
-
-fn figures(jobs: &[(Span, Span)]) -> Option<JobStatistics> {
-    let times = || jobs.iter().map(|(_, received)| *received);
-    let whole = if jobs.len() > 1 { jobs.len() - 1 } else { jobs.len() };
-    let separations = jobs.windows(2).map(|pair| pair[1].0.saturating_sub(pair[0].0));
-    Some(JobStatistics {
-        jobs: jobs.len() as u64,
-        longest: times().max()?,
-        shortest: times().take(whole).min()?,
-        separation: separations.min(),
-    })
-}
-
 impl TaskSet {
-    /// The threads of a recorded run as tasks: the period as the workload states it, else the
-    /// shortest time between two jobs that was seen; the longest execution time that was seen.
+    /// The threads of a run of ours as tasks: the period as the workload states it, else the one that was seen, else
+    /// the shortest time between two jobs; the longest execution time that was seen.
     ///
     /// # Errors
     /// No thread of the run has jobs, or what the manifest says cannot be meant.
@@ -79,17 +36,19 @@ impl TaskSet {
         manifest: &Manifest,
         intervals: &[Interval],
     ) -> Result<RecordedTaskSet, TaskSetError> {
-        let observed = observe(intervals);
+        let mut activities = model::of_intervals(intervals);
         let mut recorded = RecordedTaskSet { set: TaskSet::default(), notes: Vec::new() };
         for facts in &manifest.threads {
-            let Some(seen) = observed.get(&facts.id).filter(|seen| seen.longest.is_positive())
-            else {
+            let activity: Activity = activities.remove(&facts.id).unwrap_or_default();
+            let seen = model::infer(vec![(ThreadModel::default(), activity)]).pop();
+            let Some(seen) = seen.filter(|seen| seen.execution.max_ns > 0) else {
                 recorded.notes.push(format!("thread {}: never ran; omitted", facts.id));
                 continue;
             };
             let stated = stated_period(&facts.workload);
-            match stated.or(seen.separation).filter(|period| period.is_positive()) {
-                Some(period) => recorded.add(facts, seen, period, stated.is_some())?,
+            let found = span(seen.activation.period_ns);
+            match stated.or(Some(found)).filter(|period| period.is_positive()) {
+                Some(period) => recorded.add(facts, &seen, period, stated.is_some())?,
                 None => recorded.notes.push(format!(
                     "thread {} ({}): never waits, so it has no period; omitted",
                     facts.id, facts.workload
@@ -128,49 +87,66 @@ impl RecordedTaskSet {
     fn add(
         &mut self,
         facts: &ThreadFacts,
-        seen: &JobStatistics,
+        seen: &ThreadModel,
         period: Span,
         is_stated: bool,
     ) -> Result<(), TaskSetError> {
         let name = format!("thread-{}", facts.id);
         let place = Location::named("task", &name);
-        if !is_stated && seen.longest > period {
+        let longest = span(seen.execution.max_ns);
+        if !is_stated && longest > period {
             let message = format!(
-                "jobs began as close as {period}, and one took {}: these are no jobs of one period; record a thread with one, or \
-                 write the task by hand",
-                seen.longest
+                "jobs began as close as {period}, and one took {longest}: these are no jobs of one period; record a thread with \
+                 one, or write the task by hand"
             );
             return Err(place.contradiction(message));
         }
+        let (policy, cpus) = self.scheduling(&name, &facts.policy, &facts.cpus)?;
+        let task = Task {
+            policy: Some(policy),
+            cpus: Some(cpus),
+            timer: Some(facts.wake_up.clone()).filter(|timer| !timer.is_empty()),
+            ..task(&name, seen)
+        };
+        self.set.tasks.push(match is_stated {
+            true => Task {
+                period,
+                activation: Activation::Periodic,
+                jitter: Span::ZERO,
+                arrivals: Vec::new(),
+                ..task
+            },
+            false => task,
+        });
+        Ok(())
+    }
+
+    /// The policy of a thread and its CPUs; a reservation becomes a server.
+    pub(crate) fn scheduling(
+        &mut self,
+        name: &str,
+        policy: &str,
+        cpus: &str,
+    ) -> Result<(Policy, CpuSet), TaskSetError> {
+        let place = Location::named("task", name);
         let wrong = |key: &str, value: &str, reason: &dyn fmt::Display| {
             place.bad(key, format_args!("{value:?}"), reason)
         };
-        let cpus: CpuSet = facts
-            .cpus
-            .parse()
-            .map_err(|error: ParseCpuSetError| wrong("cpus", &facts.cpus, &error))?;
-        let policy = match reserved_times(&facts.policy) {
+        let allowed: CpuSet =
+            cpus.parse().map_err(|error: ParseCpuSetError| wrong("cpus", cpus, &error))?;
+        let policy = match reserved_times(policy) {
             Some(times) => {
                 let reason = "not a reservation such as DEADLINE:3ms/8ms";
-                let server = server(&name, times, &cpus);
-                let server = server.ok_or_else(|| wrong("policy", &facts.policy, &reason))?;
+                let server = server(name, times, &allowed);
+                let server = server.ok_or_else(|| wrong("policy", policy, &reason))?;
                 self.set.servers.push(server);
                 Policy::Deadline
             }
             None => {
-                let policy = facts.policy.parse();
-                policy.map_err(|error: ParsePolicyError| wrong("policy", &facts.policy, &error))?
+                policy.parse().map_err(|error: ParsePolicyError| wrong("policy", policy, &error))?
             }
         };
-        self.set.tasks.push(Task {
-            activation: if is_stated { Activation::Periodic } else { Activation::Sporadic },
-            bcet: Some(seen.shortest).filter(|time| time.is_positive()),
-            policy: Some(policy),
-            cpus: Some(cpus),
-            timer: Some(facts.wake_up.clone()).filter(|timer| !timer.is_empty()),
-            ..Task::new(&name, seen.longest, period)
-        });
-        Ok(())
+        Ok((policy, allowed))
     }
 }
 

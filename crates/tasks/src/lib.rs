@@ -37,6 +37,7 @@ mod error;
 pub mod exact_fraction;
 mod explain;
 mod fraction;
+pub mod from_model;
 pub mod from_run;
 pub mod generate;
 pub mod import;

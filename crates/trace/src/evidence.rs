@@ -65,7 +65,9 @@ hourglass_documents::named_enum! {
         /// `a` left: 0 runnable (preempted or yielded), else the kernel's bits, waiting. Records of one
         /// thread's switches do not say who the other was: [`KernelEvent::UNTOLD`].
         Switch = 0,
-        /// `sched_waking`: thread `a` is being made runnable for CPU `b`.
+        /// `sched_waking`: thread `a` is being made runnable for CPU `b`; the lower half of `value` has the
+        /// kernel's flags of the moment (8 in an interrupt, 16 in a softirq), the upper half the thread on the CPU that
+        /// woke it. 0 where they are not known.
         Waking = 1,
         /// `sched_migrate_task`: thread `a` goes to CPU `b` from CPU `value`.
         Migrate = 2,

@@ -18,6 +18,7 @@ mod evidence;
 mod gap_statistics;
 mod interval;
 mod job;
+pub mod model;
 pub mod run_comparison;
 mod trace_summary;
 pub mod wakeup;

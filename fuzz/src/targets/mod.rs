@@ -1,5 +1,6 @@
 //! The targets.
 
+#[cfg(feature = "c")]
 mod c_programs;
 mod folders;
 mod pages;
@@ -36,7 +37,9 @@ pub const TARGETS: &[Target] = &[
     pairs::WHEEL,
     pairs::ANALYSIS,
     pairs::SIMULATION,
+    #[cfg(feature = "c")]
     c_programs::CALLS,
+    #[cfg(feature = "c")]
     c_programs::PAGE,
 ];
 

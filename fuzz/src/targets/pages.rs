@@ -158,7 +158,8 @@ pub(super) const PROGRESS: Target = Target {
         let head = [u64::from_le_bytes(*b"hgprogr\0"), 1, 1_000, 500, 1, 0, 0, 0]
             .map(u64::to_le_bytes)
             .concat();
-        vec![[page(2), page(4), page(3)].concat(), [head, page(2)].concat()]
+        let last = [head.clone(), page(u64::MAX)].concat();
+        vec![[page(2), page(4), page(3)].concat(), [head, page(2)].concat(), last]
     },
     start: progress,
 };

@@ -62,7 +62,7 @@ pub(super) fn of<'a>(
 }
 
 /// Where Cargo keeps what it fetched.
-pub(super) fn cargo_home() -> PathBuf {
+pub(crate) fn cargo_home() -> PathBuf {
     let home = || PathBuf::from(env::var_os("HOME").unwrap_or_default()).join(".cargo");
     env::var_os("CARGO_HOME").map_or_else(home, PathBuf::from)
 }

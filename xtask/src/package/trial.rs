@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use hourglass_skip::Requirement;
 
-use super::{builders_folders, debian, handbook, run_command};
+use super::{builders_folders, cargo_home, debian, handbook, run_command};
 use crate::failure::StepFailure;
 use crate::workspace::{Workspace, has_program};
 
@@ -177,7 +177,9 @@ fn exists(file: &Path) -> Result<(), StepFailure> {
 /// # Errors
 /// `Broken`, with the file.
 pub(super) fn names_no_builder(workspace: &Workspace, root: &Path) -> Result<(), StepFailure> {
-    let folders = builders_folders(workspace).map(|(folder, _)| format!("{}/", folder.display()));
+    let folders = builders_folders(workspace, &cargo_home()).into_iter();
+    let folders: Vec<String> =
+        folders.map(|(folder, _)| format!("{}/", folder.display())).collect();
     for file in files(root)? {
         let bytes = fs::read(&file).map_err(|e| StepFailure::file(&file, &e))?;
         if let Some(folder) = folders.iter().find(|folder| contains(&bytes, folder.as_bytes())) {

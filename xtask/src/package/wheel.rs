@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use super::{notices, remapped, run_command, trial};
+use super::{cargo_home, notices, remapped, run_command, trial};
 use crate::failure::StepFailure;
 use crate::python::{Environment, only_file};
 use crate::workspace::Workspace;
@@ -37,7 +37,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), StepFailure> {
     let maturin = |words: &[&str], to: &Path| {
         let mut maturin = python.program("maturin");
         maturin.current_dir(workspace.root.join("python"));
-        maturin.env("CARGO_ENCODED_RUSTFLAGS", remapped(workspace));
+        maturin.env("CARGO_ENCODED_RUSTFLAGS", remapped(workspace, &cargo_home()));
         maturin.env("CARGO_TARGET_DIR", &workspace.target).args(words).arg("--out").arg(to);
         maturin
     };

@@ -71,7 +71,7 @@ macro_rules! entry {
 }
 
 /// What there is.
-const EXAMPLES: [ExampleFile; 7] = [
+const EXAMPLES: [ExampleFile; 8] = [
     entry!("audio", "audio.toml", "run", "a workload: an audio engine and a video player"),
     entry!(
         "section-5-5",
@@ -92,6 +92,12 @@ const EXAMPLES: [ExampleFile; 7] = [
         "smt.toml",
         "simulate --smt monitor",
         "a set of tasks: a reservation on a core of two hardware threads"
+    ),
+    entry!(
+        "deadline-class",
+        "deadline-class.toml",
+        "check",
+        "a set of tasks: two reservations of the kernel's deadline class"
     ),
     entry!("experiment", "experiment.toml", "sweep", "an experiment: random sets of tasks"),
 ];

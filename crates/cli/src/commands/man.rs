@@ -246,7 +246,7 @@ mod tests {
         let pages = pages(crate::cli::command());
         let names: Vec<&str> = pages.iter().map(|page| page.name.as_str()).collect();
         let known = "hourglass run latency noise watch show render report export diff clocks doctor \
-                     check simulate predict sweep merge reserve cache-cost paper example \
+                     model check simulate predict sweep merge reserve cache-cost paper example \
                      completions man tasks";
         assert_eq!(names.join(" "), known.split_whitespace().collect::<Vec<_>>().join(" "));
         assert!(page("render").contains("pixels"));

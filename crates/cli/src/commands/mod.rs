@@ -13,6 +13,7 @@ pub(crate) mod export;
 mod loaded_run;
 pub(crate) mod man;
 pub(crate) mod merge;
+pub(crate) mod model;
 pub(crate) mod paper;
 pub(crate) mod predict;
 pub(crate) mod render;

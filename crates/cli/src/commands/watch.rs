@@ -16,6 +16,7 @@ use hourglass_time::Span;
 
 use crate::atomic_file;
 use crate::exit::{self, Stop};
+use crate::lab::WriteError;
 use crate::lab::watch_process::{
     self, CommandRequest, ProcessNotFound, ProcessSelector, SHORTEST, WatchFailure, WatchRequest,
 };
@@ -55,7 +56,8 @@ Exit codes:
   2    wrong usage; no such process, or no thread of that name
   3    this user may not see it, or may not trace
   4    no verdict: threads or processes that started and ended between two
-       samples are missing, or a quota changed meanwhile
+       samples are missing, or a quota changed meanwhile; with --tasks, a thread
+       could not be modelled
   130  ended by Ctrl-C; what was sampled is printed and stored
   with -- COMMAND: the command's code, also where a premise broke (premises
   says so); 128+N signal N killed the command, 126 it cannot be executed,
@@ -66,6 +68,7 @@ Examples:
   hourglass watch --comm data-loop.0       every thread of this name (PipeWire's)
   hourglass watch $(pgrep -d' ' postgres) -d 1m
   sudo hourglass watch --comm data-loop.0 --trace -d 10s -o monday
+  sudo hourglass watch 1234 --trace -d 30s --tasks player.toml
   hourglass watch -- make -j2              a command, from its first instruction
   hourglass watch 1234 -d 5s --json        the document (hourglass.watch/1)")]
 pub(crate) struct WatchArgs {
@@ -96,6 +99,9 @@ pub(crate) struct WatchArgs {
     /// Store the samples in this folder
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     output: Option<PathBuf>,
+    /// Write the threads as a file of tasks, for check, simulate and predict, as hourglass model does
+    #[arg(long, value_name = "FILE", requires = "trace", value_hint = ValueHint::FilePath)]
+    tasks: Option<PathBuf>,
     /// Write the counts to this file as metrics, every ten seconds and at the end, for
     /// node_exporter's textfile collector
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -137,7 +143,7 @@ pub(crate) fn watch(watch: &WatchArgs, words: &[String], settings: Settings) -> 
         every: watch.interval,
         length: watch.duration,
         trace: watch.trace,
-        folder: watch.output.clone(),
+        folder: watch.output.clone().or_else(|| watch.tasks.as_deref().map(record_beside)),
         command_line: program.chain(words.iter().cloned()).collect(),
     };
     let mut view = View { terminal: Term::stdout(), drawn: 0 };
@@ -186,12 +192,38 @@ pub(crate) fn watch(watch: &WatchArgs, words: &[String], settings: Settings) -> 
         output::text(&text::watched(&finished.report, output::style()))
     };
     output::unless_closed(said)?;
-    super::say_kept(finished.folder.as_ref(), "it", settings.quiet)?;
-    let code = if is_whole { ExitCode::SUCCESS } else { ExitCode::from(exit::UNDECIDED) };
+    let is_decided = keep(watch, finished.folder.as_ref(), settings)? && is_whole;
+    let code = if is_decided { ExitCode::SUCCESS } else { ExitCode::from(exit::UNDECIDED) };
     if let Some(code) = ended {
         return Ok(ExitCode::from(u8::try_from(code).unwrap_or(exit::OWN)));
     }
     Ok(finished.signal.map_or(code, exit::ended_by))
+}
+
+/// Says where the record is, and writes the file of `--tasks`; whether all threads are tasks in it.
+fn keep(
+    watch: &WatchArgs,
+    folder: Option<&Result<PathBuf, WriteError>>,
+    settings: Settings,
+) -> Result<bool> {
+    if watch.output.is_some() || matches!(folder, Some(Err(_))) {
+        super::say_kept(folder, "it", settings.quiet)?;
+    }
+    let record = folder.and_then(|folder| folder.as_ref().ok());
+    let Some((file, record)) = watch.tasks.as_deref().zip(record) else { return Ok(true) };
+    let written = super::model::write_tasks(record, file, settings);
+    if watch.output.is_none() {
+        // A folder that stays is in nobody's way.
+        let _ = std::fs::remove_dir_all(record);
+    }
+    written
+}
+
+/// A folder for the record that only the file of `--tasks` is made from.
+fn record_beside(tasks: &Path) -> PathBuf {
+    let mut name = tasks.file_name().unwrap_or_default().to_os_string();
+    name.push(format!(".record-{}", std::process::id()));
+    tasks.with_file_name(name)
 }
 
 fn numbers(watch: &WatchArgs) -> impl Iterator<Item = u32> + '_ {

@@ -20,6 +20,7 @@ mod kernel_trace;
 mod keys;
 mod limits;
 mod load;
+mod model;
 mod paper;
 mod peers;
 mod predict;

@@ -15,6 +15,8 @@ enum Source {
     Upper(&'static str),
     /// A thread's state when it left the CPU.
     State(&'static str),
+    /// The lower half of a number and its upper half.
+    Pair(&'static str, &'static str),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +55,7 @@ const WANTED: [EventRequest; 14] = [
     EventRequest {
         a: Source::Field("pid"),
         b: Source::Field("target_cpu"),
+        value: Source::Pair("common_flags", "common_pid"),
         names: &[(Table::Threads, "pid", "comm")],
         ..bare("sched", "sched_waking", Kind::Waking)
     },
@@ -130,6 +133,7 @@ pub(super) enum ValueSource {
     Is(u64),
     Field(Field),
     Upper(Field),
+    Pair(Field, Field),
     /// The bits of a state, all below `preempted`, which stands for a thread that could run.
     State {
         field: Field,
@@ -145,6 +149,10 @@ impl ValueSource {
             ValueSource::Is(number) => number,
             ValueSource::Field(field) => field.read(entry).unwrap_or(0),
             ValueSource::Upper(field) => field.read(entry).unwrap_or(0) >> 32,
+            ValueSource::Pair(lower, upper) => {
+                let half = |field: Field| field.read(entry).unwrap_or(0) & u64::from(u32::MAX);
+                half(upper) << 32 | half(lower)
+            }
             ValueSource::State { field, preempted } => {
                 let state = field.read(entry).unwrap_or(0);
                 if state & preempted != 0 { 0 } else { state & (preempted - 1) }
@@ -246,6 +254,10 @@ impl Plans {
             }
             Source::Upper(name) => {
                 format.field(name).map_or(ValueSource::Is(0), ValueSource::Upper)
+            }
+            Source::Pair(lower, upper) => {
+                let both = format.field(lower).zip(format.field(upper));
+                both.map_or(ValueSource::Is(0), |(lower, upper)| ValueSource::Pair(lower, upper))
             }
             Source::State(name) => match self.field(full, format, name) {
                 // The kernel marks a thread that it took off the CPU by the bit above all states.

@@ -11,6 +11,7 @@ mod doctor;
 mod fleet;
 mod inferences;
 mod late_jobs;
+mod model;
 mod noise;
 mod occupants;
 mod paper;
@@ -45,6 +46,7 @@ pub use cyclic::{
 pub use diff::diff;
 pub use doctor::doctor;
 pub use fleet::fleet;
+pub use model::task_model;
 pub use noise::{NoiseCpu, noise};
 pub use occupants::{BY_COUNTS, meanwhile};
 pub(crate) use occupants::{all as ran, heading as worst_heading, reason};

@@ -62,13 +62,15 @@ impl Progress {
     pub fn begin(&mut self) {
         self.finished = false;
         self.total = 0;
-        self.job += 1;
+        self.job = self.job.wrapping_add(1);
         if let Some(words) = self.page.words() {
-            // Odd while neither the old nor the new progress is meant.
-            words[JOB].store(self.job * 2 - 1, Ordering::Relaxed);
+            // Odd while neither the old nor the new progress is meant. A program that may write the page can have left any
+            // number there.
+            let begun = self.job.wrapping_mul(2);
+            words[JOB].store(begun.wrapping_sub(1), Ordering::Relaxed);
             words[DONE].store(0, Ordering::Release);
             words[BEGUN].store(now_ns(ClockId::Monotonic), Ordering::Release);
-            words[JOB].store(self.job * 2, Ordering::Release);
+            words[JOB].store(begun, Ordering::Release);
         }
     }
 
@@ -123,7 +125,8 @@ impl Progress {
     #[must_use]
     pub fn next_release_ns(&self, now: u64) -> Option<u64> {
         let (first, period) = self.page.grid()?;
-        let behind = now.checked_sub(first).map_or(0, |since| since / period + 1);
+        let behind =
+            now.checked_sub(first).map_or(Some(0), |since| (since / period).checked_add(1))?;
         first.checked_add(behind.checked_mul(period)?)
     }
 }

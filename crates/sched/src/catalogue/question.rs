@@ -200,8 +200,8 @@ pub(super) fn phases(of: &Question) -> Result<Bounds, String> {
 
 pub(super) fn supply(of: &Question) -> Result<Bounds, String> {
     let Situation::Inside(server) = &of.situation else { return fixed_priority(of) };
-    if let Some(found) = server.whole_jobs(&of.set) {
-        let proven = checker::whole_jobs(&of.set, server, &found).is_ok();
+    if let Some(found) = server.whole_budgets(&of.set) {
+        let proven = checker::whole_budgets(&of.set, server, &found).is_ok();
         return Ok(Bounds { by_conditions: true, ..bounds(found, proven) });
     }
     let Some(found) = server.response_times(&of.set) else {

@@ -17,7 +17,7 @@ mod spin;
 mod supplied;
 mod suspension;
 mod thresholds;
-mod whole_jobs;
+mod whole_budgets;
 
 pub use bursts::{bursts, bursty_demand};
 pub use chains::holistic;
@@ -32,7 +32,7 @@ pub use spin::spin_counting;
 pub use supplied::supplied_demand;
 pub use suspension::edf_suspension;
 pub use thresholds::thresholds;
-pub use whole_jobs::whole_jobs;
+pub use whole_budgets::whole_budgets;
 
 use crate::task::Task;
 use crate::verdict::{ResponseBound, TaskResult, Verdict};

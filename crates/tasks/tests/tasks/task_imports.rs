@@ -2,11 +2,12 @@
 
 use hourglass_documents::Policy;
 use hourglass_documents::manifest::{Manifest, ThreadFacts};
+use hourglass_documents::task_model::ThreadModel;
 use hourglass_tasks::corpus::{self, Case, ResultValue};
-use hourglass_tasks::from_run::{JobStatistics, observe};
 use hourglass_tasks::rt_app::Imported;
 use hourglass_tasks::{Activation, Preemption, Protocol, Scheduler, ServerKind, TaskSet};
 use hourglass_time::Span;
+use hourglass_trace::model;
 use hourglass_trace::{Interval, IntervalStart};
 use serde_json::{Value, json};
 
@@ -364,17 +365,12 @@ fn manifest(threads: &[(u32, &str, &str)]) -> Manifest {
 
 #[test]
 fn jobs_of_a_trace() {
-    let seen = observe(&trace());
-    assert_eq!(
-        seen[&0],
-        JobStatistics {
-            jobs: 3,
-            longest: ns(3_200),
-            shortest: ns(3_000),
-            separation: Some(ns(7_900))
-        }
-    );
-    assert_eq!((seen[&1].jobs, seen[&1].longest), (1, ns(8_800)));
+    let activities = model::of_intervals(&trace());
+    let threads = activities.into_values().map(|seen| (ThreadModel::default(), seen)).collect();
+    let seen = model::infer(threads);
+    let times = |thread: &ThreadModel| (thread.fit.jobs, thread.execution.max_ns);
+    assert_eq!((times(&seen[0]), times(&seen[1])), ((3, 3_200), (1, 8_800)));
+    assert_eq!((seen[0].execution.min_ns, seen[0].activation.period_ns), (3_000, 7_900));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use hourglass_sim::{
     System, Thread, run_with,
 };
 
-use hourglass_sched::{Task, TaskSet, Verdict, cbs, servers};
+use hourglass_sched::{Task, TaskSet, Verdict, cbs, checker, servers};
 
 use crate::simulated::support::{Record, deadlines, system};
 
@@ -307,6 +307,63 @@ fn bounds_inside_constant_servers_hold() {
         }
     }
     assert!(bounded > 500 && reached > 0, "{bounded} {reached}");
+}
+
+/// A task with jitter whose jobs take one to three budgets, and the jobs themselves, from their arrivals.
+fn of_whole_budgets(dice: &mut Dice, server: &servers::Server) -> (Task, Vec<(u64, u64, u64)>) {
+    let budgets = dice.between(1, 3);
+    let cost = server.budget() * (budgets - 1) + dice.between(1, server.budget());
+    let period = server.period() * budgets + dice.between(0, 3);
+    let jitter = dice.between(0, period - 1);
+    let (mut arrival, mut jobs) = (dice.between(0, 20), Vec::new());
+    for _ in 0..30 {
+        // Releases of one task come in their order.
+        let before = jobs.last().map_or(0, |(_, release, _)| *release);
+        let release = before.max(arrival + dice.between(0, jitter));
+        jobs.push((arrival, release, dice.between(1, cost)));
+        arrival += period + dice.between(0, 1) * dice.between(0, 5);
+    }
+    let task = Task::new(cost, period, period * 2).unwrap().with_jitter(jitter);
+    (task, jobs)
+}
+
+/// Up to three hard servers that fill the processor, each with a task of its own that needs several budgets a job:
+/// none is later than its jitter and that many periods, and some come close to both.
+#[test]
+fn a_task_of_whole_budgets_keeps_its_bound() {
+    let (mut bounded, mut reached) = (0, [0, 0]);
+    for seed in 0..2_000 {
+        let mut dice = Dice::new(seed);
+        let (mut machine, mut all) = (system(1, Vec::new()), Vec::new());
+        let (period, mut free) = (dice.between(3, 12), 1_000_000);
+        for at in 0..3 {
+            let budget = (period * free / 1_000_000).min(dice.between(1, period));
+            if budget == 0 {
+                break;
+            }
+            free -= budget * 1_000_000 / period;
+            let server = servers::Server::new(servers::ServerPolicy::HardBandwidth, period, budget);
+            let (task, jobs) = of_whole_budgets(&mut dice, &server.unwrap());
+            let releases: Vec<_> = jobs.iter().map(|(_, at, cost)| (*at, *cost)).collect();
+            machine.threads.push(served(&releases, at));
+            machine.servers.push(SimServer::new(ServerKind::CbsHard, budget, period));
+            all.push((server.unwrap(), task, jobs));
+        }
+        let record = traced(&machine, 20_000);
+        for (at, (server, task, jobs)) in all.into_iter().enumerate() {
+            let set = TaskSet::in_order(vec![task.clone()]);
+            let Some(found) = server.whole_budgets(&set) else { continue };
+            assert_eq!(checker::whole_budgets(&set, &server, &found), Ok(()), "seed {seed}");
+            let bound = found.from_arrival()[0].unwrap();
+            let ends = record.completions(at);
+            assert_eq!(ends.len(), jobs.len(), "seed {seed}");
+            let longest = jobs.iter().zip(&ends).map(|((at, ..), end)| end - at).max().unwrap();
+            assert!(longest <= bound, "seed {seed}: {longest} over {bound}: {server:?} {task:?}");
+            bounded += 1;
+            reached[usize::from(task.jitter() > 0)] += u64::from(longest == bound);
+        }
+    }
+    assert!(bounded > 500 && reached[0] > 0 && reached[1] > 0, "{bounded} {reached:?}");
 }
 
 /// Never more than the budget in any period, whatever the load: hard servers are isolated.

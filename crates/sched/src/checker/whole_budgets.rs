@@ -1,6 +1,6 @@
-//! One task whose jobs each find a full budget, checked by its conditions.
+//! One task whose jobs take whole budgets, checked by its conditions.
 //!
-//! Owns: what [`whole_jobs`] checks. Must not: search.
+//! Owns: what [`whole_budgets`] checks. Must not: search.
 
 use crate::servers::{Server, ServerPolicy};
 use crate::task::TaskSet;
@@ -8,13 +8,14 @@ use crate::verdict::{ResponseBound, ResponseTime, Window};
 
 use super::{Defect, check_verdict};
 
-/// Checks an answer of [`Server::whole_jobs`]: one task that never waits, alone in a hard constant-bandwidth server;
-/// releases at least a period of the server apart, so that the deadline before is past; no job longer than the budget; and
-/// that the bound is the deadline of the server, from the release (Abeni and Buttazzo, RTSS 1998).
+/// Checks an answer of [`Server::whole_budgets`]: one task that never waits, alone in a hard constant-bandwidth server;
+/// no job longer than n budgets, and arrivals at least n periods of the server apart; releases, too, where the server's
+/// deadline is before its period; and that the bound is the n-th deadline of the server, after the jitter (Abeni and
+/// Buttazzo, RTSS 1998).
 ///
 /// # Errors
 /// The first property that does not hold; the task is always 0.
-pub fn whole_jobs(
+pub fn whole_budgets(
     set: &TaskSet,
     server: &Server,
     analysis: &crate::verdict::Analysis,
@@ -22,20 +23,23 @@ pub fn whole_jobs(
     let ([task], [result]) = (set.tasks(), &analysis.tasks[..]) else {
         return Err(Defect::Numbers { task: 0 });
     };
-    let apart = i128::from(task.period) - i128::from(task.jitter);
-    let finds_it_whole = server.kind() == ServerPolicy::HardBandwidth
+    let [period, jitter, room] =
+        [task.period, task.jitter, server.period() - server.deadline()].map(u128::from);
+    let budgets = u128::from(task.cost).div_ceil(u128::from(server.budget()));
+    let periods = budgets * u128::from(server.period());
+    let is_idle_before = periods + jitter <= period;
+    let takes_whole_budgets = server.kind() == ServerPolicy::HardBandwidth
         && task.is_plain()
         && (task.suspension, task.blocking) == (0, 0)
-        && apart >= i128::from(server.period())
-        && task.cost <= server.budget();
-    if !finds_it_whole || result.window != Window::Closed {
+        && (is_idle_before || periods <= period && room == 0);
+    if !takes_whole_budgets || result.window != Window::Closed {
         return Err(Defect::Window { task: 0 });
     }
-    let from_release = server.deadline();
-    let from_arrival = u128::from(from_release) + u128::from(task.jitter);
+    let from_arrival = periods + jitter - room;
+    let from_release = if is_idle_before { from_arrival - jitter } else { from_arrival };
     match result.outcome {
         ResponseBound::Bounded(ResponseTime { from_arrival: stated, from_release: of_release })
-            if (u128::from(stated), of_release) == (from_arrival, from_release) => {}
+            if [stated, of_release].map(u128::from) == [from_arrival, from_release] => {}
         _ => return Err(Defect::Bound { task: 0 }),
     }
     check_verdict(0, task, result)
@@ -53,8 +57,8 @@ mod tests {
         let hard = server(ServerPolicy::HardBandwidth, 3);
         let task = Task::new(3, 10, 10).unwrap();
         let set = |task: Task| TaskSet::in_order(vec![task]);
-        let found = hard.whole_jobs(&set(task.clone())).unwrap();
-        assert_eq!(whole_jobs(&set(task.clone()), &hard, &found), Ok(()));
+        let found = hard.whole_budgets(&set(task.clone())).unwrap();
+        assert_eq!(whole_budgets(&set(task.clone()), &hard, &found), Ok(()));
         let others = [
             task.with_jitter(1),
             task.with_blocking(1),
@@ -65,17 +69,17 @@ mod tests {
             Task::new(3, 10, 9).unwrap(),
         ];
         for other in others {
-            assert!(whole_jobs(&set(other.clone()), &hard, &found).is_err(), "{other:?}");
+            assert!(whole_budgets(&set(other.clone()), &hard, &found).is_err(), "{other:?}");
         }
-        assert!(whole_jobs(&TaskSet::new(Vec::new()), &hard, &found).is_err());
+        assert!(whole_budgets(&TaskSet::new(Vec::new()), &hard, &found).is_err());
         for other in
             [server(ServerPolicy::SoftBandwidth, 3), server(ServerPolicy::HardBandwidth, 2)]
         {
-            assert!(whole_jobs(&set(task.clone()), &other, &found).is_err(), "{other:?}");
+            assert!(whole_budgets(&set(task.clone()), &other, &found).is_err(), "{other:?}");
         }
         let mut shorter = found;
         shorter.tasks[0].outcome =
             ResponseBound::Bounded(ResponseTime { from_arrival: 9, from_release: 9 });
-        assert!(whole_jobs(&set(task), &hard, &shorter).is_err());
+        assert!(whole_budgets(&set(task), &hard, &shorter).is_err());
     }
 }

@@ -1,0 +1,174 @@
+//! The document `hourglass.model/1`: which tasks the threads of a running program are.
+
+use serde::{Deserialize, Serialize};
+
+use crate::kernel::KernelNames;
+
+/// Name and version of the document.
+pub const MODEL_SCHEMA: &str = "hourglass.model/1";
+
+/// The threads of a recorded program as tasks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelDocument {
+    /// Always [`MODEL_SCHEMA`].
+    pub schema: String,
+    /// Length of the record, ns.
+    pub elapsed_ns: u64,
+    /// Events of the kernel that were lost.
+    pub events_lost: u64,
+    /// The threads that ran, in the order of the record.
+    pub threads: Vec<ThreadModel>,
+    /// Names of threads that did not run in the record. They are not in the file of tasks.
+    pub never_ran: Vec<String>,
+}
+
+/// A thread as a task.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadModel {
+    /// The name of the task: that of the thread, with its number where two threads share a name.
+    pub name: String,
+    /// The kernel's number of the thread, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tid: Option<u32>,
+    /// Its policy, as `FIFO:80`.
+    pub policy: String,
+    /// Its reservation, as `BUDGET/PERIOD`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reservation: Option<String>,
+    /// The CPUs on which it may run.
+    pub cpus: String,
+    /// When its jobs arrive.
+    pub activation: ActivationModel,
+    /// For how long they run.
+    pub execution: ExecutionModel,
+    /// For how long they wait before they are done, where such waits can be told from the waits between jobs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suspension: Option<SuspensionModel>,
+    /// What woke it for a job, the most frequent first.
+    pub woken_by: Vec<WakerModel>,
+    /// The task each of whose jobs activates one of this thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+    /// How much of the record the model has.
+    pub fit: FitModel,
+    /// Why the thread is no task. The figures are then what was seen, and no model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unmodelled: Option<String>,
+}
+
+/// The law of the arrivals of jobs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ActivationModel {
+    /// The kind of the law.
+    pub class: ActivationClass,
+    /// The period; the shortest distance of sporadic arrivals; for an arrival curve, the shortest distance of the arrivals
+    /// beyond `arrivals_ns`. 0 where it is unknown.
+    pub period_ns: u64,
+    /// The earliest release in the first period, counted from the start of the record, ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offset_ns: Option<i64>,
+    /// The longest time from the earliest to the latest release in a period, ns.
+    pub jitter_ns: u64,
+    /// Periods within the record without a job.
+    pub skipped: u64,
+    /// The shortest times from the first to the 2nd, 3rd, 4th of successive arrivals, ns.
+    pub arrivals_ns: Vec<u64>,
+}
+
+/// Laws of arrivals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ActivationClass {
+    /// Once in every period, or not at all.
+    Periodic,
+    /// Never closer than a distance.
+    Sporadic,
+    /// In bursts: so many arrivals in so long a time at most.
+    ArrivalCurve,
+    /// No law was found.
+    #[default]
+    Unknown,
+}
+
+/// Execution times, interrupts included.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExecutionModel {
+    /// The longest of a job.
+    pub max_ns: u64,
+    /// The shortest of a whole job.
+    pub min_ns: u64,
+    /// The longest of 1, 2, 3, ... successive jobs in all.
+    pub successive_ns: Vec<u64>,
+    /// How many whole jobs took from `lo_ns` to below `hi_ns`.
+    pub histogram: Vec<ExecutionBucket>,
+}
+
+/// A step of a histogram of execution times; each doubling has four.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExecutionBucket {
+    /// The lowest value.
+    pub lo_ns: u64,
+    /// Above the highest value.
+    pub hi_ns: u64,
+    /// Number of jobs.
+    pub count: u64,
+}
+
+/// Waits within jobs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SuspensionModel {
+    /// The longest in all of a job, ns: from the wait to the waking.
+    pub max_ns: u64,
+    /// Waits of a job, at most.
+    pub waits: u64,
+    /// The longest of each wait of a job, in their order, ns, where all whole jobs have as many. Empty where the waits vary.
+    pub segments_ns: Vec<u64>,
+    /// How they were told from the waits between jobs.
+    pub basis: String,
+}
+
+/// Who made a thread runnable for its jobs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WakerModel {
+    /// `interrupt` (a timer or a device), the name of a thread, or `unknown`.
+    pub name: String,
+    /// The kernel's number, of a thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tid: Option<u32>,
+    /// Number of jobs.
+    pub jobs: u64,
+}
+
+/// What the model of a thread was made from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FitModel {
+    /// Jobs that were seen to arrive.
+    pub jobs: u64,
+    /// Jobs that keep the law of arrivals.
+    pub explained: u64,
+    /// Jobs that the start or the end of the record, or missing events, cut off. Where the switch to a thread
+    /// is missing, its longest possible time counts, else what was seen.
+    pub cut_off: u64,
+    /// Places where the record of the thread has a hole; distances across them do not count.
+    pub holes: u64,
+}
+
+impl ModelDocument {
+    /// The threads that are no tasks.
+    pub fn unmodelled(&self) -> impl Iterator<Item = (&ThreadModel, &str)> {
+        let with_reason = |thread| Some((thread, thread_reason(thread)?));
+        self.threads.iter().filter_map(with_reason)
+    }
+
+    /// Names the wakers by the kernel's names of threads.
+    pub fn name_wakers(&mut self, names: &KernelNames) {
+        for waker in self.threads.iter_mut().flat_map(|thread| &mut thread.woken_by) {
+            let known = waker.tid.and_then(|tid| names.threads.get(&tid));
+            waker.name = known.unwrap_or(&waker.name).clone();
+        }
+    }
+}
+
+fn thread_reason(thread: &ThreadModel) -> Option<&str> {
+    thread.unmodelled.as_deref()
+}

@@ -1,0 +1,303 @@
+//! What each followed thread did between two waits, from the kernel's events or from intervals.
+
+use std::collections::BTreeMap;
+
+use crate::{Interval, IntervalStart, KernelEvent, KernelEventKind as Kind};
+
+/// Flags of a moment in an interrupt or a softirq (`TRACE_FLAG_HARDIRQ`, `TRACE_FLAG_SOFTIRQ`).
+const IN_INTERRUPT: u64 = 0x8 | 0x10;
+/// The idle thread of a CPU.
+const IDLE: u64 = 0;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Waker {
+    #[default]
+    Unknown,
+    /// A timer or a device.
+    Interrupt,
+    Thread(u32),
+}
+
+/// The time from a waking to the next wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Burst {
+    /// The waking, ns from the run's start.
+    pub at_ns: i64,
+    pub waker: Waker,
+    /// The wait before it: since when, and the kernel's state in it.
+    pub slept: Option<(i64, u64)>,
+    pub run_ns: u64,
+    pub end_ns: i64,
+    /// Whether it was seen from the waking to the wait, with each switch; else its time may be too long.
+    pub is_whole: bool,
+    /// Between two of different stretches events are missing.
+    pub stretch: u32,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Activity {
+    pub bursts: Vec<Burst>,
+    /// Time on a CPU of which the waking was not seen: the longest without a wait.
+    pub unwoken_ns: u64,
+    /// How often such time was seen.
+    pub unwoken: u64,
+    pub holes: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Unknown,
+    Ready(i64),
+    Running(i64),
+    /// It left the CPU, and the switch is missing: to wait, or as the CPU was taken from it.
+    Away,
+    Waiting,
+}
+
+/// A waking of a thread that still ran, and what it had run by then.
+#[derive(Clone, Copy, Debug)]
+struct EarlyWaking {
+    at_ns: i64,
+    waker: Waker,
+    run_ns: u64,
+    /// When the thread then left the CPU to wait, and the kernel's state.
+    left: Option<(i64, u64)>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Follower {
+    state: State,
+    open: Option<Burst>,
+    /// Whether a switch to the thread is missing in what is open.
+    is_patched: bool,
+    unwoken_ns: u64,
+    slept: Option<(i64, u64)>,
+    early: Option<EarlyWaking>,
+    done: Activity,
+}
+
+/// The activity of the threads `tids`, from events in the order of time.
+pub fn of_events<E>(
+    tids: impl IntoIterator<Item = u32>,
+    events: impl IntoIterator<Item = Result<KernelEvent, E>>,
+) -> Result<BTreeMap<u32, Activity>, E> {
+    let mut threads: BTreeMap<u32, Follower> =
+        tids.into_iter().map(|tid| (tid, Follower::default())).collect();
+    let mut current: BTreeMap<u32, u32> = BTreeMap::new();
+    // The last switch of each CPU.
+    let mut switches: BTreeMap<u32, i64> = BTreeMap::new();
+    let mut last_ns = 0;
+    for event in events {
+        let event = event?;
+        last_ns = event.ns;
+        match event.kind {
+            Kind::Switch => {
+                let before = current.get(&event.cpu).filter(|tid| **tid != event.a);
+                if let Some(thread) = before.and_then(|tid| threads.get_mut(tid)) {
+                    thread.left_unseen();
+                }
+                if let Some(thread) = threads.get_mut(&event.a) {
+                    let last = switches.get(&event.cpu).copied();
+                    thread.leave(event.ns, event.value, last.unwrap_or(i64::MIN));
+                }
+                if let Some(thread) = threads.get_mut(&event.b) {
+                    thread.take(event.ns);
+                }
+                current.insert(event.cpu, event.b);
+                switches.insert(event.cpu, event.ns);
+            }
+            Kind::Waking => {
+                if let Some(thread) = threads.get_mut(&event.a) {
+                    thread.wake(event.ns, waker(&event));
+                }
+            }
+            Kind::Lost => {
+                current.clear();
+                threads.values_mut().for_each(|thread| thread.lose(event.ns));
+            }
+            _ => {}
+        }
+    }
+    Ok(threads.into_iter().map(|(tid, thread)| (tid, thread.end(last_ns))).collect())
+}
+
+fn waker(event: &KernelEvent) -> Waker {
+    match event.value >> 32 {
+        _ if event.value == 0 => Waker::Unknown,
+        _ if event.value & IN_INTERRUPT != 0 => Waker::Interrupt,
+        IDLE => Waker::Interrupt,
+        tid => u32::try_from(tid).map_or(Waker::Unknown, Waker::Thread),
+    }
+}
+
+impl Follower {
+    /// What was seen of the thread so far does not go on.
+    fn lose(&mut self, ns: i64) {
+        if let State::Running(since_ns) = self.state {
+            self.run(since_ns, ns);
+        }
+        self.close(ns, false);
+        self.done.holes = self.done.holes.saturating_add(1);
+        (self.state, self.slept, self.early) = (State::Unknown, None, None);
+    }
+
+    fn run(&mut self, since_ns: i64, ns: i64) {
+        let ran = length(since_ns, ns);
+        let sum = self.open.as_mut().map_or(&mut self.unwoken_ns, |open| &mut open.run_ns);
+        *sum = sum.saturating_add(ran);
+    }
+
+    fn close(&mut self, ns: i64, is_whole: bool) {
+        if let Some(open) = self.open.take() {
+            let is_whole = is_whole && !self.is_patched;
+            self.done.bursts.push(Burst { end_ns: ns, is_whole, ..open });
+        } else if self.unwoken_ns > 0 {
+            self.done.unwoken = self.done.unwoken.saturating_add(1);
+            self.done.unwoken_ns = self.done.unwoken_ns.max(self.unwoken_ns);
+        }
+        (self.unwoken_ns, self.is_patched) = (0, false);
+    }
+
+    fn open(&mut self, at_ns: i64, waker: Waker, slept: Option<(i64, u64)>, run_ns: u64) {
+        let stretch = self.done.holes;
+        self.open = Some(Burst { at_ns, waker, slept, run_ns, stretch, ..Burst::default() });
+    }
+
+    /// Another thread leaves its CPU: a switch is missing, and what it ran since it took the CPU is not known.
+    fn left_unseen(&mut self) {
+        if !matches!(self.state, State::Running(_)) {
+            return;
+        }
+        self.is_patched = true;
+        self.state = State::Away;
+        if let Some(early) = self.early.take() {
+            self.wake(early.at_ns, early.waker);
+        }
+    }
+
+    /// `last_ns` is the last switch of that CPU before.
+    fn leave(&mut self, ns: i64, state: u64, last_ns: i64) {
+        match self.state {
+            State::Running(since_ns) => self.run(since_ns, ns),
+            State::Unknown => {}
+            // Some kernels record no switch from an idle CPU; the thread did not run before it could.
+            State::Ready(since_ns) => {
+                self.run(since_ns.max(last_ns).min(ns), ns);
+                self.is_patched = true;
+            }
+            State::Away => {
+                let since_ns = self.open.as_ref().map_or(ns, |open| last_ns.max(open.at_ns));
+                self.run(since_ns.min(ns), ns);
+                self.is_patched = true;
+            }
+            State::Waiting => self.lose(ns),
+        }
+        let early = self.early.take();
+        if state == 0 {
+            // It was about to wait when it was woken, and went on.
+            if let Some(early) = early {
+                self.split(early);
+            }
+            self.state = State::Ready(ns);
+            return;
+        }
+        self.early = early.map(|early| EarlyWaking { left: Some((ns, state)), ..early });
+        if self.early.is_none() {
+            self.close(ns, true);
+        }
+        self.slept = Some((ns, state));
+        self.state = State::Waiting;
+    }
+
+    /// Ends the burst at a waking that came while it ran, and begins the next one there.
+    fn split(&mut self, early: EarlyWaking) {
+        let all = self.open.as_ref().map_or(self.unwoken_ns, |open| open.run_ns);
+        let before = self.open.as_mut().map_or(&mut self.unwoken_ns, |open| &mut open.run_ns);
+        *before = early.run_ns;
+        self.close(early.at_ns, true);
+        self.open(early.at_ns, early.waker, None, all.saturating_sub(early.run_ns));
+    }
+
+    fn take(&mut self, ns: i64) {
+        self.left_unseen();
+        match (self.state, self.early.take()) {
+            // The waking was recorded before the switch that it ended.
+            (
+                State::Waiting,
+                Some(EarlyWaking { at_ns, waker, left: Some((left_ns, state)), .. }),
+            ) => {
+                self.close(left_ns, true);
+                self.open(at_ns.max(left_ns), waker, Some((left_ns, state)), 0);
+            }
+            // A waking is missing.
+            (State::Waiting, _) => self.lose(ns),
+            _ => {}
+        }
+        self.state = State::Running(ns);
+    }
+
+    fn wake(&mut self, ns: i64, waker: Waker) {
+        match self.state {
+            State::Running(since_ns) if self.early.is_none() => {
+                let run_ns = self.open.as_ref().map_or(self.unwoken_ns, |open| open.run_ns);
+                let run_ns = run_ns.saturating_add(length(since_ns, ns));
+                self.early = Some(EarlyWaking { at_ns: ns, waker, run_ns, left: None });
+            }
+            State::Running(_) | State::Ready(_) => {}
+            State::Away => {
+                self.close(ns, false);
+                self.open(ns, waker, None, 0);
+                self.state = State::Ready(ns);
+            }
+            State::Waiting | State::Unknown => {
+                if let Some(early) = self.early.take() {
+                    self.split(early);
+                    self.close(early.left.map_or(ns, |(left_ns, _)| left_ns), true);
+                }
+                let slept = self.slept.take();
+                self.open(ns, waker, slept, 0);
+                self.state = State::Ready(ns);
+            }
+        }
+    }
+
+    fn end(mut self, ns: i64) -> Activity {
+        if let State::Running(since_ns) = self.state {
+            self.run(since_ns, ns);
+        }
+        self.close(ns, self.state == State::Waiting);
+        self.done
+    }
+}
+
+/// The activity of threads by their numbers in the run, from intervals in the order of their starts. What woke a
+/// thread is unknown there, and when: the start of its time on a CPU stands for it.
+pub fn of_intervals<'a>(
+    intervals: impl IntoIterator<Item = &'a Interval>,
+) -> BTreeMap<u32, Activity> {
+    let mut threads: BTreeMap<u32, Activity> = BTreeMap::new();
+    for interval in intervals {
+        let bursts = &mut threads.entry(interval.thread).or_default().bursts;
+        let run_ns = length(interval.start_ns, interval.end_ns);
+        match bursts.last_mut() {
+            Some(burst) if interval.onset != IntervalStart::Wait => {
+                burst.run_ns = burst.run_ns.saturating_add(run_ns);
+                burst.end_ns = interval.end_ns;
+            }
+            last => {
+                let before = last.map(|burst| {
+                    burst.is_whole = true;
+                    (burst.end_ns, 1)
+                });
+                let (at_ns, end_ns) = (interval.start_ns, interval.end_ns);
+                bursts.push(Burst { at_ns, slept: before, run_ns, end_ns, ..Burst::default() });
+            }
+        }
+    }
+    threads
+}
+
+pub(super) fn length(from_ns: i64, to_ns: i64) -> u64 {
+    u64::try_from(to_ns.saturating_sub(from_ns)).unwrap_or(0)
+}

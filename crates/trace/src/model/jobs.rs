@@ -1,0 +1,138 @@
+//! Jobs from bursts: which waits lie within a job.
+
+use std::collections::BTreeMap;
+
+use super::activity::{Burst, Waker, length};
+use super::period::{self, PeriodFit};
+
+/// `TASK_UNINTERRUPTIBLE` of `sched_switch`: a wait for a device or for a lock of the kernel, not for work.
+const UNINTERRUPTIBLE: u64 = 0x2;
+/// Grouped jobs have a jitter of this part of the period at most: with enough freedom everything could be grouped.
+const CLOSE: u64 = 4;
+/// Jobs with fewer waits than the others, one in so many at most.
+const SHORTENED: usize = 10;
+/// Wakers that are tried as those of jobs.
+const WAKERS: usize = 4;
+/// Distances of wakings that vary less than this say nothing, ns.
+const SPREAD_NS: u64 = 20_000;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Job {
+    pub(super) at_ns: i64,
+    pub(super) waker: Waker,
+    pub(super) run_ns: u64,
+    pub(super) is_whole: bool,
+    pub(super) stretch: u32,
+    pub(super) waits_ns: Vec<u64>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Grouped {
+    pub(super) jobs: Vec<Job>,
+    pub(super) fit: Option<PeriodFit>,
+    /// How waits within jobs were told from others.
+    pub(super) basis: &'static str,
+}
+
+/// The jobs of a thread: with the waits in them that can be told from others.
+pub(super) fn group(bursts: &[Burst]) -> Grouped {
+    let in_kernel =
+        |burst: &Burst| burst.slept.is_some_and(|(_, state)| state & UNINTERRUPTIBLE != 0);
+    let plain = grouped(bursts, in_kernel, "the kernel's state: uninterruptible");
+    if plain.fit.is_some() {
+        return plain;
+    }
+    by_waker(bursts, in_kernel).or_else(|| by_length(bursts)).unwrap_or(plain)
+}
+
+fn grouped(bursts: &[Burst], is_inner: impl Fn(&Burst) -> bool, basis: &'static str) -> Grouped {
+    let mut jobs: Vec<Job> = Vec::new();
+    for burst in bursts {
+        let last = jobs.last_mut().filter(|last| last.stretch == burst.stretch);
+        match (last, burst.slept.filter(|_| is_inner(burst))) {
+            (Some(job), Some((from_ns, _))) => {
+                job.run_ns = job.run_ns.saturating_add(burst.run_ns);
+                job.is_whole &= burst.is_whole;
+                job.waits_ns.push(length(from_ns, burst.at_ns));
+            }
+            _ => jobs.push(Job {
+                at_ns: burst.at_ns,
+                waker: burst.waker,
+                run_ns: burst.run_ns,
+                is_whole: burst.is_whole,
+                stretch: burst.stretch,
+                waits_ns: Vec::new(),
+            }),
+        }
+    }
+    // The rest of the last job may lie behind the end.
+    if let Some(last) = jobs.last_mut().filter(|_| bursts.iter().any(&is_inner)) {
+        last.is_whole = false;
+    }
+    let times: Vec<i64> = jobs.iter().map(|job| job.at_ns).collect();
+    Grouped { fit: period::fit(&times), jobs, basis }
+}
+
+/// Jobs that all begin by one waker, with a period, while others wake the thread within.
+fn by_waker(bursts: &[Burst], in_kernel: impl Fn(&Burst) -> bool) -> Option<Grouped> {
+    let mut counts: BTreeMap<Waker, usize> = BTreeMap::new();
+    for burst in bursts {
+        *counts.entry(burst.waker).or_default() += 1;
+    }
+    if counts.contains_key(&Waker::Unknown) || counts.len() < 2 {
+        return None;
+    }
+    let mut wakers: Vec<(Waker, usize)> = counts.into_iter().collect();
+    wakers.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let mut tried = wakers.into_iter().take(WAKERS).map(|(waker, _)| {
+        let is_inner = |burst: &Burst| in_kernel(burst) || burst.waker != waker;
+        grouped(bursts, is_inner, "the waker: another one begins jobs")
+    });
+    tried.find(is_regular)
+}
+
+/// Jobs that begin after the long waits, with a period, where the short ones last equally long, whenever they begin: a burst of
+/// activations would have its distances between wakings.
+fn by_length(bursts: &[Burst]) -> Option<Grouped> {
+    let wait = |burst: &Burst| Some(length(burst.slept?.0, burst.at_ns));
+    let mut waits: Vec<u64> = bursts.iter().filter_map(wait).collect();
+    waits.sort_unstable();
+    let few = waits.len() / SHORTENED;
+    let wider = |pair: &&[u64]| u128::from(pair[1]) * 1024 / u128::from(pair[0].max(1));
+    let middle = waits.get(few..waits.len().saturating_sub(few))?;
+    let limit = middle.windows(2).filter(|pair| pair[1] / 2 > pair[0]).max_by_key(wider)?[0];
+    let is_inner = |burst: &Burst| wait(burst).is_some_and(|wait| wait <= limit);
+    let found = grouped(bursts, is_inner, "the length: equal, whatever ran before");
+    let is_clear = || {
+        let inner = || bursts.windows(2).filter(|pair| is_inner(&pair[1]));
+        let most = found.jobs.iter().map(|job| job.waits_ns.len()).max().unwrap_or(0);
+        let distances = spread(inner().map(|pair| length(pair[0].at_ns, pair[1].at_ns)).collect());
+        let waits = (0..most).map(|place| {
+            spread(found.jobs.iter().filter_map(|job| job.waits_ns.get(place)).copied().collect())
+        });
+        distances >= SPREAD_NS && waits.max().is_some_and(|waits| waits * 2 <= distances)
+    };
+    (is_regular(&found) && is_clear()).then_some(found)
+}
+
+/// Between the 5th and the 95th of a hundred.
+fn spread(mut values: Vec<u64>) -> u64 {
+    values.sort_unstable();
+    let cut = values.len() / 20;
+    let ends = values.get(cut).zip(values.iter().rev().nth(cut));
+    ends.map_or(0, |(low, high)| high.saturating_sub(*low))
+}
+
+/// Whether the jobs have a close period and as many waits, but for few that have fewer.
+fn is_regular(found: &Grouped) -> bool {
+    let Some(fit) = found.fit.filter(|fit| fit.jitter_ns <= fit.period_ns / CLOSE) else {
+        return false;
+    };
+    let most = found.jobs.iter().map(|job| job.waits_ns.len()).max().unwrap_or(0);
+    let fewer = found.jobs.iter().filter(|job| job.waits_ns.len() < most).count();
+    let within = |job: &Job| {
+        let all = job.waits_ns.iter().copied().fold(job.run_ns, u64::saturating_add);
+        all <= fit.period_ns
+    };
+    most > 0 && fewer * SHORTENED <= found.jobs.len() && found.jobs.iter().all(within)
+}

@@ -1,0 +1,219 @@
+//! Which task a thread is, from what it was seen to do: the law of its activations, its execution times, its waits.
+//!
+//! Owns: the inference. Must not: read a folder, know a file of tasks.
+//!
+//! A job begins with a waking, where that was recorded, and ends with the next wait; a wait within a job is only told
+//! from one between jobs by the kernel's state (uninterruptible), by another waker, or by its constant length. What was seen
+//! is no bound: a longer job may come.
+
+mod activity;
+mod curve;
+mod jobs;
+mod period;
+
+use std::collections::BTreeMap;
+
+use hourglass_documents::histogram_steps::step_of_bits;
+use hourglass_documents::task_model::{
+    ActivationClass, ActivationModel, ExecutionBucket, ExecutionModel, FitModel, SuspensionModel,
+    ThreadModel, WakerModel,
+};
+
+pub use activity::{Activity, Burst, Waker, of_events, of_intervals};
+use jobs::{Grouped, Job};
+pub use period::{PeriodFit, fit};
+
+/// Successive jobs whose execution times are summed up.
+const SUCCESSIVE: usize = 8;
+/// Bits of an execution time that its step of the histogram keeps.
+const KEPT_BITS: u32 = 3;
+
+/// Models each thread, of which the other facts are in `threads`, and finds who activates whom.
+pub fn infer(threads: Vec<(ThreadModel, Activity)>) -> Vec<ThreadModel> {
+    let mut all: Vec<(ThreadModel, Grouped)> = threads
+        .into_iter()
+        .map(|(facts, activity)| {
+            let grouped = jobs::group(&activity.bursts);
+            (model(facts, &activity, &grouped), grouped)
+        })
+        .collect();
+    let chains: Vec<Option<String>> =
+        all.iter().map(|(thread, grouped)| activated_by(thread, &grouped.jobs, &all)).collect();
+    for ((thread, _), after) in all.iter_mut().zip(chains) {
+        thread.after = after;
+    }
+    all.into_iter().map(|(thread, _)| thread).collect()
+}
+
+fn model(facts: ThreadModel, activity: &Activity, grouped: &Grouped) -> ThreadModel {
+    let jobs = &grouped.jobs;
+    let whole = jobs.iter().filter(|job| job.is_whole).count() as u64;
+    let execution = execution(jobs, activity.unwoken_ns);
+    let activation = activation(grouped, execution.max_ns);
+    let mut thread = ThreadModel {
+        fit: FitModel {
+            jobs: jobs.len() as u64,
+            explained: if activation.class == ActivationClass::Unknown {
+                0
+            } else {
+                jobs.len() as u64
+            },
+            cut_off: (jobs.len() as u64).saturating_sub(whole).saturating_add(activity.unwoken),
+            holes: u64::from(activity.holes),
+        },
+        activation,
+        execution,
+        suspension: suspension(grouped),
+        woken_by: wakers(jobs),
+        ..facts
+    };
+    thread.unmodelled = reason(&thread);
+    thread
+}
+
+fn reason(thread: &ThreadModel) -> Option<String> {
+    let (activation, jobs) = (&thread.activation, thread.fit.jobs);
+    match activation.class {
+        ActivationClass::Unknown if jobs == 0 => Some(
+            "it was not seen to begin a job: it waits for nothing, or began before the record"
+                .to_owned(),
+        ),
+        ActivationClass::Unknown if jobs < period::FEWEST as u64 => Some(format!(
+            "{jobs} jobs are too few to state a law, which takes {}: record for longer",
+            period::FEWEST
+        )),
+        ActivationClass::Unknown => {
+            Some("its jobs arrive at the same moment or run longer than they are apart".to_owned())
+        }
+        _ if thread.execution.max_ns == 0 => Some("its jobs were not seen to run".to_owned()),
+        _ => None,
+    }
+}
+
+fn activation(grouped: &Grouped, longest_ns: u64) -> ActivationModel {
+    let times: Vec<i64> = grouped.jobs.iter().map(|job| job.at_ns).collect();
+    if let Some(fit) = grouped.fit {
+        return ActivationModel {
+            class: ActivationClass::Periodic,
+            period_ns: fit.period_ns,
+            offset_ns: Some(fit.offset_ns),
+            jitter_ns: fit.jitter_ns,
+            skipped: fit.skipped,
+            arrivals_ns: Vec::new(),
+        };
+    }
+    let chunks = grouped.jobs.chunk_by(|one, next| one.stretch == next.stretch);
+    let stretches: Vec<Vec<i64>> =
+        chunks.map(|chunk| chunk.iter().map(|job| job.at_ns).collect()).collect();
+    let distances = curve::distances(&stretches);
+    let closest = distances.first().map_or(0, |(_, length)| *length);
+    let sporadic = curve::is_sporadic(&distances) && longest_ns <= closest;
+    let found = match sporadic {
+        true => Some(curve::Curve { period_ns: closest, arrivals_ns: Vec::new() }),
+        false => curve::curve(&distances),
+    };
+    let is_law = |curve: &curve::Curve| {
+        times.len() >= period::FEWEST && curve.period_ns > 0 && longest_ns <= curve.period_ns
+    };
+    match found.filter(is_law) {
+        // A burst of one is no burst.
+        Some(curve) => ActivationModel {
+            class: match curve.arrivals_ns.is_empty() {
+                true => ActivationClass::Sporadic,
+                false => ActivationClass::ArrivalCurve,
+            },
+            period_ns: curve.period_ns,
+            arrivals_ns: curve.arrivals_ns,
+            ..ActivationModel::default()
+        },
+        None => ActivationModel { period_ns: closest, ..ActivationModel::default() },
+    }
+}
+
+fn execution(jobs: &[Job], unwoken_ns: u64) -> ExecutionModel {
+    let longest = jobs.iter().map(|job| job.run_ns).max().unwrap_or(0);
+    let whole = || jobs.iter().filter(|job| job.is_whole);
+    let mut histogram: BTreeMap<(u64, u64), u64> = BTreeMap::new();
+    for job in whole() {
+        *histogram.entry(step_of_bits(job.run_ns, KEPT_BITS)).or_default() += 1;
+    }
+    let sums = |number: usize| {
+        let windows = jobs.chunk_by(|one, next| one.stretch == next.stretch);
+        let windows = windows.flat_map(move |chunk| chunk.windows(number));
+        windows.map(|window| window.iter().map(|job| job.run_ns).fold(0, u64::saturating_add)).max()
+    };
+    ExecutionModel {
+        max_ns: longest.max(unwoken_ns),
+        min_ns: whole().map(|job| job.run_ns).min().unwrap_or(0),
+        successive_ns: (1..=SUCCESSIVE).map_while(sums).collect(),
+        histogram: histogram
+            .into_iter()
+            .map(|((lo_ns, hi_ns), count)| ExecutionBucket { lo_ns, hi_ns, count })
+            .collect(),
+    }
+}
+
+fn suspension(grouped: &Grouped) -> Option<SuspensionModel> {
+    let with_waits = || grouped.jobs.iter().filter(|job| !job.waits_ns.is_empty());
+    let sum = |job: &Job| job.waits_ns.iter().copied().fold(0, u64::saturating_add);
+    let waits = with_waits().map(|job| job.waits_ns.len()).max()?;
+    let is_regular = grouped.jobs.iter().all(|job| !job.is_whole || job.waits_ns.len() == waits);
+    let longest = |place: usize| with_waits().filter_map(|job| job.waits_ns.get(place)).max();
+    let segments = (0..waits).filter_map(longest).copied();
+    Some(SuspensionModel {
+        max_ns: with_waits().map(sum).max()?,
+        waits: waits as u64,
+        segments_ns: if is_regular { segments.collect() } else { Vec::new() },
+        basis: grouped.basis.to_owned(),
+    })
+}
+
+fn wakers(jobs: &[Job]) -> Vec<WakerModel> {
+    let mut counts: BTreeMap<Waker, u64> = BTreeMap::new();
+    for job in jobs {
+        *counts.entry(job.waker).or_default() += 1;
+    }
+    let mut found: Vec<WakerModel> = counts
+        .into_iter()
+        .map(|(waker, jobs)| {
+            let (name, tid) = match waker {
+                Waker::Unknown => ("unknown".to_owned(), None),
+                Waker::Interrupt => ("interrupt".to_owned(), None),
+                Waker::Thread(tid) => (tid.to_string(), Some(tid)),
+            };
+            WakerModel { name, tid, jobs }
+        })
+        .collect();
+    found.sort_by_key(|waker| std::cmp::Reverse(waker.jobs));
+    found
+}
+
+/// The thread that wakes this one for its jobs, in each of its own jobs once at most.
+fn activated_by(
+    thread: &ThreadModel,
+    jobs: &[Job],
+    all: &[(ThreadModel, Grouped)],
+) -> Option<String> {
+    let WakerModel { tid, jobs: woken, .. } = thread.woken_by.first()?;
+    let waker = (*tid).filter(|_| covers(*woken, thread.fit.jobs))?;
+    let (from, before) = all.iter().find(|(other, _)| other.tid == Some(waker))?;
+    let is_task = from.unmodelled.is_none() && thread.unmodelled.is_none();
+    if !is_task || from.tid == thread.tid || from.after.as_ref() == Some(&thread.name) {
+        return None;
+    }
+    let at = |job: &Job| before.jobs.partition_point(|earlier| earlier.at_ns <= job.at_ns);
+    let numbers: Vec<usize> = jobs.iter().map(at).collect();
+    let is_once = numbers.windows(2).all(|pair| pair[0] < pair[1]);
+    // A thread that follows only some of the jobs is not activated by each.
+    let span = numbers.last()?.checked_sub(*numbers.first()?)?.checked_add(1)?;
+    let has_all = covers(numbers.len() as u64, span as u64);
+    (is_once && has_all).then(|| from.name.clone())
+}
+
+/// Whether a part is all but one of a hundred: records may lack a waking.
+fn covers(part: u64, all: u64) -> bool {
+    part.saturating_mul(100) >= all.saturating_mul(99)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,178 @@
+//! The period of activations: the numbers of the periods by least squares, then the narrowest strip that holds all of them.
+//!
+//! A mean of distances would carry the jitter of the first and the last one, and count periods without a job.
+
+/// With fewer activations no law is stated.
+pub(super) const FEWEST: usize = 20;
+const ROUNDS: usize = 16;
+/// Round periods are tried first, in these units, ns.
+const UNITS: [i128; 6] = [1_000_000, 100_000, 10_000, 1_000, 100, 10];
+/// A round period may widen the strip by this, ns, and by a part in `WIDER` of it up to `WIDEST_NS`.
+const WIDER_NS: i128 = 1_000;
+const WIDER: i128 = 10;
+const WIDEST_NS: i128 = 9_000;
+/// From this number on, jitter may drift over all that distances allow; before, over 4/5 of it.
+const MANY: usize = 200;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeriodFit {
+    pub period_ns: u64,
+    pub jitter_ns: u64,
+    /// The earliest release in the period of the first activation.
+    pub offset_ns: i64,
+    pub skipped: u64,
+}
+
+/// A number as a fraction; the lower part is above 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Ratio(i128, i128);
+
+/// A number of a period, and the time of its activation.
+type Point = (i128, i128);
+
+/// The period that explains all of `times`, ascending; `None` without one.
+pub fn fit(times: &[i64]) -> Option<PeriodFit> {
+    if times.len() < FEWEST {
+        return None;
+    }
+    let mut distances: Vec<i64> =
+        times.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
+    distances.sort_unstable();
+    let at = |percent: usize| distances.get(distances.len().saturating_mul(percent) / 100).copied();
+    let guesses = [at(50), at(25), at(10), at(75)];
+    let fits = guesses.into_iter().flatten().filter(|guess| *guess > 0);
+    let relative = |fit: &PeriodFit| {
+        u128::from(fit.jitter_ns).saturating_mul(1 << 20) / u128::from(fit.period_ns.max(1))
+    };
+    fits.filter_map(|guess| from_guess(times, i128::from(guess))).min_by_key(relative)
+}
+
+fn from_guess(times: &[i64], guess: i128) -> Option<PeriodFit> {
+    let first = i128::from(*times.first()?);
+    let mut points: Vec<Point> = Vec::with_capacity(times.len());
+    let (mut number, mut before) = (0, 0);
+    for time in times {
+        let at = i128::from(*time) - first;
+        number += rounded(at - before, guess);
+        points.push((number, at));
+        before = at;
+    }
+    for _ in 0..ROUNDS {
+        let (slope, intercept) = least_squares(&points)?;
+        let mut is_stable = true;
+        for (number, at) in &mut points {
+            // Both over the same lower part.
+            let again = rounded(*at * slope.1 - intercept, slope.0);
+            is_stable &= again == *number;
+            *number = again;
+        }
+        if is_stable {
+            break;
+        }
+    }
+    let grows = points.windows(2).all(|pair| pair[0].0 < pair[1].0);
+    let slope = if grows { narrowest(&points)? } else { return None };
+    let width = |slope: Ratio| {
+        let (low, high) = bounds(&points, slope);
+        (high - low + slope.1 - 1) / slope.1
+    };
+    let jitter = width(slope);
+    let round = |unit: &i128| {
+        let period = Ratio(rounded(slope.0, slope.1 * unit) * unit, 1);
+        let allowed = jitter + WIDEST_NS.min(jitter / WIDER) + WIDER_NS;
+        (period.0 > 0 && width(period) <= allowed).then_some(period)
+    };
+    let (period, jitter) = match UNITS.iter().find_map(round) {
+        Some(period) => (period.0, width(period)),
+        // A shorter period with the same jitter allows for no fewer activations.
+        None => (slope.0 / slope.1, jitter),
+    };
+    let last = points.last()?.0 - points.first()?.0;
+    let (low, _) = bounds(&points, Ratio(period, 1));
+    let offset = first + low + points.first()?.0 * period;
+    let is_law = jitter * 2 <= period && jitter_is_bounded(&points, period, jitter);
+    is_law.then_some(PeriodFit {
+        period_ns: u64::try_from(period).ok()?,
+        jitter_ns: u64::try_from(jitter).ok()?,
+        offset_ns: i64::try_from(offset).ok()?,
+        skipped: u64::try_from(last + 1 - i128::try_from(points.len()).ok()?).ok()?,
+    })
+}
+
+/// Whether releases stay near a grid, rather than drift away from it step by step, as those of a thread that sleeps for
+/// a length do: a step of a grid goes back, so that the steps differ by twice the jitter.
+fn jitter_is_bounded(points: &[Point], period: i128, jitter: i128) -> bool {
+    let step = |pair: &[Point]| pair[1].1 - pair[0].1 - (pair[1].0 - pair[0].0) * period;
+    let steps = || points.windows(2).map(step);
+    let range = steps().max().unwrap_or(0) - steps().min().unwrap_or(0);
+    let (jitter_part, range_part) = if points.len() < MANY { (5, 4) } else { (10, 11) };
+    jitter <= WIDER_NS || jitter * jitter_part <= range * range_part
+}
+
+fn rounded(number: i128, by: i128) -> i128 {
+    (number * 2 + by).div_euclid(by * 2)
+}
+
+/// Slope, and the intercept over the lower part of the slope.
+fn least_squares(points: &[Point]) -> Option<(Ratio, i128)> {
+    let count = i128::try_from(points.len()).ok()?;
+    let sum = |of: fn(&Point) -> i128| points.iter().map(of).sum::<i128>();
+    let (numbers, times) = (sum(|point| point.0), sum(|point| point.1));
+    let squares = sum(|point| point.0 * point.0);
+    let products = sum(|point| point.0 * point.1);
+    let below = count.checked_mul(squares)?.checked_sub(numbers.checked_mul(numbers)?)?;
+    let above = count.checked_mul(products)?.checked_sub(numbers.checked_mul(times)?)?;
+    // Products of these with times must stay in range; whole picoseconds are enough.
+    let scale = 1000;
+    let slope = above.checked_mul(scale)?.checked_div(below)?;
+    let intercept = (times.checked_mul(scale)? - slope.checked_mul(numbers)?).checked_div(count)?;
+    (slope > 0).then_some((Ratio(slope, scale), intercept))
+}
+
+/// The least and the greatest distance of the points from a line through 0, over the lower part of its slope.
+fn bounds(points: &[Point], slope: Ratio) -> (i128, i128) {
+    let rest = |point: &Point| point.1 * slope.1 - point.0 * slope.0;
+    let least = points.iter().map(rest).min().unwrap_or(0);
+    (least, points.iter().map(rest).max().unwrap_or(0))
+}
+
+/// The slope of the narrowest strip, by time, that holds all points: that of an edge of their convex hull.
+fn narrowest(points: &[Point]) -> Option<Ratio> {
+    let lower = hull(points.iter().copied());
+    let upper: Vec<Point> = hull(points.iter().map(|point| (point.0, -point.1)))
+        .into_iter()
+        .map(|point| (point.0, -point.1))
+        .collect();
+    let edges = lower.windows(2).chain(upper.windows(2));
+    let mut slopes: Vec<Ratio> =
+        edges.map(|edge| Ratio(edge[1].1 - edge[0].1, edge[1].0 - edge[0].0)).collect();
+    slopes.sort_by(|one, other| (one.0 * other.1).cmp(&(other.0 * one.1)));
+    let all: Vec<Point> = lower.into_iter().chain(upper).collect();
+    // The width falls up to the narrowest strip and grows beyond: there the lowest point lies behind the highest.
+    let grows = |slope: &Ratio| {
+        let rest = |point: &&Point| point.1 * slope.1 - point.0 * slope.0;
+        let low = all.iter().max_by_key(|point| (-rest(point), point.0));
+        let high = all.iter().max_by_key(|point| (rest(point), -point.0));
+        low.zip(high).is_some_and(|(low, high)| low.0 >= high.0)
+    };
+    let place = slopes.partition_point(|slope| !grows(slope));
+    let slope = slopes.get(place).or(slopes.last()).copied()?;
+    (slope.0 > 0).then_some(slope)
+}
+
+/// The lower convex hull of points in the order of their numbers.
+fn hull(points: impl Iterator<Item = Point>) -> Vec<Point> {
+    let mut kept: Vec<Point> = Vec::new();
+    for point in points {
+        while let [.., before, last] = kept[..] {
+            let turn = (last.0 - before.0) * (point.1 - before.1)
+                - (last.1 - before.1) * (point.0 - before.0);
+            if turn > 0 {
+                break;
+            }
+            kept.pop();
+        }
+        kept.push(point);
+    }
+    kept
+}
