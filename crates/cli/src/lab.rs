@@ -14,6 +14,7 @@ pub(crate) use hourglass_machine::idle_latency::may_hold as may_hold_idle_latenc
 pub(crate) use hourglass_machine::{Refusal, permitted_cpus, usual_cpus};
 pub(crate) use hourglass_measure::cache_cost;
 pub(crate) use hourglass_measure::clock_watch::{self, ClockWatchOptions as ClockWatch};
+pub(crate) use hourglass_measure::utc;
 pub(crate) mod compare {
     pub(crate) use hourglass_measure::compare::{control, rounds};
     pub(crate) use hourglass_runs::compare::{Rules, folders};

@@ -28,6 +28,54 @@ pub struct ClocksDocument {
     /// What can tick here, if that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub devices: Option<Vec<ClockDeviceFacts>>,
+    /// UTC and who vouches for it, at the last look, if that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub utc: Option<UtcFacts>,
+    /// Each look at UTC, if it was watched.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub utc_watch: Vec<UtcFacts>,
+}
+
+/// UTC at a moment, between two bounds. Without anybody who vouches the bounds are null.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UtcFacts {
+    /// `vouched` or `unvouched`.
+    pub status: String,
+    /// Whose bound it is, the narrowest there is: `kernel`, `chronyd` or `none`.
+    pub source: String,
+    /// `CLOCK_REALTIME`, ns since 1970.
+    pub realtime_ns: u64,
+    /// UTC is at least this.
+    pub earliest_ns: Option<u64>,
+    /// UTC is at most this.
+    pub latest_ns: Option<u64>,
+    /// Half the distance of the two.
+    pub error_ns: Option<u64>,
+    /// How fast the bound grows until the source hears from its own again, parts per billion.
+    pub growth_ppb: Option<u64>,
+    /// Since the source last heard from its own, at most.
+    pub age_ns: Option<u64>,
+    /// What would make the bound narrower, or have somebody vouch; empty where nothing is known.
+    pub narrower: String,
+    /// Everybody who was asked.
+    pub sources: Vec<UtcSourceFacts>,
+}
+
+/// Somebody who may vouch for the wall clock.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UtcSourceFacts {
+    /// `kernel` or `chronyd`.
+    pub name: String,
+    /// Why it does not vouch; empty where it does.
+    pub reason: String,
+    /// How far `CLOCK_REALTIME` is from UTC at most; null where it does not vouch.
+    pub error_ns: Option<u64>,
+    /// See [`UtcFacts::growth_ppb`].
+    pub growth_ppb: Option<u64>,
+    /// See [`UtcFacts::age_ns`].
+    pub age_ns: Option<u64>,
+    /// What it said, item by item.
+    pub evidence: Vec<SourceEvidence>,
 }
 
 /// A clock device: what it can tick at, the resolution that it granted, and how its ticks came.

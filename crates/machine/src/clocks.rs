@@ -40,6 +40,8 @@ fn document(selection: Selection) -> ClocksDocument {
             violations: found.violations,
         }),
         watch: None,
+        utc: None,
+        utc_watch: Vec::new(),
         devices: None,
     }
 }

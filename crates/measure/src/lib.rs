@@ -43,7 +43,7 @@ pub mod task_threads;
 mod tick;
 mod time_limits;
 mod time_namespace;
-mod utc;
+pub mod utc;
 mod wakeups;
 pub mod watch_process;
 pub mod workload_file;

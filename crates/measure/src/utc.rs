@@ -1,7 +1,119 @@
-//! Where this node's monotonic clock stands to UTC, and the bound on that, for the manifest.
+//! Where this node's clocks stand to UTC, the bound on that, and who vouches for it.
 
+mod chronyd;
+mod source;
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use hourglass_documents::clocks::{UtcFacts, UtcSourceFacts};
 use hourglass_documents::manifest::UtcReading;
 use hourglass_sys::adjtimex::{self, ClockPair, Discipline};
+use hourglass_sys::clock::{ClockId, now_ns};
+use hourglass_sys::signal;
+use hourglass_time::Span;
+
+use self::chronyd::Chronyd;
+use self::source::{Kernel, UtcAnswer, UtcSource, UtcStatement};
+
+/// Time between two checks for signals.
+const ATTENTION_NS: u64 = 50_000_000;
+/// Below this a better source is hardly to be had over a network.
+const NARROW_NS: u64 = 1_000_000;
+
+/// Asks everybody who may vouch, and takes the narrowest bound.
+#[must_use]
+pub fn look() -> UtcFacts {
+    let sources: [&dyn UtcSource; 2] = [&Kernel, &Chronyd::OWN];
+    let answers = sources.map(|source| (source.name(), source.ask()));
+    facts(adjtimex::both_clocks(), answers.into())
+}
+
+fn facts(both: ClockPair, answers: Vec<(&str, UtcAnswer)>) -> UtcFacts {
+    let sources: Vec<UtcSourceFacts> =
+        answers.into_iter().map(|(name, answer)| source_facts(both, name, answer)).collect();
+    let best = sources.iter().filter(|source| source.error_ns.is_some());
+    let best = best.min_by_key(|source| source.error_ns);
+    let error_ns = best.and_then(|source| source.error_ns);
+    UtcFacts {
+        status: if best.is_some() { "vouched" } else { "unvouched" }.to_owned(),
+        source: best.map_or_else(|| "none".to_owned(), |source| source.name.clone()),
+        realtime_ns: both.realtime_ns,
+        earliest_ns: error_ns.map(|error| both.realtime_ns.saturating_sub(error)),
+        latest_ns: error_ns.map(|error| both.realtime_ns.saturating_add(error)),
+        error_ns,
+        growth_ppb: best.and_then(|source| source.growth_ppb),
+        age_ns: best.and_then(|source| source.age_ns),
+        narrower: narrower(best).to_owned(),
+        sources,
+    }
+}
+
+/// The answer at the moment `both` was read.
+fn source_facts(both: ClockPair, name: &str, answer: UtcAnswer) -> UtcSourceFacts {
+    let (said, reason) = match answer.said {
+        Ok(said) => (Some(said), String::new()),
+        Err(reason) => (None, reason),
+    };
+    let until_ns = both.monotonic_ns.saturating_add(both.bracket_ns);
+    let since = |said: &UtcStatement| until_ns.saturating_sub(said.at_ns);
+    UtcSourceFacts {
+        name: name.to_owned(),
+        reason,
+        error_ns: said.map(|said| {
+            said.error_ns(since(&said)).saturating_add(both.bracket_ns).saturating_add(1)
+        }),
+        growth_ppb: said.map(|said| said.growth_ppb),
+        age_ns: said.map(|said| said.age_ns.saturating_add(since(&said))),
+        evidence: answer.evidence,
+    }
+}
+
+fn narrower(best: Option<&UtcSourceFacts>) -> &'static str {
+    match best {
+        None => "run chronyd, or ptp4l and phc2sys, to have the clock synchronised",
+        Some(source) if source.name != "chronyd" => {
+            "run chronyd ('chronyc tracking' shows its bound), or a PTP clock with phc2sys"
+        }
+        Some(source) if source.error_ns.is_some_and(|error| error > NARROW_NS) => {
+            "give chronyd a nearer server, or a PTP clock with phc2sys"
+        }
+        Some(_) => "",
+    }
+}
+
+/// Looks every `every` until `length` has passed or a signal comes, whose number it returns.
+pub fn watch(
+    every: Span,
+    length: Option<Span>,
+    mut each: impl FnMut(UtcFacts) -> ControlFlow<()>,
+) -> Option<i32> {
+    // Without handlers Ctrl-C just ends the program.
+    let _ = signal::catch_stop();
+    let begin_ns = now_ns(ClockId::Monotonic);
+    let length_ns = length.map_or(u64::MAX, Span::nanos_or_zero);
+    for turn in 0u64.. {
+        let at_ns = turn.saturating_mul(every.nanos_or_zero().max(1));
+        if at_ns > length_ns || !wait_until(begin_ns.saturating_add(at_ns)) {
+            break;
+        }
+        if each(look()).is_break() {
+            break;
+        }
+    }
+    signal::stop_asked()
+}
+
+/// False if a signal came.
+fn wait_until(due_ns: u64) -> bool {
+    while signal::stop_asked().is_none() {
+        let Some(left_ns @ 1..) = due_ns.checked_sub(now_ns(ClockId::Monotonic)) else {
+            return true;
+        };
+        std::thread::sleep(Duration::from_nanos(left_ns.min(ATTENTION_NS)));
+    }
+    false
+}
 
 /// Reads both clocks and asks the kernel for its bound; some microseconds, no privilege.
 pub(crate) fn reading() -> UtcReading {
@@ -44,6 +156,26 @@ mod tests {
         assert_eq!((forbidden.max_error_ns, forbidden.source.as_str()), (None, "none"));
         let huge = stated(both, Some(Discipline { max_error_us: u64::MAX, ..found }));
         assert_eq!(huge.max_error_ns, None);
+    }
+
+    #[test]
+    fn the_narrowest_bound_answers_and_nobody_is_an_answer() {
+        let both = ClockPair { monotonic_ns: 2_000_000_000, realtime_ns: 9_000_000, bracket_ns: 9 };
+        let said = |error_ns| UtcAnswer {
+            said: Ok(UtcStatement { error_ns, growth_ppb: 500, at_ns: 1_000_000_000, age_ns: 7 }),
+            evidence: Vec::new(),
+        };
+        let silent = || UtcAnswer { said: Err("away".to_owned()), evidence: Vec::new() };
+        // 1 s and 9 ns at 500 ppb are 501 ns; the bracket, and one for rounding.
+        let found = facts(both, vec![("kernel", said(1_000_000)), ("chronyd", said(2_000))]);
+        assert_eq!((found.source.as_str(), found.error_ns), ("chronyd", Some(2_511)));
+        assert_eq!(found.age_ns, Some(1_000_000_016));
+        assert_eq!((found.earliest_ns, found.latest_ns), (Some(8_997_489), Some(9_002_511)));
+        let found = facts(both, vec![("kernel", said(1_000)), ("chronyd", silent())]);
+        assert_eq!((found.status.as_str(), found.source.as_str()), ("vouched", "kernel"));
+        let found = facts(both, vec![("kernel", silent()), ("chronyd", silent())]);
+        assert_eq!((found.status.as_str(), found.error_ns), ("unvouched", None));
+        assert_eq!(found.sources[1].reason, "away");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use hourglass_time::Span;
 use crate::exit::{self, Stop};
 use crate::lab::{
     self, ClockPolicy, ClockWatch, SourceName, UnknownClockPolicy, UnknownSource, clock_devices,
-    clock_watch,
+    clock_watch, utc,
 };
 use crate::output;
 use crate::settings::Settings;
@@ -30,6 +30,7 @@ pub(super) const RULES: [&str; 4] = ["strict", "thesis", "permissive", "forced:C
   hourglass clocks --verify          all CPUs against each other, for some seconds
   hourglass clocks --watch           bound and drift as they go, until Ctrl-C
   hourglass clocks --watch --for 1m --json   the same for a minute, as a document
+  hourglass clocks --utc             who vouches for UTC, and within which bound
   hourglass clocks --devices --resolution 1ms   what can tick, and how well
   hourglass clocks --policy thesis   the choice by the rule of Fedotova's thesis (2012)
   hourglass clocks --json            the document (hourglass.clocks/1)")]
@@ -52,6 +53,9 @@ pub(crate) struct Clocks {
     /// How far off it may be; without it, whatever is nearest
     #[arg(long, value_name = "TIME", value_parser = length, requires = "devices")]
     skew: Option<Span>,
+    /// Show who vouches for UTC, within which bound, instead of the table; nobody: exit code 4
+    #[arg(long, conflicts_with = "devices")]
+    utc: bool,
     /// Then let the clock run and show its bound, drift and events
     #[arg(long)]
     watch: bool,
@@ -98,7 +102,7 @@ fn length(text: &str) -> Result<Span, String> {
 pub(crate) fn show(clocks: &Clocks, settings: Settings) -> Result<ExitCode> {
     let mut document = lab::clocks(clocks.policy, clocks.verify)
         .map_err(|error| Stop::machine(vec![error.to_string()]))?;
-    let sources_asked = !clocks.devices || clocks.evidence || clocks.verify;
+    let sources_asked = !(clocks.devices || clocks.utc) || clocks.evidence || clocks.verify;
     if sources_asked && !settings.json {
         output::text(&text::clocks(&document, clocks.evidence, output::style()))?;
     }
@@ -111,6 +115,9 @@ pub(crate) fn show(clocks: &Clocks, settings: Settings) -> Result<ExitCode> {
         }
         document.devices = Some(found);
     }
+    if clocks.utc {
+        return show_utc(clocks, document, settings);
+    }
     let mut ended_by = None;
     if clocks.watch {
         let (facts, signal) = watch(clocks, &document, settings)?;
@@ -121,6 +128,39 @@ pub(crate) fn show(clocks: &Clocks, settings: Settings) -> Result<ExitCode> {
         output::json(&document)?;
     }
     Ok(ended_by.map_or(ExitCode::SUCCESS, exit::ended_by))
+}
+
+/// One look at UTC, or with `--watch` one after the other.
+fn show_utc(clocks: &Clocks, mut document: ClocksDocument, settings: Settings) -> Result<ExitCode> {
+    let mut ended_by = None;
+    if clocks.watch {
+        if !settings.json {
+            output::text(&format!("{}\n", text::utc_header()))?;
+        }
+        let mut written = Ok(());
+        ended_by = utc::watch(clocks.every, clocks.length, |facts| {
+            if settings.json {
+                document.utc_watch.push(facts.clone());
+            } else {
+                written = output::text(&format!("{}\n", text::utc_line(&facts)));
+            }
+            document.utc = Some(facts);
+            if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        written?;
+    } else {
+        let facts = utc::look();
+        if !settings.json {
+            output::text(&text::utc(&facts, output::style()))?;
+        }
+        document.utc = Some(facts);
+    }
+    if settings.json {
+        output::json(&document)?;
+    }
+    let is_vouched = document.utc.is_some_and(|facts| facts.error_ns.is_some());
+    let code = if is_vouched { exit::YES } else { exit::UNDECIDED };
+    Ok(ended_by.map_or(ExitCode::from(code), exit::ended_by))
 }
 
 fn watch(

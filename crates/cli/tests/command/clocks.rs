@@ -1,6 +1,6 @@
 //! `hourglass clocks` as a script sees it. What was found on this machine is not judged.
 
-use crate::calls::{json, printed, refuses};
+use crate::calls::{ends, hourglass, json, printed, refuses, text};
 
 /// CONTRACT, `hourglass.clocks/1`: names and keys that scripts rely on.
 #[test]
@@ -35,6 +35,31 @@ fn a_watched_clock_is_reported_sample_by_sample() {
     refuses("clocks --every 1s", "the following required arguments were not provided: --watch");
     refuses("clocks --watch --every 1ms", "invalid value '1ms' for '--every <TIME>': samples are");
     refuses("clocks --watch --for -1s", "");
+}
+
+/// Issue 35: who vouches for UTC, as JSON, words and exit code; whether anybody does is this machine's.
+#[test]
+fn utc_is_vouched_for_by_somebody_or_by_nobody() {
+    let output = hourglass("clocks --utc --json");
+    let document = json(&text(&output.stdout));
+    let utc = &document["utc"];
+    let is_vouched = utc["status"] == "vouched";
+    let code = if is_vouched { 0 } else { 4 };
+    ends(&output, code, "clocks --utc");
+    let names: Vec<_> = utc["sources"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
+    assert_eq!(names, ["kernel", "chronyd"]);
+    assert_eq!(utc["earliest_ns"].is_u64(), is_vouched, "{utc}");
+    assert_eq!(utc["source"] == "none", !is_vouched, "{utc}");
+    let shown = text(&ends(&hourglass("clocks --utc"), code, "text").stdout);
+    assert_eq!(shown.contains("nobody vouches"), !is_vouched, "{shown}");
+    assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+    let watched = "clocks --utc --watch --for 60ms --every 20ms";
+    let lines = text(&ends(&hourglass(watched), code, watched).stdout);
+    assert_eq!(lines.lines().count(), 5, "{lines}");
+    let watched = hourglass(&format!("{watched} --json"));
+    let watched = json(&text(&ends(&watched, code, "watched").stdout));
+    assert_eq!(watched["utc_watch"].as_array().map(Vec::len), Some(4), "{watched}");
+    refuses("clocks --utc --devices", "");
 }
 
 /// On a terminal of 80 columns nothing wraps by itself; a word that is longer may be a command to be copied.

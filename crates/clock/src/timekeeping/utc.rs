@@ -127,7 +127,7 @@ impl KernelStatement {
         if self.least_ns > self.most_ns {
             return Some(Utc::Unvouched);
         }
-        let growth_ns = held(age_ns * GROWTH_PPM / 1_000_000 + 1);
+        let growth_ns = held(growth(age_ns) + 1);
         Some(Utc::Bounded(UtcInterval {
             earliest_ns: held(now.earliest).saturating_add(self.least_ns).saturating_sub(growth_ns),
             latest_ns: held(now.latest).saturating_add(self.most_ns).saturating_add(growth_ns),
@@ -217,6 +217,12 @@ pub(super) fn of_kernel<B: Timebase>(base: &B) -> (WallTime, Option<KernelStatem
         }
     }
     (WallTime { ns: held(ns), error_ns: None, status: WallStatus::Unknown }, None)
+}
+
+/// By how much the bound grows while an answer is kept: 525/2^20, less than 0.14 % above 500 ppm, without a division.
+#[inline(always)]
+const fn growth(age_ns: u64) -> u64 {
+    (age_ns * 525) >> 20
 }
 
 /// What the kernel vouches for, with what it has not added yet, and a second where a leap second is near.

@@ -217,6 +217,8 @@ mod tests {
             cross_cpu: Vec::new(),
             monotonicity: None,
             watch: None,
+            utc: None,
+            utc_watch: Vec::new(),
             devices: None,
         }
     }

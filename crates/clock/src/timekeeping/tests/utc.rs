@@ -325,9 +325,9 @@ fn an_answer_serves_for_a_tenth_of_a_second_and_grows() {
     kept.keep(7, &said);
     assert_eq!(kept.at(6, at(1_000)), None);
     let found = kept.at(7, at(1_000 + KEPT_NS)).unwrap().interval().unwrap();
-    // 500 ppm of 0.1 s are 50 us.
-    assert_eq!(found.earliest_ns, (1_000 + KEPT_NS).cast_signed() - 10 - 50_001);
-    assert_eq!(found.error_ns(), 50_011);
+    // 525/2^20 of 0.1 s are 50 067 ns.
+    assert_eq!(found.earliest_ns, (1_000 + KEPT_NS).cast_signed() - 10 - 50_068);
+    assert_eq!(found.error_ns(), 50_078);
     assert_eq!(kept.at(7, at(1_001 + KEPT_NS)), None);
     kept.keep(8, &KernelStatement { least_ns: i64::MAX, most_ns: i64::MIN, ..said });
     assert_eq!(kept.at(8, at(1_001)), Some(Utc::Unvouched));
@@ -349,4 +349,14 @@ fn before_is_yes_no_or_not_known() {
         assert_eq!(a.is_before(b), before, "{a:?} {b:?}");
     }
     assert_eq!(utc(1, 4).interval().unwrap().instants().width(), Some(Span::from_nanos(3)));
+}
+
+/// 525/2^20 > 500/10^6, so that the rounded products keep the order for each age; held at both ends of every step.
+#[test]
+fn a_bound_grows_by_500_ppm_at_least() {
+    let steps = (0..KEPT_NS / 2_000).flat_map(|step| [step * 2_000, step * 2_000 + 1_999]);
+    for age_ns in steps.chain([KEPT_NS]) {
+        let least_ns = age_ns * GROWTH_PPM / 1_000_000;
+        assert!((least_ns..=least_ns + least_ns / 500 + 1).contains(&growth(age_ns)), "{age_ns}");
+    }
 }

@@ -90,6 +90,8 @@ pub(super) fn clocks(selected: &str) -> ClocksDocument {
         cross_cpu: Vec::new(),
         monotonicity: None,
         watch: None,
+        utc: None,
+        utc_watch: Vec::new(),
         devices: None,
     }
 }
