@@ -115,8 +115,8 @@ fn folder_of(target: &Target) -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/corpus")).join(target.name)
 }
 
-/// Writes the texts among the files of a folder into the corpus of a target, the smallest first, up to [`MOST_KEPT`]; returns
-/// how many.
+/// Writes the texts among the files of a folder into the corpus of a target, the smallest first, up to 6,000
+/// bytes; returns how many.
 ///
 /// # Errors
 /// A file cannot be read or written.
