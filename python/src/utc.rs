@@ -89,7 +89,7 @@ impl PyUtcWait {
     }
 }
 
-/// UTC between two bounds; None if nobody vouches for the wall clock.
+/// UTC between two bounds; None if no source vouches for the wall clock.
 #[pyfunction]
 fn utc_bounded() -> Option<PyUtc> {
     clock().utc_bounded().interval().map(PyUtc::from)

@@ -480,17 +480,17 @@ typedef struct hg_wall_reference {
  * Threads: any. Signals: safe. Errors: none. Free: nothing. */
 hg_wall_time hg_wall(void);
 
-/* UTC, at the moment of a read. Nobody vouches for it: status is HG_WALL_UNKNOWN, and it may be any time. */
+/* UTC, at the moment of a read. No source vouches for it: status is HG_WALL_UNKNOWN, and it may be any time. */
 typedef struct hg_utc {
-    int64_t earliest_ns; /* since 1970; INT64_MIN if nobody vouches */
-    int64_t latest_ns;   /* since 1970; INT64_MAX if nobody vouches */
+    int64_t earliest_ns; /* since 1970; INT64_MIN if no source vouches */
+    int64_t latest_ns;   /* since 1970; INT64_MAX if no source vouches */
     uint32_t status;     /* HG_WALL_*: who vouches */
     uint32_t reserved;
 } hg_utc;
 
 /* The answers of hg_utc_is_before. */
 enum {
-    HG_BEFORE_UNKNOWN = -1, /* they overlap, or nobody vouches for one of them */
+    HG_BEFORE_UNKNOWN = -1, /* they overlap, or no source vouches for one of them */
     HG_BEFORE_NO = 0,
     HG_BEFORE_YES = 1
 };
@@ -778,7 +778,7 @@ hg_status hg_sleep_ticks(uint64_t count, hg_interrupt *interrupt, hg_slept *slep
 typedef struct hg_utc_wait {
     uint64_t waited_ns;
     uint64_t ahead_ns; /* how far the time was still to come at the beginning, by the middle of the bounds */
-    uint64_t error_ns; /* the bound on the error at the beginning; 0 if nobody vouched for any */
+    uint64_t error_ns; /* the bound on the error at the beginning; 0 if no source vouched for any */
     hg_utc last;       /* at the end */
 } hg_utc_wait;
 
@@ -787,7 +787,7 @@ typedef struct hg_utc_wait {
  * at_most_ns is the longest wait, UINT64_MAX for any; one that would be longer ends at once. `interrupt` and `wait`
  * may be NULL, as in hg_sleep_until.
  * Threads: any, each for itself. Signals: no. Errors: HG_INTERRUPTED and HG_INVALID, as hg_sleep_until; HG_TIMEOUT if it
- * would be longer than at_most_ns by the bound as it is; HG_UNSUPPORTED if nobody vouches for the wall clock.
+ * would be longer than at_most_ns by the bound as it is; HG_UNSUPPORTED if no source vouches for the wall clock.
  * Free: nothing. */
 hg_status hg_utc_wait_until_past(int64_t time_ns, uint64_t at_most_ns, hg_interrupt *interrupt,
                                  hg_utc_wait *wait, hg_error *error);

@@ -28,7 +28,7 @@ pub struct hg_utc {
 }
 
 impl hg_utc {
-    /// All of time: nobody vouches for anything.
+    /// All of time: no source vouches for anything.
     const UNVOUCHED: hg_utc =
         hg_utc { earliest_ns: i64::MIN, latest_ns: i64::MAX, status: 0, reserved: 0 };
 }
@@ -114,7 +114,7 @@ pub unsafe extern "C" fn hg_utc_wait_until_past(
             )),
             UtcWaitEnd::Unvouched => Err(CapiError::new(
                 HG_UNSUPPORTED,
-                "nobody vouches for the wall clock: let chronyd or another daemon synchronise it",
+                "no source vouches for the wall clock: let chronyd or another daemon synchronise it",
             )),
         }
     };

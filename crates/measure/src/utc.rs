@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_narrowest_bound_answers_and_nobody_is_an_answer() {
+    fn the_narrowest_bound_answers_and_none_is_an_answer() {
         let both = ClockPair { monotonic_ns: 2_000_000_000, realtime_ns: 9_000_000, bracket_ns: 9 };
         let said = |error_ns| UtcAnswer {
             said: Ok(UtcStatement { error_ns, growth_ppb: 500, at_ns: 1_000_000_000, age_ns: 7 }),

@@ -162,7 +162,7 @@ fn explained(thread: &ThreadModel) -> Vec<String> {
     let cut = format!("{} cut off, {} holes in the record", fit.cut_off, fit.holes);
     lines.push(format!("{} jobs seen{tid}, {} explained; {cut}", fit.jobs, fit.explained));
     if let Some(why) = &thread.unmodelled {
-        lines.push(format!("No task: {why}. Whoever is less urgent has no verdict."));
+        lines.push(format!("No task: {why}. Less urgent tasks have no verdict."));
         return lines;
     }
     lines.push(match law.class {

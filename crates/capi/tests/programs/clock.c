@@ -109,7 +109,7 @@ static void sources(void)
     CHECK(strcmp(hg_source_name(HG_SOURCE_TSC), "tsc") == 0);
 }
 
-/* On a machine that nobody synchronises, by a time that is set here. */
+/* On a machine that is not synchronised, by a time that is set here. */
 static void utc(void)
 {
     hg_error error;

@@ -53,7 +53,7 @@ pub(crate) struct Clocks {
     /// How far off it may be; without it, whatever is nearest
     #[arg(long, value_name = "TIME", value_parser = length, requires = "devices")]
     skew: Option<Span>,
-    /// Show who vouches for UTC, within which bound, instead of the table; nobody: exit code 4
+    /// Show who vouches for UTC, within which bound, instead of the table; none: exit code 4
     #[arg(long, conflicts_with = "devices")]
     utc: bool,
     /// Then let the clock run and show its bound, drift and events

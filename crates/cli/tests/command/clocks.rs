@@ -39,7 +39,7 @@ fn a_watched_clock_is_reported_sample_by_sample() {
 
 /// Issue 35: who vouches for UTC, as JSON, words and exit code; whether anybody does is this machine's.
 #[test]
-fn utc_is_vouched_for_by_somebody_or_by_nobody() {
+fn utc_is_vouched_for_by_a_source_or_by_none() {
     let output = hourglass("clocks --utc --json");
     let document = json(&text(&output.stdout));
     let utc = &document["utc"];
@@ -51,7 +51,7 @@ fn utc_is_vouched_for_by_somebody_or_by_nobody() {
     assert_eq!(utc["earliest_ns"].is_u64(), is_vouched, "{utc}");
     assert_eq!(utc["source"] == "none", !is_vouched, "{utc}");
     let shown = text(&ends(&hourglass("clocks --utc"), code, "text").stdout);
-    assert_eq!(shown.contains("nobody vouches"), !is_vouched, "{shown}");
+    assert_eq!(shown.contains("no source vouches"), !is_vouched, "{shown}");
     assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
     let watched = "clocks --utc --watch --for 60ms --every 20ms";
     let lines = text(&ends(&hourglass(watched), code, watched).stdout);

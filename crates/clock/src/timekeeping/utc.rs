@@ -33,7 +33,7 @@ const KEPT_NS: u64 = 100_000_000;
 pub enum Utc {
     /// It is in this interval.
     Bounded(UtcInterval),
-    /// Nobody vouches for the wall clock: it is not synchronised, or the kernel does not say.
+    /// No source vouches for the wall clock: it is not synchronised, or the kernel does not say.
     Unvouched,
 }
 
@@ -59,7 +59,7 @@ impl Utc {
     }
 
     /// Whether this moment was before the other one: `None` if that is not known, because the intervals overlap or
-    /// nobody vouches for one of them.
+    /// no source vouches for one of them.
     #[must_use]
     pub fn is_before(self, other: Utc) -> Option<bool> {
         self.interval()?.is_before(other.interval()?)
@@ -105,7 +105,7 @@ impl UtcInterval {
     }
 }
 
-/// What the kernel said, for as long as its generation lasts. Nobody vouches where it is at least more than at most.
+/// What the kernel said, for as long as its generation lasts. No source vouches where it is at least more than at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct KernelStatement {
     pub(super) generation: u32,

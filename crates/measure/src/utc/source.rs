@@ -51,7 +51,7 @@ pub(super) fn evidence(id: &str, found: String, verdict: &str) -> SourceEvidence
     SourceEvidence { id: id.to_owned(), found, verdict: verdict.to_owned() }
 }
 
-/// What the kernel was told by whoever synchronises it (`adjtimex`), grown by 500 ppm since.
+/// What the kernel was told by its synchroniser (`adjtimex`), grown by 500 ppm since.
 pub(super) struct Kernel;
 
 /// As in the kernel (`MAXFREQ`).

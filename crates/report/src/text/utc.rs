@@ -23,7 +23,7 @@ pub fn utc(facts: &UtcFacts, style: Style) -> String {
             seconds(earliest),
             seconds(latest),
         ),
-        _ => writeln!(out, ": nobody vouches for this clock; it may be off by any time\n"),
+        _ => writeln!(out, ": no source vouches for this clock; it may be off by any time\n"),
     };
     if !facts.narrower.is_empty() {
         let head = if facts.error_ns.is_some() { "narrower: " } else { "remedy: " };
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_vouches_is_said_and_nobody_too() {
+    fn who_vouches_is_said_and_none_too() {
         let silent = UtcSourceFacts {
             name: "chronyd".to_owned(),
             reason: "no chronyd on UDP port 323".to_owned(),
@@ -98,7 +98,7 @@ mod tests {
             ..UtcFacts::default()
         };
         let text = utc(&facts, Style::Plain);
-        assert!(text.contains("nobody vouches"), "{text}");
+        assert!(text.contains("no source vouches"), "{text}");
         assert!(text.contains("chronyd: does not vouch: no chronyd on"), "{text}");
         assert_eq!(utc_line(&facts).split_whitespace().nth(1), Some("-"));
         facts.source = "kernel".to_owned();

@@ -23,7 +23,7 @@ pub enum UtcWaitEnd {
     Past,
     /// [`super::Interrupt`] ended the wait.
     Interrupted,
-    /// Nobody vouches for the wall clock, or does so any more.
+    /// No source vouches for the wall clock, or does so any more.
     Unvouched,
     /// By the bound as it is now, the wait would be longer than allowed.
     OutOfReach,
@@ -38,7 +38,7 @@ pub struct UtcWait {
     pub waited_ns: u64,
     /// How far the time was still to come at the beginning by the middle of the interval, ns; 0 if it had passed.
     pub ahead_ns: u64,
-    /// The bound on the error at the beginning, ns; 0 if nobody vouched for any.
+    /// The bound on the error at the beginning, ns; 0 if no source vouched for any.
     pub error_ns: u64,
     /// UTC at the end.
     pub last: Utc,

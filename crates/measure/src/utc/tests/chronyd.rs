@@ -44,7 +44,7 @@ fn a_report_bounds_the_clock_by_correction_dispersion_and_half_the_delay() {
 }
 
 #[test]
-fn a_clock_that_follows_nobody_is_not_vouched_for() {
+fn a_clock_that_follows_none_is_not_vouched_for() {
     for (at, value) in [(52, 0), (52, 16 << 16), (52, (3 << 16) | 3), (52, (3 << 16) | 1)]
         .into_iter()
         .chain([(28, 0), (28, LOCAL)])
