@@ -160,6 +160,11 @@ impl ModelDocument {
         self.threads.iter().filter_map(with_reason)
     }
 
+    /// Whether every thread that ran is a task; where none ran, nothing is known.
+    pub fn is_whole(&self) -> bool {
+        !self.threads.is_empty() && self.unmodelled().next().is_none()
+    }
+
     /// Names the wakers by the kernel's names of threads.
     pub fn name_wakers(&mut self, names: &KernelNames) {
         for waker in self.threads.iter_mut().flat_map(|thread| &mut thread.woken_by) {

@@ -31,9 +31,10 @@ verdict for those below it.
 
 Exit codes:
   0    every thread that ran is a task
-  2    no run folder; no thread of it is a task
+  2    no run folder
   3    the file cannot be written
   4    a thread could not be modelled; the rest was, and is written
+       (no file where none was)
 
 Examples:
   sudo hourglass watch --comm player --trace -d 30s -o monday
@@ -58,15 +59,14 @@ pub(crate) fn model(model: &Model, settings: Settings) -> Result<ExitCode> {
     let run = open_run(&model.folder).map_err(Stop::bad_input)?;
     let found = task_model::of_run(&run).map_err(|error| super::damaged(error.into()))?;
     if let Some(file) = &model.output {
-        keep("-o", file, &found, &model.folder, settings)?;
+        keep("-o", file, &found, settings)?;
     }
     if model.output.is_none() || settings.json {
         output::unless_closed(output::shown(&found, text::task_model, settings))?;
     } else {
         say_unmodelled(&found);
     }
-    let is_whole = found.unmodelled().next().is_none();
-    Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(exit::UNDECIDED) })
+    Ok(if found.is_whole() { ExitCode::SUCCESS } else { ExitCode::from(exit::UNDECIDED) })
 }
 
 /// Writes the file of `watch --tasks`; whether all threads are tasks.
@@ -76,20 +76,17 @@ pub(crate) fn model(model: &Model, settings: Settings) -> Result<ExitCode> {
 pub(super) fn write_tasks(folder: &Path, file: &Path, settings: Settings) -> Result<bool> {
     let run = open_run(folder).map_err(Stop::bad_input)?;
     let found = task_model::of_run(&run).map_err(|error| super::damaged(error.into()))?;
-    keep("--tasks", file, &found, folder, settings)?;
+    keep("--tasks", file, &found, settings)?;
     say_unmodelled(&found);
-    Ok(found.unmodelled().next().is_none())
+    Ok(found.is_whole())
 }
 
-fn keep(
-    option: &str,
-    file: &Path,
-    found: &ModelDocument,
-    folder: &Path,
-    settings: Settings,
-) -> Result<(), Stop> {
-    let refused = |error| Stop::usage(format!("{}: {error}", folder.display()));
-    let text = model_toml(found).map_err(refused)?;
+fn keep(option: &str, file: &Path, found: &ModelDocument, settings: Settings) -> Result<(), Stop> {
+    let nothing = |error| {
+        let line = format!("{option} {} is not written: {error}", file.display());
+        Stop::with(exit::UNDECIDED, vec![line])
+    };
+    let text = model_toml(found).map_err(nothing)?;
     atomic_file::keep(option, file, text.as_bytes())?;
     messages::wrote(file, settings.quiet);
     Ok(())

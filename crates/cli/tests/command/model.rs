@@ -59,6 +59,12 @@ fn a_thread_that_is_no_task_leaves_no_verdict() {
     assert_eq!(tasks(&at.join("found.toml")).background.len(), 1);
     let checked = document(&hourglass_in(at, "check found.toml --json"));
     assert_eq!(checked["tasks"][0]["verdict"], "unknown", "{checked}");
+    let alone: String = set.split_inclusive("priority = 80\n").take(1).collect();
+    fs::write(at.join("alone.toml"), alone).unwrap();
+    ends(&hourglass_in(at, "simulate alone.toml --horizon 4s -o only"), 0, "simulate");
+    let nothing = hourglass_in(at, "model only -o nothing.toml");
+    is_refused(&nothing, 4, "-o nothing.toml is not written", "no task");
+    assert!(!at.join("nothing.toml").exists());
     is_refused(&hourglass_in(at, "model set.toml"), 2, "set.toml", "no folder");
 }
 
