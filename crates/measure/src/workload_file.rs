@@ -471,6 +471,8 @@ impl Source<'_> {
 
     fn wrong(&self, span: Range<usize>, message: String) -> WorkloadFileError {
         let (line, column) = self.line_and_column(span.start);
+        // A value may have line breaks, and an error is one line.
+        let message = message.replace(char::is_control, " ");
         WorkloadFileError::Wrong { path: self.name.to_owned(), line, column, message }
     }
 

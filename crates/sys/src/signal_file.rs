@@ -27,17 +27,35 @@ pub fn change() -> i32 {
     libc::SIGRTMIN() + 9
 }
 
+/// How often the mask of a process is read until it is one that stays, a millisecond apart.
+const LOOKS: u32 = 200;
+
+/// Whether a process blocks a signal for good. While a thread or a process is started all of them are blocked for a
+/// moment, by C libraries and by [`crate::signal::with_all_blocked`]; no program lives with SIGSEGV blocked.
+fn is_blocked(pid: u32, signal: i32) -> io::Result<bool> {
+    let bit = |signal: i32| {
+        let place = u32::try_from(signal - 1).ok();
+        place.and_then(|place| 1_u64.checked_shl(place)).unwrap_or(0)
+    };
+    for _ in 0..LOOKS {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:"));
+        let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+        if mask & bit(libc::SIGSEGV) == 0 {
+            return Ok(mask & bit(signal) != 0);
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    Ok(false)
+}
+
 /// Sends a signal with a number to a process that reads it from a [`SignalFile`].
 ///
 /// # Errors
 /// `Unsupported` if the process does not block the signal, which would end it; what the kernel answers otherwise, such as
 /// EPERM for a process of another user.
 pub fn send_value(pid: u32, signal: i32, value: u64) -> io::Result<()> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:"));
-    let blocked = blocked.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-    let bit = u32::try_from(signal - 1).ok().and_then(|place| 1_u64.checked_shl(place));
-    let (Some(_), Ok(pid)) = (bit.filter(|bit| blocked & bit != 0), i32::try_from(pid)) else {
+    let (true, Ok(pid)) = (is_blocked(pid, signal)?, i32::try_from(pid)) else {
         return Err(io::ErrorKind::Unsupported.into());
     };
     let value = libc::sigval { sival_ptr: value as *mut libc::c_void };
@@ -158,11 +176,16 @@ mod tests {
         let said = crate::fork::child_says(10_000, || {
             let pid = std::process::id();
             let refused = send_value(pid, change(), 7).map_err(|error| error.kind());
+            let while_all_are_blocked = crate::signal::with_all_blocked(|| {
+                send_value(pid, change(), 7).map_err(|error| error.kind())
+            });
             let signals = SignalFile::block(&[change()]).unwrap();
             let value = 0x1234_5678_9abc_def0;
             send_value(pid, change(), value).unwrap();
             let came = ReceivedSignal { signal: change(), by_kernel: false, value };
-            refused == Err(io::ErrorKind::Unsupported) && signals.next().unwrap() == Some(came)
+            let unsupported = Err(io::ErrorKind::Unsupported);
+            (refused, while_all_are_blocked) == (unsupported, unsupported)
+                && signals.next().unwrap() == Some(came)
         });
         assert!(said.unwrap());
     }

@@ -137,6 +137,7 @@ fn unknown_and_doubled_keys_say_where() {
 fn mistakes_inside_values_say_where() {
     for (text, wanted) in [
         ("duration = \"5x\"\n[[thread]]", "1:12: bad time '5x': unknown unit; use one of ns"),
+        ("duration = \"5\\nx\"\n[[thread]]", "1:12: bad time '5 x': "),
         ("duration = \"0s\"\n[[thread]]", "1:12: bad time '0s': it must be above zero"),
         ("warm_up = \"-1s\"\n[[thread]]", "1:11: bad time '-1s': it must not be negative"),
         ("seed = -1\n[[thread]]", "1:8: bad seed '-1'"),
