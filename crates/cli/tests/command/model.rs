@@ -10,6 +10,7 @@ use hourglass_skip::{Requirement, skip};
 use hourglass_tasks::{Activation, TaskSet};
 use hourglass_time::Span;
 
+const TRIES: usize = 4;
 const INSTANCES: &str = "/sys/kernel/tracing/instances";
 
 fn tasks(file: &Path) -> TaskSet {
@@ -86,9 +87,17 @@ fn a_watched_program_is_modelled() {
     let threads = format!("/proc/{}/task", worker.pid());
     until("its thread is there", || fs::read_dir(&threads).is_ok_and(|all| all.count() > 1));
     let line = format!("watch {} --trace -d 3s --tasks found.toml -o kept", worker.pid());
-    let output = hourglass_in(at, &line);
-    // The thread that waits for the end may run seldom, or not at all.
-    assert!(matches!(output.status.code(), Some(0 | 4)), "{}", stderr(&output));
+    // Beside other tests the kernel may lose so many events that no thread is a task, which is exit code 4.
+    for _ in 0..TRIES {
+        let output = hourglass_in(at, &line);
+        // The thread that waits for the end may run seldom, or not at all.
+        assert!(matches!(output.status.code(), Some(0 | 4)), "{}", stderr(&output));
+        if at.join("found.toml").exists() {
+            break;
+        }
+        println!("{}", stderr(&output));
+        fs::remove_dir_all(at.join("kept")).unwrap();
+    }
     let found = tasks(&at.join("found.toml"));
     let task = found.tasks.iter().find(|task| task.name.starts_with("hourglass")).unwrap();
     let away = task.period.nanos().abs_diff(5_000_000);
