@@ -41,8 +41,8 @@ import os, resource, sys
 resource.setrlimit(resource.RLIMIT_RTPRIO, (0, 0))
 try:
     os.setuid(65534)
-except PermissionError:
-    pass
+except OSError:
+    pass  # no privilege to lose, or no such user in this namespace
 import hourglass
 try:
     with hourglass.reserve.Scheduled("FIFO:10"):

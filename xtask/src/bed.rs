@@ -61,6 +61,7 @@ pub(crate) const BEDS: &[&TestBed] = &[
     &kernels::PREEMPT_RT,
     &kernels::LINUX_5_10,
     &kernels::DEBIAN_13,
+    &kernels::UBUNTU,
     &kernels::MANY_CPUS,
     &aarch64::GUEST,
 ];
@@ -81,6 +82,7 @@ pub(crate) const SLOW: &[&str] = &[
     kernels::PREEMPT_RT.name,
     kernels::LINUX_5_10.name,
     kernels::DEBIAN_13.name,
+    kernels::UBUNTU.name,
     kernels::MANY_CPUS.name,
     aarch64::GUEST.name,
 ];

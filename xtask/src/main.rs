@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bare;
 mod bed;
 mod book;
 mod failure;
@@ -36,6 +37,8 @@ Usage: cargo xtask COMMAND
   slow                       what takes minutes and rarely breaks, for each week and before a release: packages and
                              wheel, a release built twice, the oldest Rust, dependencies, interfaces, Miri, simulations
                              against bounds, slow beds
+  bare                       `test --no-beds` as an ordinary user without procps, the kernel's trace and a network, as in a
+                             bare image
   bed NAME [--binary PATH]   boot a guest and check hourglass in it; PATH is a hourglass (built
                              as for the tests when not given); `bed aarch64` runs tests instead
   bed --list                 the beds
@@ -94,6 +97,10 @@ fn dispatch(words: &[&str]) -> Result<(), StepFailure> {
         ["test", "--no-beds"] => test::run(&Workspace::find()?, test::Beds::Leave),
         ["test", name] if !name.starts_with('-') => test::run_package(&Workspace::find()?, name),
         ["slow"] => test::run_slow(&Workspace::find()?),
+        ["bare"] => bare::run(&Workspace::find()?).and_then(|outcome| match outcome {
+            test::StepOutcome::Skipped(need, why) => Err(StepFailure::Unable(need, why)),
+            _ => Ok(()),
+        }),
         ["book"] => book::run(&Workspace::find()?),
         ["package"] => package::run_and_look(&Workspace::find()?),
         ["reproduce"] => ratchets::reproduce(&Workspace::find()?).map(drop),

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use hourglass_skip::Requirement;
 
+use crate::bare;
 use crate::bed;
 use crate::failure::{StepFailure, succeed};
 use crate::fuzz;
@@ -227,6 +228,7 @@ fn slow_steps(workspace: &Workspace) -> Vec<Step<'_>> {
         Step::new("lintian", || package::lintian(workspace).map(|()| StepOutcome::Passed))
             .after("packages"),
         Step::new("reproduce", || ratchets::reproduce(workspace)).after("packages"),
+        Step::new("bare", || bare::run(workspace)),
         Step::new("oldest Rust", || oldest_rust(workspace)),
         Step::new("dependencies", || ratchets::dependencies(workspace)),
         Step::new("advisories", || ratchets::advisories(workspace)),

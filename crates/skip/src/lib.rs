@@ -48,7 +48,7 @@ impl Requirement {
     pub const CONTROL_GROUP: Requirement = need(
         "control-group",
         "own=hourglass-skip-$$; for place in /sys/fs/cgroup/cpu /sys/fs/cgroup/unified /sys/fs/cgroup; do \
-         mkdir $place/$own && rmdir $place/$own && exit 0; done; exit 1",
+         test -e $place/cgroup.procs && mkdir $place/$own && rmdir $place/$own && exit 0; done; exit 1",
     );
     /// Control groups of version 2, and the right to make one.
     pub const CONTROL_GROUP_2: Requirement = need(

@@ -25,6 +25,11 @@ pub(super) const CLOUD_KERNEL: Package = Package { name: "linux-image-cloud-amd6
 
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
+/// Ubuntu's suites that a bed asks for; all others are Debian's.
+const OF_UBUNTU: [&str; 1] = ["resolute"];
+const SERVER_OF_UBUNTU: &str = "http://archive.ubuntu.com/ubuntu";
+const KEYRING_OF_UBUNTU: Package = Package { name: "ubuntu-keyring", suite: Some("trixie") };
+
 pub(super) fn kernel(package: Package, cache: &Path) -> Result<PathBuf, StepFailure> {
     let folder = fetched(package, cache, concrete_kernel)?;
     let modules = folder.join("usr/lib/modules"); // since Linux 7.0
@@ -97,7 +102,7 @@ fn fetched(
     apt.with_fresh_lists(download).map_err(|failure| match suite {
         None => failure,
         Some(suite) => {
-            unable(format!("package {name} of Debian's {suite} cannot be had: {failure}"))
+            unable(format!("package {name} of the suite {suite} cannot be had: {failure}"))
         }
     })?;
     let files = fs::read_dir(&fresh).map_err(|e| StepFailure::file(&fresh, &e))?;
@@ -148,12 +153,18 @@ impl AptClient {
     }
 
     fn of(suite: &str, architecture: &str, cache: &Path) -> Result<AptClient, StepFailure> {
-        if !Path::new(KEYRING).is_file() {
-            let what = format!("{KEYRING} is missing (package debian-archive-keyring)");
+        let (keyring, server) = if OF_UBUNTU.contains(&suite) {
+            let keys = unpacked(KEYRING_OF_UBUNTU, cache)?.join("usr/share/keyrings");
+            (keys.join("ubuntu-archive-keyring.gpg"), SERVER_OF_UBUNTU.to_owned())
+        } else {
+            (PathBuf::from(KEYRING), server()?)
+        };
+        if !keyring.is_file() {
+            let what = format!("{} is missing (debian-archive-keyring)", keyring.display());
             return Err(unable(what));
         }
         let root = cache.join("apt").join(format!("{suite}{architecture}"));
-        let source = format!("deb [signed-by={KEYRING}] {} {suite} main\n", server()?);
+        let source = format!("deb [signed-by={}] {server} {suite} main\n", keyring.display());
         for folder in ["lists/partial", "archives/partial"] {
             let folder = root.join(folder);
             fs::create_dir_all(&folder).map_err(|e| StepFailure::file(&folder, &e))?;

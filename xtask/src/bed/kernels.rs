@@ -1,4 +1,4 @@
-//! Other kernels than the newest stable one: PREEMPT_RT, and the oldest that Debian keeps up.
+//! Other kernels than the newest stable one: PREEMPT_RT, the oldest that Debian keeps up, and Ubuntu's.
 
 use super::debian::Package;
 use super::expectation::Expectation::{ExitCode, Says, Shows, Values};
@@ -61,6 +61,13 @@ pub(super) const DEBIAN_13: TestBed = TestBed {
     name: "debian13",
     purpose: "Debian 13's kernel: clocks, latency, a run, a reservation",
     kernel: Kernel::Debian(Package { name: "linux-image-cloud-amd64", suite: Some("trixie") }),
+    ..LINUX_5_10
+};
+
+pub(super) const UBUNTU: TestBed = TestBed {
+    name: "ubuntu26.04",
+    purpose: "Ubuntu 26.04's kernel: clocks, latency, a run, a reservation",
+    kernel: Kernel::Debian(Package { name: "linux-image-virtual", suite: Some("resolute") }),
     ..LINUX_5_10
 };
 
