@@ -374,7 +374,9 @@ fn by_supply(
     match found.verdict {
         Judged::Feasible => deadlines_are_bounds(processor, solved),
         Judged::NoBound if grows(processor) => solved.judge_all(Verdict::NoBound, TOO_MUCH),
-        Judged::Unknown(why) => solved.judge_all(Verdict::Unknown, &why.to_string()),
+        Judged::Unknown(why) if why != Refusal::NotExact => {
+            solved.judge_all(Verdict::Unknown, &why.to_string());
+        }
         _ => solved.judge_all(Verdict::Unknown, &rest()),
     }
     Ok(None)
@@ -408,7 +410,7 @@ fn by_demand(processor: &Processor, numbers: &Numbers, solved: &mut ProcessorSol
         Some(Judged::Infeasible(_)) if exact => {
             (Verdict::Infeasible, "some deadline is missed; the demand says not whose".to_owned())
         }
-        Some(Judged::Unknown(why)) => (Verdict::Unknown, why.to_string()),
+        Some(Judged::Unknown(why)) => (Verdict::Unknown, refused(processor, why)),
         Some(_) => (Verdict::Unknown, processor.inexact.join(", ")),
     };
     solved.judge_all(verdict, &reason);

@@ -150,6 +150,9 @@ fn files_mean_what_they_say() {
     let reservations = server("cbs-hard", "a", "2.5ms", ["2.4ms", "5ms"], "policy = \"DEADLINE\"")
         + &server("cbs-hard", "b", "3.1ms", ["3ms", "7ms"], "policy = \"DEADLINE\"");
     let hard = server("cbs-hard", "a", "3ms", ["3ms", "10ms"], "activation = \"sporadic\"");
+    let alone = hard.replacen("kind", "scheduler = \"edf\"\nkind", 1);
+    let two = server("cbs-hard", "a", "2ms", ["1ms", "10ms"], "") + &task("b", "1ms", "40ms", "");
+    let two = two.replace("tasks = [\"a\"]", "scheduler = \"edf\"\ntasks = [\"a\", \"b\"]");
     let global_edf =
         "bounds of global edf need not be reached; with open phases together, no job misses";
     let ge2 = [(1, 6), (3, 12), (3, 3), (3, 6)];
@@ -162,6 +165,9 @@ fn files_mean_what_they_say() {
         case("rtapp-dl1", RT_APP_DEADLINE.to_owned(), Feasible, &[Some(5_000), Some(7_000)], ""),
         case("dl-server", reservations, Feasible, &[Some(5_000), Some(7_000)], ""),
         case("cbs-hard", hard, Feasible, &[Some(10_000)], ""),
+        // Alone in a server, a task waits for nobody by any rule: 10 ms, not "blocking may never happen".
+        case("cbs-hard-edf", alone, Feasible, &[Some(10_000)], ""),
+        case("edf in a server", two, Unknown, &[None; 2], "need not be the least every time"),
         case("job set", JOB_SET.to_owned(), Feasible, &[Some(5), Some(10)], ""),
         case("bg", BACKGROUND.to_owned(), Feasible, &[Some(4_000)], ""),
         case(
