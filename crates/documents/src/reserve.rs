@@ -105,6 +105,10 @@ pub struct ReserveDocument {
     /// order; empty without a change.
     #[serde(default)]
     pub changes: Vec<ReserveChange>,
+    /// From `reserve --from`: within which time of its nominal arrival a job of the task is done that takes no longer
+    /// than stated, by the deadline of the task, ns; null elsewhere, and where nothing is proposed.
+    #[serde(default)]
+    pub bound_ns: Option<u64>,
 }
 
 /// A reservation's budget was changed while it was in force.

@@ -2,13 +2,14 @@
 //!
 //! Owns: the search for the smallest budget of a period, by bisection, and for the best of several
 //! periods (the problem of Shin and Lee, RTSS 2003, and of Lipari and Bini, ECRTS 2003, in whole
-//! numbers). Must not: judge; [`crate::servers`] does.
+//! numbers); the longest period of a budget of one whole job ([`of_whole_jobs`]). Must not: judge;
+//! [`crate::servers`] does.
 //!
 //! More budget never supplies less, so that bisection finds the smallest budget that the test
 //! accepts. It is rounded up to whole steps.
 
 use crate::servers::{LocalScheduler, Server, ServerPolicy};
-use crate::task::TaskSet;
+use crate::task::{Task, TaskSet};
 use crate::verdict::{Refusal, Verdict};
 
 /// The tasks and conditions for which a server is designed.
@@ -81,6 +82,42 @@ pub fn best(wanted: &DesignProblem, periods: &[u64], switch: u64) -> Option<Serv
     })
 }
 
+/// The server of the longest period that keeps the deadline of the only task in it with a budget of one whole job;
+/// `None` where a job waits before its end, takes longer than two arrivals are apart or than jitter leaves of the
+/// deadline, and of other kinds than the two below. A larger budget keeps the deadline as well.
+///
+/// Let jobs take C at most, arrive T apart at least, be released up to J after their arrival and in its order, and
+/// have D from their arrival (not from their release).
+///
+/// *Hard constant bandwidth* (Abeni and Buttazzo, RTSS 1998; [`Server::whole_budgets`] with one budget a job). By
+/// induction, the server's deadline at the end of a job is at most J + P after its arrival if P <= T: a job that finds
+/// that deadline past gets one of P after its release; one that finds it ahead has it at most J + P after the arrival of
+/// the job before, so at most J after its own, and needs one postponement by P at most. So P = min(T, D - J). Where that
+/// is less than T - J, releases are at least P' = T - J apart, each job finds its server idle with its period over, and
+/// gets a budget within the server's own deadline d after its release: P' with d = D - J takes less bandwidth. That
+/// budget is more than C: one that is used up comes back at the end of the period, with a deadline from then on, which
+/// the next job may find ahead or past (`replenish_dl_entity` of a thread that waits).
+///
+/// *Periodic* (a budget at any time of periods on a grid, which no release knows). A budget of C is had within
+/// P + d - C of a release (Shin and Lee, RTSS 2003), so that 2 P - C + J <= D with d = P, and P <= T.
+#[must_use]
+pub fn of_whole_jobs(kind: ServerPolicy, task: &Task) -> Option<Server> {
+    if task.suspension() > 0 || task.blocking() > 0 {
+        return None;
+    }
+    let cost = task.cost();
+    let apart = task.curve().map_or(Some(task.period()), |curve| curve.distance(2))?;
+    let left = task.deadline().checked_sub(task.jitter())?;
+    let released = apart.saturating_sub(task.jitter());
+    let (budget, period) = match kind {
+        ServerPolicy::HardBandwidth if cost < left && left < released => (cost + 1, released),
+        ServerPolicy::HardBandwidth => (cost, left.min(apart)),
+        ServerPolicy::Periodic => (cost, apart.min(left.midpoint(cost))),
+        _ => return None,
+    };
+    Server::with_deadline(kind, period, budget, left.min(period)).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -88,7 +125,6 @@ mod tests {
     use super::*;
     use crate::servers::KINDS;
     use crate::supply::{self, Supply};
-    use crate::task::Task;
 
     fn set(tasks: &[(u64, u64)]) -> TaskSet {
         TaskSet::in_order(tasks.iter().map(|(c, t)| Task::new(*c, *t, *t).unwrap()).collect())
@@ -159,5 +195,33 @@ mod tests {
         assert_eq!(period(0), 200);
         assert_eq!(period(50), 1_000);
         assert!(best(&wanted, &[], 0).is_none());
+    }
+
+    /// By hand, from the argument of [`of_whole_jobs`]: 3 every 20.
+    #[test]
+    fn a_budget_of_a_whole_job_has_the_longest_period() {
+        let task = |jitter, deadline| Task::new(3, 20, deadline).unwrap().with_jitter(jitter);
+        let of = |kind, task: &Task| {
+            of_whole_jobs(kind, task).map(|server| (server.period(), server.deadline()))
+        };
+        let hard = |jitter, deadline| of(ServerPolicy::HardBandwidth, &task(jitter, deadline));
+        assert_eq!(hard(0, 20), Some((20, 20)));
+        assert_eq!(hard(4, 20), Some((16, 16)));
+        assert_eq!(hard(4, 22), Some((18, 18)));
+        assert_eq!(hard(4, 30), Some((20, 20)));
+        // Releases are 16 apart.
+        assert_eq!(hard(4, 10), Some((16, 6)));
+        assert_eq!((hard(18, 20), hard(18, 21)), (None, Some((3, 3))));
+        let grid = |jitter, deadline| of(ServerPolicy::Periodic, &task(jitter, deadline));
+        assert_eq!((grid(0, 20), grid(4, 20)), (Some((11, 11)), Some((9, 9))));
+        assert_eq!((grid(0, 60), grid(18, 20)), (Some((20, 20)), None));
+        // Two jobs may come 7 apart, and the third 13 after that.
+        let burst = task(0, 20).with_bursts(&[7]).unwrap();
+        assert_eq!(of(ServerPolicy::HardBandwidth, &burst), Some((7, 7)));
+        let close = task(0, 20).with_bursts(&[2]).unwrap();
+        let refused = [close, task(0, 20).with_blocking(1), task(0, 20).with_suspension(1)];
+        let none = |task| of(ServerPolicy::HardBandwidth, task).is_none();
+        assert!(refused.iter().all(none));
+        assert_eq!(of(ServerPolicy::Polling, &task(0, 20)), None);
     }
 }

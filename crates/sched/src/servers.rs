@@ -183,8 +183,10 @@ impl Server {
         let waits = task.suspension() > 0 || task.blocking() > 0 || task.curve().is_some();
         let periods = task.cost().div_ceil(self.budget).checked_mul(self.period)?;
         let finds_it_idle = task.period().checked_sub(task.jitter()) >= Some(periods);
-        // A deadline before the period is another after a wait (`update_dl_revised_wakeup`).
-        let fits = periods <= task.period() && (finds_it_idle || self.deadline == self.period);
+        // A deadline before the period is another after a wait (`update_dl_revised_wakeup`), and after a budget was used
+        // up, which comes back while no job is there (`replenish_dl_entity`).
+        let is_fresh = finds_it_idle && task.cost() < self.budget;
+        let fits = periods <= task.period() && (is_fresh || self.deadline == self.period);
         if self.kind != ServerPolicy::HardBandwidth || waits || !fits {
             return None;
         }

@@ -1,6 +1,6 @@
 //! Theory put to use: sets of tasks analysed, simulated, run and swept over.
 //!
-//! Owns: which analyses answer a file of tasks, and the documents that come of it. `sched` has the
+//! Owns: which analyses answer a file of tasks, what to reserve for it, and the documents that come of it. `sched` has the
 //! theory itself, `tasks` the files.
 //! Must not: parse arguments, draw, contain an analysis.
 
@@ -11,6 +11,7 @@ pub mod examples;
 pub mod predict;
 #[cfg(test)]
 mod random;
+pub mod reservations;
 pub mod simulate;
 pub mod sweep;
 

@@ -29,7 +29,7 @@ mod from;
 #[derive(Args, Debug)]
 #[command(override_usage = "hourglass reserve [OPTIONS] <BUDGET/PERIOD> [COMMAND]...
        hourglass reserve --change <PID> <BUDGET/PERIOD>
-       hourglass reserve --from <DIR|FILE>
+       hourglass reserve --from <DIR|FILE> [--pid <PID>]
        hourglass reserve --list
        hourglass reserve --clean")]
 #[command(after_help = "Examples:
@@ -44,6 +44,7 @@ mod from;
   hourglass reserve 30% -o encoder -- encoder      stored for show and report
   hourglass reserve --list                         what is reserved on this machine
   hourglass reserve --from run1                    what should its threads reserve?
+  hourglass reserve --from player.toml --pid 4711  reserve that for its threads
   hourglass reserve --change 4711 4ms/8ms          while it runs; PID from --list
   hourglass reserve --clean                        after a crash or an OOM kill
 
@@ -87,9 +88,11 @@ pub(crate) struct Reserve {
     #[arg(conflicts_with_all = ["check", "list", "clean", "pid", "thread", "command", "cpu", "smt", "soft", "deadline", "also"])]
     change: Option<u32>,
     /// Say what to reserve for each periodic thread of a run folder, or each task of a file (as check reads
-    /// them): the longest execution time and a margin; and whether it would be granted, each by itself
+    /// them): the longest execution time and a margin, in the longest period that keeps its deadline; and
+    /// whether it would be granted, each by itself. With --pid (and without --check) the threads of that
+    /// process that have the names of the tasks get it, all of them or none
     #[arg(long, value_name = "DIR|FILE", value_hint = ValueHint::AnyPath)]
-    #[arg(conflicts_with_all = ["amount", "check", "list", "clean", "pid", "thread", "command", "smt", "deadline", "also"])]
+    #[arg(conflicts_with_all = ["amount", "list", "clean", "thread", "command", "smt", "deadline", "also"])]
     from: Option<PathBuf>,
     /// Undo stale changes of killed reservations: threads raised or pinned, processes
     /// stopped, control groups. Reservations in force are not touched
@@ -221,9 +224,14 @@ pub(crate) fn reserve(reserve: &Reserve, words: &[String], settings: Settings) -
     let Some(amount) = reserve.amount else {
         return match &reserve.from {
             Some(path) => {
-                let strength = strength(reserve);
-                let (cpu, backend) = (reserve.cpu, reserve.backend.named());
-                from::from(ProposalOptions { path, strength, cpu, backend }, settings)
+                let how = ProposalOptions {
+                    path,
+                    strength: strength(reserve),
+                    cpu: reserve.cpu,
+                    backend: reserve.backend.named(),
+                };
+                let pid = reserve.pid;
+                from::from(how, pid.map(|pid| (pid, !reserve.check)), settings)
             }
             None if reserve.list => list(settings),
             None => clean(settings),
@@ -245,8 +253,17 @@ pub(crate) fn reserve(reserve: &Reserve, words: &[String], settings: Settings) -
         |path| ReservedFolder::create(path, program.chain(words.iter().cloned()).collect());
     let folder = reserve.output.as_deref().map(create).transpose();
     let folder = folder.map_err(|error| Stop::usage(format!("-o: {error}")))?;
+    enforce(&request, folder, settings)
+}
+
+/// Keeps it until its end, and says what came of it.
+fn enforce(
+    request: &SessionRequest,
+    folder: Option<ReservedFolder>,
+    settings: Settings,
+) -> Result<ExitCode> {
     let progress = ReserveProgress::new(settings.quiet || settings.json);
-    let outcome = reserve::run_watched(&request, &mut |moment| progress.show(moment));
+    let outcome = reserve::run_watched(request, &mut |moment| progress.show(moment));
     progress.ended();
     let outcome = outcome.map_err(|failure| stop(failure, settings))?;
     let kept = folder.map(|folder| folder.keep(&outcome.document));
@@ -351,7 +368,8 @@ fn further(
     let AlsoArg { budget, period, pid } = *also;
     let wrong = |error| Stop::usage(format!("--also {budget}/{period}={pid}: {error}"));
     let reservation = Reservation::new(budget, period, strength).map_err(wrong)?;
-    Ok(reserve::AdditionalReservation { reservation, pid })
+    let target = TargetSelector::Process(pid);
+    Ok(reserve::AdditionalReservation { reservation, target, cpu: None, backend: None })
 }
 
 fn subject(reserve: &Reserve) -> Result<SessionTarget, Stop> {

@@ -30,6 +30,7 @@ mod processes;
 mod programs;
 mod progress;
 mod report;
+mod reserve_from;
 mod run;
 mod signals;
 mod simulate;

@@ -287,6 +287,7 @@ mod tests {
 
     pub(super) fn document() -> ReserveDocument {
         ReserveDocument {
+            bound_ns: None,
             schema: hourglass_documents::reserve::RESERVE_SCHEMA.to_owned(),
             target: "encoder --fast".to_owned(),
             backend: Some("user".to_owned()),

@@ -1,9 +1,10 @@
 //! Further reservations beside the first one, for processes that are there (`--also`): on one core they are watched
-//! together (Inoue et al., section 3.4, equation 9).
+//! together (Inoue et al., section 3.4, equation 9). Or for threads, each by itself (`--from FILE --pid`).
 //!
 //! Owns: finding their targets, reserving, holding the one while another's turn is, the outcome of each. Must not:
 //! decide whose turn it is (`reserve::smt::monitor` does); outlive the first reservation.
 
+use hourglass_documents::Reservation;
 use hourglass_documents::document::Warning;
 use hourglass_documents::reserve::{ReserveDocument, ReserveRefusal, SmtReport};
 
@@ -37,9 +38,20 @@ struct AdditionalEntry<'a> {
 pub(super) struct AdditionalReservations<'a>(Vec<AdditionalEntry<'a>>);
 
 impl SessionRequest {
-    /// The backend for the first reservation: several are kept alike.
+    /// The backend for the first reservation: those of several processes are kept alike.
     pub(super) fn backend_for_all(&self) -> Option<Backend> {
-        if self.additional.is_empty() { self.backend } else { Some(Backend::User) }
+        match self.additional.is_empty() || self.is_for_threads() {
+            true => self.backend,
+            false => Some(Backend::User),
+        }
+    }
+
+    /// Whether several threads are reserved for, each by itself.
+    fn is_for_threads(&self) -> bool {
+        let is_thread = |whom: &TargetSelector| !matches!(whom, TargetSelector::Process(_));
+        matches!(&self.subject, SessionTarget::Adopted(whom) if is_thread(whom))
+            && self.siblings.is_none()
+            && self.additional.iter().all(|also| is_thread(&also.target))
     }
 }
 
@@ -57,30 +69,15 @@ impl<'a> AdditionalReservations<'a> {
         };
         let mut others = Vec::new();
         for also in &request.additional {
-            if seen.contains(&also.pid) {
-                let pid = also.pid;
-                return Err(SessionFailure::Words(format!("--also: process {pid} is named twice")));
+            if let TargetSelector::Process(pid) = also.target {
+                is_apart(request, pid, &seen)?;
+                seen.push(pid);
             }
-            if let Some(other) = seen.iter().find(|other| is_within(also.pid, **other)) {
-                let pid = also.pid;
-                return Err(SessionFailure::Words(format!(
-                    "--also: process {pid} is part of the reservation of process {other}, or the other way round; \
-                     name processes that did not start each other"
-                )));
-            }
-            let starts = matches!(request.subject, SessionTarget::Command(_));
-            if starts && members::tree(also.pid).contains(&std::process::id()) {
-                let pid = also.pid;
-                return Err(SessionFailure::Words(format!(
-                    "--also: process {pid} started this hourglass, so that the command would be part of its \
-                     reservation; name another process, or start hourglass from elsewhere"
-                )));
-            }
-            seen.push(also.pid);
-            let adopted = AttachedTarget::find(&TargetSelector::Process(also.pid))?;
+            let adopted = AttachedTarget::find(&also.target)?;
             let asked = SessionRequest {
                 reservation: also.reservation,
-                subject: SessionTarget::Adopted(TargetSelector::Process(also.pid)),
+                cpu: also.cpu.or(request.cpu),
+                subject: SessionTarget::Adopted(also.target.clone()),
                 ..request.clone()
             };
             let mut document = document::requested_document(&asked);
@@ -95,22 +92,30 @@ impl<'a> AdditionalReservations<'a> {
     }
 
     /// The refusals for each reservation beside the first one and those before it, where they are not watched together.
-    pub(super) fn refusals(&self, first: &Asked) -> Vec<ReserveRefusal> {
-        let mut beside = vec![first.clone()];
+    /// What several have together in the deadline class, the kernel says when they are made.
+    pub(super) fn refusals(&self, first: &Asked, kind: Option<Backend>) -> Vec<ReserveRefusal> {
+        let mut beside = Vec::from_iter((kind != Some(Backend::Deadline)).then(|| first.clone()));
         let mut refusals = Vec::new();
         for other in &self.0 {
             let target = other.adopted.target();
-            let facts = AdmissionFacts::here(Some(target.id()));
-            let asked = Asked { reservation: other.spec.reservation, cpu: first.cpu };
-            let cpus = user::cpus_of(target, &asked).unwrap_or_default();
-            let refused = user::check(&asked, &facts).into_iter().next();
-            let refused =
-                refused.or_else(|| user::check_beside(&asked, &cpus, &beside, &facts).err());
+            let asked = other.asked(other.spec.reservation, first.cpu);
+            let refused = match other.kind() {
+                Backend::User => {
+                    let facts = AdmissionFacts::here(Some(target.id()));
+                    let cpus = user::cpus_of(target, &asked).unwrap_or_default();
+                    let refused = user::check(&asked, &facts).into_iter().next();
+                    let beside = || user::check_beside(&asked, &cpus, &beside, &facts).err();
+                    refused.or_else(beside)
+                }
+                _ => other.query(&asked, false).check().0.refusals.into_iter().next(),
+            };
             if let Some(mut refused) = refused {
                 refused.cause = format!("{}: {}", other.document.target, refused.cause);
                 refusals.push(document::refusal(&refused));
             }
-            beside.push(asked);
+            if other.kind() == Backend::User {
+                beside.push(asked);
+            }
         }
         refusals
     }
@@ -127,13 +132,8 @@ impl<'a> AdditionalReservations<'a> {
     ) -> Result<(), SessionFailure> {
         for other in &mut self.0 {
             let reservation = co_runners::covering(other.spec.reservation, sharing);
-            let query = BackendQuery {
-                kind: Some(Backend::User),
-                program: false,
-                target: other.adopted.target(),
-                request: &Asked { reservation, cpu: request.cpu },
-                within: co_runners::is_watched(sharing),
-            };
+            let asked = other.asked(reservation, request.cpu);
+            let query = other.query(&asked, co_runners::is_watched(sharing));
             let confirm =
                 |reserved: &mut dyn ActiveReservation| Ok(other.adopted.confirm(reserved)?);
             let document = other.document.clone();
@@ -181,9 +181,45 @@ impl<'a> AdditionalReservations<'a> {
     }
 }
 
+impl AdditionalEntry<'_> {
+    fn kind(&self) -> Backend {
+        self.spec.backend.unwrap_or(Backend::User)
+    }
+
+    fn asked(&self, reservation: Reservation, cpu: Option<u32>) -> Asked {
+        Asked { reservation, cpu: self.spec.cpu.or(cpu) }
+    }
+
+    fn query<'a>(&'a self, request: &'a Asked, within: bool) -> BackendQuery<'a> {
+        let target = self.adopted.target();
+        BackendQuery { kind: Some(self.kind()), program: false, target, request, within }
+    }
+}
+
+/// Whether a process is no part of the work that is reserved for already.
+fn is_apart(request: &SessionRequest, pid: u32, seen: &[u32]) -> Result<(), SessionFailure> {
+    if seen.contains(&pid) {
+        return Err(SessionFailure::Words(format!("--also: process {pid} is named twice")));
+    }
+    if let Some(other) = seen.iter().find(|other| is_within(pid, **other)) {
+        return Err(SessionFailure::Words(format!(
+            "--also: process {pid} is part of the reservation of process {other}, or the other way round; \
+             name processes that did not start each other"
+        )));
+    }
+    let starts = matches!(request.subject, SessionTarget::Command(_));
+    if starts && members::tree(pid).contains(&std::process::id()) {
+        return Err(SessionFailure::Words(format!(
+            "--also: process {pid} started this hourglass, so that the command would be part of its \
+             reservation; name another process, or start hourglass from elsewhere"
+        )));
+    }
+    Ok(())
+}
+
 /// Whether the arguments go together; checked before anything about a process.
 pub(super) fn goes_together(request: &SessionRequest) -> Result<(), SessionFailure> {
-    if request.additional.is_empty() {
+    if request.additional.is_empty() || request.is_for_threads() {
         return Ok(());
     }
     let wrong = |text: &str| Err(SessionFailure::Words(text.to_owned()));

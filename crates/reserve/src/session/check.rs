@@ -66,7 +66,7 @@ pub fn check(request: &SessionRequest) -> Result<ReserveDocument, SessionFailure
         within: false,
     };
     if !watched {
-        obstacles.extend(others.refusals(&asked));
+        obstacles.extend(others.refusals(&asked, request.backend_for_all()));
     }
     let (choice, lateness) = wanted.check();
     document.warnings.extend(lateness.and_then(document::late));

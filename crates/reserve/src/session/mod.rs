@@ -41,6 +41,7 @@ mod kept;
 mod lifecycle;
 mod list;
 mod moment;
+mod named_threads;
 mod priority_boost;
 #[cfg(test)]
 mod tests;
@@ -68,6 +69,7 @@ pub use check::check;
 pub use clean::clean;
 pub use lifecycle::{run, run_watched};
 pub use list::list;
+pub use named_threads::{NamedThreadError, named_threads};
 
 /// A reservation and its target.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,13 +90,17 @@ pub struct SessionRequest {
     pub aside: bool,
 }
 
-/// A further reservation, which ends with the first one or with its process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A further reservation, which ends with the first one or with its target.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdditionalReservation {
     /// Budget, period, strength.
     pub reservation: Reservation,
-    /// Process ID.
-    pub pid: u32,
+    /// A process; or a thread, where the first one is for a thread and no co-runners are watched.
+    pub target: TargetSelector,
+    /// The CPU of a thread; processes are on that of the first reservation.
+    pub cpu: Option<u32>,
+    /// The backend of a thread; a user-space reserve for `None`, as of processes.
+    pub backend: Option<Backend>,
 }
 
 /// The target of a reservation.

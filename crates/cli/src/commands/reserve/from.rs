@@ -7,12 +7,16 @@ use anyhow::Result;
 use hourglass_documents::reserve::{ReserveDocument, ReserveRefusal};
 use hourglass_documents::{Reservation, ReservationKind};
 use hourglass_report::text;
-use hourglass_tasks::Task;
+use hourglass_tasks::{Task, TaskSet};
 use hourglass_time::Span;
 
 use crate::exit::{self, Stop};
-use crate::lab::reserve::{self, Backend, SessionRequest, SessionTarget};
+use crate::lab::reserve::{
+    self, AdditionalReservation, Backend, SessionRequest, SessionTarget, TargetSelector,
+};
 use crate::lab::task_input;
+use crate::lab::theory::reservations::{self, BudgetRule, ReservationProposal};
+use crate::lab::workload_file;
 use crate::output;
 use crate::settings::Settings;
 
@@ -27,14 +31,27 @@ pub(super) struct ProposalOptions<'a> {
 }
 
 /// Proposes a reservation for each task of a file or run folder, and says whether it would be granted, each by itself.
+/// With a process, its threads of the tasks' names are meant, and get them (`true`) if all would be granted.
 ///
 /// # Errors
-/// It is no set of tasks.
-pub(super) fn from(how: ProposalOptions<'_>, settings: Settings) -> Result<ExitCode> {
+/// It is no set of tasks, the process has not one thread for each, or a reservation is refused after all.
+pub(super) fn from(
+    how: ProposalOptions<'_>,
+    process: Option<(u32, bool)>,
+    settings: Settings,
+) -> Result<ExitCode> {
     let input = task_input::read(how.path, None).map_err(Stop::bad_input)?;
-    let proposals: Vec<ReserveDocument> =
-        input.set.tasks.iter().map(|task| proposal(task, how)).collect::<Result<_, _>>()?;
-    let granted = proposals.iter().all(|one| one.backend.is_some());
+    let named = |(pid, _)| {
+        let names = input.set.tasks.iter().map(|task| task.name.as_str());
+        reserve::named_threads(pid, names).map_err(|error| Stop::usage(error.to_string()))
+    };
+    let tids = process.map(named).transpose()?;
+    let proposals = proposals(&input.set, how, tids.as_deref())?;
+    let refused = proposals.iter().filter(|one| one.backend.is_none()).count();
+    if let (Some(tids), Some((_, true)), 0) = (&tids, process, refused) {
+        let several = proposals.iter().zip(tids).map(|(one, tid)| of_thread(one, *tid, how));
+        return apply(several.collect::<Result<_, _>>()?, settings);
+    }
     let mut rest = proposals.into_iter();
     let Some(first) = rest.next() else {
         return Err(
@@ -46,92 +63,220 @@ pub(super) fn from(how: ProposalOptions<'_>, settings: Settings) -> Result<ExitC
     if !settings.json && !settings.quiet {
         input.notes.iter().for_each(|note| crate::messages::say(note));
     }
-    Ok(ExitCode::from(if granted { exit::YES } else { exit::NO }))
+    if process.is_some_and(|(_, applies)| applies) {
+        let all = input.set.tasks.len();
+        return Err(Stop::with(
+            exit::NO,
+            vec![format!(
+                "nothing is reserved: {refused} of {all} would be refused, as said above; leave tasks out of the file, or \
+                 do what is said"
+            )],
+        )
+        .into());
+    }
+    Ok(ExitCode::from(if refused == 0 { exit::YES } else { exit::NO }))
 }
 
-/// Its longest execution time and what a job needs beyond it, in each period; on the first of its CPUs that grants it.
-fn proposal(task: &Task, how: ProposalOptions<'_>) -> Result<ReserveDocument, Stop> {
-    if let Some(cause) = not_one_job_a_period(task) {
-        let budget = task.wcet.min(task.period).min(task.deadline());
-        let document = ask(task, how, how.cpu, budget)?;
+/// The reservation that a document proposes, for this thread.
+fn of_thread(
+    document: &ReserveDocument,
+    tid: u32,
+    how: ProposalOptions<'_>,
+) -> Result<AdditionalReservation, Stop> {
+    let span = |ns: u64| Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX));
+    let [budget, period, deadline] =
+        [document.budget_ns, document.period_ns, document.deadline_ns].map(span);
+    let whole = Reservation::new(budget, period, how.strength);
+    let reservation = whole
+        .and_then(|whole| whole.with_deadline(deadline))
+        .map_err(|error| Stop::usage(format!("{}: {error}", document.target)))?;
+    Ok(AdditionalReservation {
+        reservation,
+        target: TargetSelector::Thread(tid),
+        cpu: document.cpus.first().copied(),
+        backend: document
+            .backend
+            .as_deref()
+            .and_then(|name| reserve::arguments::backend(name).ok()?),
+    })
+}
+
+/// One session of all: if one is refused, none stays.
+fn apply(several: Vec<AdditionalReservation>, settings: Settings) -> Result<ExitCode> {
+    let mut rest = several.into_iter();
+    let Some(first) = rest.next() else { return Ok(ExitCode::from(exit::NO)) };
+    let request = SessionRequest {
+        reservation: first.reservation,
+        cpu: first.cpu,
+        backend: first.backend,
+        subject: SessionTarget::Adopted(first.target),
+        siblings: None,
+        additional: rest.collect(),
+        aside: false,
+    };
+    let together = reserve::check(&request).map_err(|failure| super::stop(failure, settings))?;
+    if together.backend.is_none() {
+        return Err(Stop::with(exit::NO, reserve::refusal_lines(&together)).into());
+    }
+    super::enforce(&request, None, settings)
+}
+
+/// The backends that are asked in turn, and when their periods begin. A task is one thread, for which the deadline class
+/// is the first choice, and takes the least bandwidth.
+fn backends(wanted: Option<Backend>) -> Vec<(Backend, BudgetRule)> {
+    match wanted {
+        None => [Backend::Deadline, Backend::User]
+            .into_iter()
+            .flat_map(|one| backends(Some(one)))
+            .collect(),
+        Some(Backend::Deadline) => vec![(Backend::Deadline, BudgetRule::AtWaking)],
+        Some(other) => vec![(other, BudgetRule::OnGrid)],
+    }
+}
+
+/// The answer for each task, or for its thread.
+fn proposals(
+    set: &TaskSet,
+    how: ProposalOptions<'_>,
+    tids: Option<&[u32]>,
+) -> Result<Vec<ReserveDocument>, Stop> {
+    let by_backend: Vec<(Backend, Vec<_>)> = backends(how.backend)
+        .into_iter()
+        .map(|(backend, rule)| (backend, reservations::propose(set, rule)))
+        .collect();
+    let each = set.tasks.iter().enumerate().map(|(at, task)| {
+        let found = by_backend.iter().filter_map(|(backend, all)| Some((*backend, all.get(at)?)));
+        let tid = tids.and_then(|tids| tids.get(at)).copied();
+        proposal(task, how, tid, found.collect())
+    });
+    each.collect()
+}
+
+/// By the first backend that guarantees it, else the first that takes it, on the first of its CPUs that does.
+fn proposal(
+    task: &Task,
+    how: ProposalOptions<'_>,
+    tid: Option<u32>,
+    found: Vec<(Backend, &Result<ReservationProposal, String>)>,
+) -> Result<ReserveDocument, Stop> {
+    let mut best: Option<ReserveDocument> = None;
+    for (backend, proposed) in found {
+        for cpu in cpus(task, how, backend) {
+            let question = Question { task, strength: how.strength, tid, backend, cpu };
+            let document = match proposed {
+                Ok(proposed) => question.answer(proposed)?,
+                Err(why) => question.not_proposed(why)?,
+            };
+            if document.guarantee {
+                return Ok(document);
+            }
+            best = Some(match best {
+                Some(best) if best.backend.is_some() || document.backend.is_none() => {
+                    let refusals = merged(best.refusals, document.refusals);
+                    ReserveDocument { refusals, ..best }
+                }
+                _ => document,
+            });
+        }
+    }
+    best.ok_or_else(|| Stop::usage(format!("{}: it has no CPU", task.name)))
+}
+
+/// The CPUs to ask for. The deadline class pins nothing: a thread that may run on all of them asks for none there.
+fn cpus(task: &Task, how: ProposalOptions<'_>, backend: Backend) -> Vec<Option<u32>> {
+    match (how.cpu, &task.cpus) {
+        (None, Some(own)) => {
+            let online = workload_file::online_cpus();
+            let all = online.is_some_and(|online| online.difference(own).is_empty());
+            match backend == Backend::Deadline && all {
+                true => vec![None],
+                false => own.iter().map(Some).collect(),
+            }
+        }
+        (cpu, _) => vec![cpu],
+    }
+}
+
+/// Refusals of several backends or CPUs, each once.
+fn merged(mut all: Vec<ReserveRefusal>, more: Vec<ReserveRefusal>) -> Vec<ReserveRefusal> {
+    for refusal in more {
+        if !all.contains(&refusal) {
+            all.push(refusal);
+        }
+    }
+    all
+}
+
+/// One task, asked of one backend.
+#[derive(Clone, Copy)]
+struct Question<'a> {
+    task: &'a Task,
+    strength: ReservationKind,
+    tid: Option<u32>,
+    backend: Backend,
+    cpu: Option<u32>,
+}
+
+impl Question<'_> {
+    /// The answer for a proposal with what a job needs beyond its execution time, as far as that fits.
+    fn answer(&self, proposed: &ReservationProposal) -> Result<ReserveDocument, Stop> {
+        let exact = self.ask(proposed)?;
+        let more = exact.suggested_budget_ns.and_then(|ns| i64::try_from(ns).ok());
+        let document = match more.map(Span::from_nanos) {
+            Some(more) if more <= proposed.deadline => {
+                self.ask(&ReservationProposal { budget: more, ..*proposed })?
+            }
+            _ => exact,
+        };
+        Ok(ReserveDocument {
+            target: self.task.name.clone(),
+            suggested_budget_ns: None,
+            bound_ns: Some(proposed.bound.nanos_or_zero()),
+            ..document
+        })
+    }
+
+    fn not_proposed(&self, why: &str) -> Result<ReserveDocument, Stop> {
+        let (task, period) = (self.task, self.task.period);
+        let budget = task.wcet.min(period);
+        let whole = ReservationProposal { budget, period, deadline: period, bound: period };
         let refusal = ReserveRefusal {
             backend: "any".to_owned(),
             id: "no-proposal".to_owned(),
             errno: None,
-            cause: cause.clone(),
+            cause: why.to_owned(),
             remedy: "hourglass check FILE --server PERIOD finds a budget where there is one"
                 .to_owned(),
         };
-        return Ok(ReserveDocument {
+        Ok(ReserveDocument {
             target: task.name.clone(),
             backend: None,
             guarantee: false,
-            reason: cause,
+            reason: why.to_owned(),
             refusals: vec![refusal],
             suggested_budget_ns: None,
-            ..document
-        });
+            ..self.ask(&whole)?
+        })
     }
-    let own = task.cpus.iter().flat_map(|cpus| cpus.iter().map(Some));
-    let cpus: Vec<Option<u32>> = match (how.cpu, &task.cpus) {
-        (None, Some(_)) => own.collect(),
-        (cpu, _) => vec![cpu],
-    };
-    let mut last = None;
-    for cpu in cpus {
-        let needed = ask(task, how, cpu, task.wcet)?;
-        let more = needed.suggested_budget_ns.and_then(|ns| i64::try_from(ns).ok());
-        let document = match more.map(Span::from_nanos) {
-            Some(more) if more <= task.deadline().min(task.period) => ask(task, how, cpu, more)?,
-            _ => needed,
+
+    fn ask(&self, proposed: &ReservationProposal) -> Result<ReserveDocument, Stop> {
+        let ReservationProposal { budget, period, deadline, .. } = *proposed;
+        let wrong = |error: &dyn std::fmt::Display| {
+            Stop::usage(format!("{}: {budget}/{period}: {error}", self.task.name))
         };
-        let granted = document.backend.is_some();
-        last = Some(document);
-        if granted {
-            break;
-        }
+        let whole = Reservation::new(budget, period, self.strength);
+        let reservation =
+            whole.and_then(|whole| whole.with_deadline(deadline)).map_err(|error| wrong(&error))?;
+        let thread = |tid| SessionTarget::Adopted(TargetSelector::Thread(tid));
+        let request = SessionRequest {
+            reservation,
+            cpu: self.cpu,
+            backend: Some(self.backend),
+            subject: self.tid.map_or(SessionTarget::CheckOnly, thread),
+            siblings: None,
+            additional: Vec::new(),
+            aside: false,
+        };
+        reserve::check(&request).map_err(|failure| wrong(&failure))
     }
-    let document = last.ok_or_else(|| Stop::usage(format!("{}: it has no CPU", task.name)))?;
-    Ok(ReserveDocument { target: task.name.clone(), suggested_budget_ns: None, ..document })
-}
-
-/// Why the time of one job in each period does not keep the deadlines of a task.
-fn not_one_job_a_period(task: &Task) -> Option<String> {
-    let least = task.deadline().min(task.period);
-    if task.wcet > least {
-        let of = if task.wcet > task.period { "period" } else { "deadline" };
-        return Some(format!("a job takes up to {}, more than the {of} of {least}", task.wcet));
-    }
-    if task.jitter.is_positive() || !task.arrivals.is_empty() {
-        return Some("jobs may come closer together than the period".to_owned());
-    }
-    let waits = task.suspension.is_positive() || task.program.is_some();
-    waits.then(|| {
-        "a job waits before its end, and the budget that remains then is not known".to_owned()
-    })
-}
-
-fn ask(
-    task: &Task,
-    how: ProposalOptions<'_>,
-    cpu: Option<u32>,
-    budget: Span,
-) -> Result<ReserveDocument, Stop> {
-    let wrong = |error: &dyn std::fmt::Display| {
-        Stop::usage(format!("{}: {budget}/{}: {error}", task.name, task.period))
-    };
-    let deadline = task.deadline().min(task.period);
-    let whole = Reservation::new(budget, task.period, how.strength);
-    let reservation =
-        whole.and_then(|whole| whole.with_deadline(deadline)).map_err(|error| wrong(&error))?;
-    let request = SessionRequest {
-        reservation,
-        cpu,
-        backend: how.backend,
-        subject: SessionTarget::CheckOnly,
-        siblings: None,
-        additional: Vec::new(),
-        aside: false,
-    };
-    reserve::check(&request).map_err(|failure| wrong(&failure))
 }

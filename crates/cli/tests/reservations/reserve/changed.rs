@@ -230,43 +230,6 @@ fn a_line_is_drawn_on_a_terminal_only() {
     assert!(text.contains("CPU time") && !text.contains(", kept in "), "{text}");
 }
 
-/// What to reserve was to be guessed, and tried. Hourglass paper, section 5.6: 3 ms every 8 ms take 3.1.
-#[test]
-fn what_to_reserve_is_said_for_each_task() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("tasks.toml");
-    let tasks = "[[task]]\nname = \"video\"\nwcet = \"3ms\"\nperiod = \"8ms\"\n\n[[task]]\nname = \"all\"\nwcet = \"8ms\"\n\
-                 period = \"8ms\"\n";
-    fs::write(&file, tasks).unwrap();
-    let file = file.to_str().unwrap();
-    let output = reserve(&["--from", file, "--json"]);
-    // No machine gives all of a CPU from user space.
-    let words = ["--from", file, "--json", "--backend", "user"];
-    assert_eq!(code(&reserve(&words)), 1);
-    let document = document(&output);
-    let amount = |one: &serde_json::Value| (one["target"].clone(), one["budget_ns"].as_u64());
-    assert_eq!(amount(&document), ("video".into(), Some(3_100_000)));
-    assert_eq!(amount(&document["also"][0]), ("all".into(), Some(8_000_000)));
-    let text = String::from_utf8(reserve(&["--from", file]).stdout).unwrap();
-    assert!(text.starts_with("video: reserve 3.1ms/8ms\ngranted "), "{text}");
-    // One job in each period was said to be enough for all of these.
-    for (keys, cause) in [
-        ("arrivals = [\"1ms\", \"2ms\"]", "closer together"),
-        ("jitter = \"6ms\"", "closer together"),
-        ("suspension = \"1ms\"", "waits before its end"),
-        ("deadline = \"2ms\"", "more than the deadline of 2ms"),
-        ("cpus = \"4000\"", "no CPU 4000"),
-    ] {
-        let text = format!("[[task]]\nname = \"a\"\nwcet = \"3ms\"\nperiod = \"8ms\"\n{keys}\n");
-        fs::write(file, text).unwrap();
-        let output = reserve(&["--from", file]);
-        let text = String::from_utf8(output.stdout.clone()).unwrap();
-        assert!(code(&output) == 1 && text.contains(cause), "{keys}: {text}");
-    }
-    let refused = reserve(&["--from", "/dev/null"]);
-    assert_eq!((code(&refused), stderr(&refused).lines().count()), (2, 1), "{}", stderr(&refused));
-}
-
 /// The bug: of two changes at once one said that the other's numbers were refused, that there were two reservations, or
 /// "No such file or directory (os error 2)".
 #[test]

@@ -59,6 +59,10 @@ pub fn reserve_proposals(document: &ReserveDocument, style: Style) -> String {
         let head = format!("{}: reserve {times}{deadline}", clean::for_terminal(&one.target));
         paint_line(&mut out, &head, TextStyle::Heading, style);
         line(&mut out, "granted", &verdict, tone, style);
+        if let Some(bound) = one.bound_ns {
+            let held = format!("each job within {} of its arrival", exact(bound));
+            line(&mut out, "bound", &held, TextStyle::Normal, style);
+        }
         if one.backend.is_none() {
             one.refusals.iter().for_each(|refusal| refused(&mut out, refusal, style));
         }

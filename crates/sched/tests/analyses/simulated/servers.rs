@@ -8,7 +8,7 @@ use hourglass_sim::{
     System, Thread, run_with,
 };
 
-use hourglass_sched::{Task, TaskSet, Verdict, cbs, checker, servers};
+use hourglass_sched::{Task, TaskSet, Verdict, cbs, checker, design, servers};
 
 use crate::simulated::support::{Record, deadlines, system};
 
@@ -315,16 +315,22 @@ fn of_whole_budgets(dice: &mut Dice, server: &servers::Server) -> (Task, Vec<(u6
     let cost = server.budget() * (budgets - 1) + dice.between(1, server.budget());
     let period = server.period() * budgets + dice.between(0, 3);
     let jitter = dice.between(0, period - 1);
+    let task = Task::new(cost, period, period * 2).unwrap().with_jitter(jitter);
+    let jobs = some_jobs(dice, &task);
+    (task, jobs)
+}
+
+/// Jobs of a task: arrival, release, execution time.
+fn some_jobs(dice: &mut Dice, task: &Task) -> Vec<(u64, u64, u64)> {
     let (mut arrival, mut jobs) = (dice.between(0, 20), Vec::new());
     for _ in 0..30 {
         // Releases of one task come in their order.
         let before = jobs.last().map_or(0, |(_, release, _)| *release);
-        let release = before.max(arrival + dice.between(0, jitter));
-        jobs.push((arrival, release, dice.between(1, cost)));
-        arrival += period + dice.between(0, 1) * dice.between(0, 5);
+        let release = before.max(arrival + dice.between(0, task.jitter()));
+        jobs.push((arrival, release, dice.between(1, task.cost())));
+        arrival += task.period() + dice.between(0, 1) * dice.between(0, 5);
     }
-    let task = Task::new(cost, period, period * 2).unwrap().with_jitter(jitter);
-    (task, jobs)
+    jobs
 }
 
 /// Up to three hard servers that fill the processor, each with a task of its own that needs several budgets a job:
@@ -364,6 +370,65 @@ fn a_task_of_whole_budgets_keeps_its_bound() {
         }
     }
     assert!(bounded > 500 && reached[0] > 0 && reached[1] > 0, "{bounded} {reached:?}");
+}
+
+/// Of work that fills what a reservation leaves: another server by deadlines, or a thread above it as long as the
+/// budget is delivered within the period.
+fn beside(machine: &mut System, dice: &mut Dice, server: &servers::Server) {
+    let (budget, period, deadline) = (server.budget(), server.period(), server.deadline());
+    let other = dice.between(2, 15);
+    if server.kind() == servers::ServerPolicy::HardBandwidth {
+        let own = SimServer::new(ServerKind::CbsHard, budget, period).with_deadline(deadline);
+        machine.servers = vec![own];
+        let rest = other * (deadline - budget) / deadline;
+        if rest > 0 {
+            machine.servers.push(SimServer::new(ServerKind::CbsHard, rest, other));
+            machine.threads.push(served(&[(0, 10_000)], 1));
+        }
+        return;
+    }
+    let own = SimServer::new(ServerKind::ReserveHard, budget, period);
+    machine.servers = vec![own.with_rank(ServerRank::Priority(5))];
+    let above = |cost| Task::new(cost, other, other).unwrap();
+    let delivered = |cost: &u64| {
+        let set = TaskSet::in_order(vec![above(*cost), Task::new(budget, period, period).unwrap()]);
+        let found = fixed_priority::analyse(&set, Sections::Preemptive, TimeModel::Discrete);
+        found.from_arrival()[1].is_some_and(|bound| bound <= period)
+    };
+    if let Some(cost) = (1..other).rev().find(delivered) {
+        machine.threads.push(Thread::periodic(cost, other).with_class(Class::Fifo(9)));
+    }
+}
+
+/// The argument of [`design::of_whole_jobs`], on random jobs beside work that takes what the reservation leaves: every
+/// deadline from the arrival holds, and some job needs all of it.
+#[test]
+fn a_budget_of_a_whole_job_keeps_the_deadline() {
+    for kind in [servers::ServerPolicy::HardBandwidth, servers::ServerPolicy::Periodic] {
+        let (mut kept, mut reached) = (0, [0, 0, 0]);
+        for seed in 0..3_000 {
+            let mut dice = Dice::new(seed);
+            let cost = dice.between(1, 5);
+            let period = cost + dice.between(0, 12);
+            let jitter = dice.between(0, 1) * dice.between(0, period + 3);
+            let deadline = cost + jitter + dice.between(0, period * 2);
+            let task = Task::new(cost, period, deadline).unwrap().with_jitter(jitter);
+            let Some(server) = design::of_whole_jobs(kind, &task) else { continue };
+            let jobs = some_jobs(&mut dice, &task);
+            let releases: Vec<_> = jobs.iter().map(|(_, at, cost)| (*at, *cost)).collect();
+            let mut machine = system(1, vec![served(&releases, 0)]);
+            beside(&mut machine, &mut dice, &server);
+            let ends = traced(&machine, 20_000).completions(0);
+            assert_eq!(ends.len(), jobs.len(), "seed {seed}");
+            let longest = jobs.iter().zip(&ends).map(|((at, ..), end)| end - at).max().unwrap();
+            assert!(longest <= deadline, "seed {seed}: {longest}: {server:?} {task:?} {jobs:?}");
+            kept += 1;
+            if longest == deadline {
+                reached[usize::from(jitter > 0) + usize::from(deadline < period)] += 1;
+            }
+        }
+        assert!(kept > 1_000 && reached.iter().all(|n| *n > 0), "{kind:?}: {kept} {reached:?}");
+    }
 }
 
 /// Never more than the budget in any period, whatever the load: hard servers are isolated.

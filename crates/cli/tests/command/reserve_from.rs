@@ -1,0 +1,79 @@
+//! `hourglass reserve --from` as a script sees it. Nothing is reserved here.
+
+use std::fs;
+use std::process::{Command, Output};
+
+use crate::calls::{document, ends, hourglass_in, is_refused, stderr};
+
+/// The answer for a file of one task of 3 ms every 8 ms with these keys.
+fn asked(keys: &str, options: &str) -> Output {
+    let home = tempfile::tempdir().unwrap();
+    let text = format!("[[task]]\nname = \"a\"\nwcet = \"3ms\"\nperiod = \"8ms\"\n{keys}\n");
+    fs::write(home.path().join("tasks.toml"), text).unwrap();
+    hourglass_in(home.path(), &format!("reserve --from tasks.toml {options}"))
+}
+
+/// What to reserve was to be guessed, and tried. Hourglass paper, section 5.6: 3 ms every 8 ms take 3.1. In the deadline
+/// class a period begins with a job; on a grid the first may be nearly over, so that it is 5.5 ms.
+#[test]
+fn what_to_reserve_is_said_for_each_task() {
+    let all = "[[task]]\nname = \"all\"\nwcet = \"8ms\"\nperiod = \"8ms\"";
+    let found = document(&asked(all, "--json --backend deadline"));
+    let amount = |one: &serde_json::Value| {
+        ["budget_ns", "period_ns", "deadline_ns", "bound_ns"].map(|key| one[key].as_u64().unwrap())
+    };
+    assert_eq!((&found["target"], &found["also"][0]["target"]), (&"a".into(), &"all".into()));
+    assert_eq!(amount(&found), [3_100_000, 8_000_000, 8_000_000, 8_000_000]);
+    assert_eq!(amount(&found["also"][0]), [8_000_000; 4]);
+    let user = asked(all, "--json --backend user");
+    // No machine gives all of a CPU from user space.
+    assert_eq!(user.status.code(), Some(1));
+    assert_eq!(amount(&document(&user)), [3_100_000, 5_500_000, 5_500_000, 8_000_000]);
+    // It was refused, though jitter has a period: releases are 7 ms apart.
+    let jitter = "jitter = \"1ms\"\ndeadline = \"6ms\"";
+    let found = document(&asked(jitter, "--check --json --backend deadline"));
+    assert_eq!(amount(&found), [3_100_000, 7_000_000, 5_000_000, 6_000_000]);
+    let text = String::from_utf8(asked(jitter, "--backend deadline").stdout).unwrap();
+    assert!(text.starts_with("a: reserve 3.1ms/7ms --deadline 5ms\n"), "{text}");
+    assert!(text.contains("each job within 6ms of its arrival"), "{text}");
+}
+
+/// One job in each period was said to be enough for all of these.
+#[test]
+fn what_no_budget_keeps_is_refused_with_the_reason() {
+    for (keys, cause) in [
+        ("arrivals = [\"1ms\", \"2ms\"]", "closer together (1ms)"),
+        ("jitter = \"6ms\"", "leaves 2ms of the deadline of 8ms"),
+        ("suspension = \"1ms\"", "waits before its end"),
+        ("deadline = \"2ms\"", "more than the deadline of 2ms"),
+        ("cpus = \"4000\"", "no CPU 4000"),
+    ] {
+        let output = asked(keys, "");
+        let text = String::from_utf8(output.stdout.clone()).unwrap();
+        let plain = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(output.status.code() == Some(1) && plain.contains(cause), "{keys}: {text}");
+    }
+    let home = tempfile::tempdir().unwrap();
+    is_refused(&hourglass_in(home.path(), "reserve --from /dev/null"), 2, "/dev/null", "no tasks");
+}
+
+/// All threads are found, and all reservations checked, before anything is reserved.
+#[test]
+fn a_process_without_the_threads_gets_nothing() {
+    let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+    let pid = format!("--pid {}", child.id());
+    let other = asked("", &pid);
+    let late = asked("deadline = \"1ms\"", &format!("{pid} --check"));
+    let text = "[[task]]\nname = \"sleep\"\nwcet = \"3ms\"\nperiod = \"8ms\"\ndeadline = \"2ms\"\n";
+    let home = tempfile::tempdir().unwrap();
+    fs::write(home.path().join("tasks.toml"), text).unwrap();
+    let refused = hourglass_in(home.path(), &format!("reserve --from tasks.toml {pid}"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    for output in [&other, &late] {
+        is_refused(output, 2, "is called 'a'; it has sleep", &pid);
+    }
+    let said = stderr(ends(&refused, 1, &pid));
+    assert!(said.contains("nothing is reserved: 1 of 1"), "{said}");
+    is_refused(&asked("", &pid), 2, "it may have ended", &pid);
+}

@@ -1,0 +1,158 @@
+//! Threads of a running process by the names that tasks have.
+//!
+//! Owns: which thread a name means. Must not: change anything about one.
+
+use std::fs;
+
+use crate::backend::members;
+
+/// Names that a message lists at most.
+const MOST_NAMES: usize = 12;
+
+/// Why a name means no thread. The text is one line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NamedThreadError {
+    /// The process has no threads that can be seen.
+    #[error("no process {0}; it may have ended")]
+    Gone(u32),
+    /// No thread has the name.
+    #[error("no thread of process {pid} is called '{name}'; it has {}", listed(.threads))]
+    NoThread {
+        /// The process ID.
+        pid: u32,
+        /// The name.
+        name: String,
+        /// The names that there are.
+        threads: Vec<String>,
+    },
+    /// Several threads have it.
+    #[error(
+        "{} threads of process {pid} are called '{name}': name the task by one of them, such as '{name}-{}'",
+        .ids.len(), .ids.first().copied().unwrap_or_default()
+    )]
+    Several {
+        /// The process ID.
+        pid: u32,
+        /// The name.
+        name: String,
+        /// The kernel's numbers of the threads.
+        ids: Vec<u32>,
+    },
+    /// Two names mean one thread.
+    #[error("'{one}' and '{other}' are both thread {tid} of process {pid}; leave one out")]
+    Twice {
+        /// The process ID.
+        pid: u32,
+        /// A name.
+        one: String,
+        /// The other name.
+        other: String,
+        /// The kernel's number of the thread.
+        tid: u32,
+    },
+}
+
+fn listed(threads: &[String]) -> String {
+    let mut text = threads.iter().take(MOST_NAMES).cloned().collect::<Vec<_>>().join(", ");
+    if threads.len() > MOST_NAMES {
+        text.push_str(", ...");
+    }
+    text
+}
+
+/// The thread of a process for each name: the one that is called so, or `NAME-TID` for the thread `TID` of that name, as
+/// `hourglass model` writes where several have one name.
+///
+/// # Errors
+/// A name means no thread, or several; or two names mean one.
+pub fn named_threads<'a>(
+    pid: u32,
+    names: impl IntoIterator<Item = &'a str>,
+) -> Result<Vec<u32>, NamedThreadError> {
+    let name =
+        |tid: u32| Some((tid, fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm")).ok()?));
+    let threads: Vec<(u32, String)> =
+        members::threads_of(pid).into_iter().filter_map(name).collect();
+    if threads.is_empty() {
+        return Err(NamedThreadError::Gone(pid));
+    }
+    among(pid, names, &threads)
+}
+
+/// As `hourglass model` writes a name.
+fn written(comm: &str) -> String {
+    let comm = comm.strip_suffix('\n').unwrap_or(comm).trim();
+    comm.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
+fn among<'a>(
+    pid: u32,
+    names: impl IntoIterator<Item = &'a str>,
+    threads: &[(u32, String)],
+) -> Result<Vec<u32>, NamedThreadError> {
+    let threads: Vec<(u32, String)> =
+        threads.iter().map(|(tid, comm)| (*tid, written(comm))).collect();
+    let mut found: Vec<(u32, &str)> = Vec::new();
+    for name in names {
+        let called = |(_, comm): &&(u32, String)| comm == name;
+        let numbered = |(tid, comm): &&(u32, String)| {
+            name.strip_prefix(comm.as_str()).and_then(|rest| rest.strip_prefix('-'))
+                == Some(tid.to_string().as_str())
+        };
+        let exact: Vec<u32> = threads.iter().filter(called).map(|(tid, _)| *tid).collect();
+        let tid = match exact[..] {
+            [tid] => tid,
+            [] => match threads.iter().find(numbered) {
+                Some((tid, _)) => *tid,
+                None => {
+                    let threads = threads.iter().map(|(_, comm)| comm.clone()).collect();
+                    return Err(NamedThreadError::NoThread { pid, name: name.to_owned(), threads });
+                }
+            },
+            _ => return Err(NamedThreadError::Several { pid, name: name.to_owned(), ids: exact }),
+        };
+        if let Some((_, one)) = found.iter().find(|(other, _)| *other == tid) {
+            let (one, other) = ((*one).to_owned(), name.to_owned());
+            return Err(NamedThreadError::Twice { pid, one, other, tid });
+        }
+        found.push((tid, name));
+    }
+    Ok(found.into_iter().map(|(tid, _)| tid).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(names: &[&str]) -> Result<Vec<u32>, String> {
+        let threads = [(7, "player\n"), (8, "data-loop.0\n"), (9, "work\n"), (10, "work\n")];
+        let threads = threads.map(|(tid, comm)| (tid, comm.to_owned()));
+        among(7, names.iter().copied(), &threads).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn each_name_means_one_thread() {
+        assert_eq!(found(&["data-loop.0", "work-10", "work-9"]), Ok(vec![8, 10, 9]));
+        for (names, said) in [
+            (
+                vec!["player", "work"],
+                "2 threads of process 7 are called 'work': name the task by one of them, such as 'work-9'",
+            ),
+            (
+                vec!["audio"],
+                "no thread of process 7 is called 'audio'; it has player, data-loop.0, work, work",
+            ),
+            (vec!["work-8"], "no thread of process 7 is called 'work-8'"),
+            (vec!["player", "player-7"], "'player' and 'player-7' are both thread 7"),
+        ] {
+            let why = found(&names).unwrap_err();
+            assert!(why.starts_with(said), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_process_that_is_not_there_is_said() {
+        let none = named_threads(u32::MAX, ["a"]).unwrap_err();
+        assert_eq!(none.to_string(), format!("no process {}; it may have ended", u32::MAX));
+    }
+}
