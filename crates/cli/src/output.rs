@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use hourglass_documents::document::RunDocument;
 use hourglass_report::text::{RecordWriter, Style, summary};
 pub(crate) use hourglass_terminal::output::*;
@@ -110,13 +110,15 @@ pub(crate) fn print(source: &mut impl Source, format: Format) -> Result<()> {
 }
 
 fn lines(source: &mut impl Source, cycles: bool) -> Result<()> {
+    // What is read may fail, too.
+    let named = |e: io::Error| io::Error::new(e.kind(), format!("cannot write to stdout: {e}"));
     let mut out = RecordWriter::new(io::stdout().lock());
     let mut timeline = CpuTimeline::default();
     source.each_interval(|interval| {
         let gap = timeline.push(&interval);
-        out.record(&interval, gap)?;
+        out.record(&interval, gap).map_err(named)?;
         if cycles {
-            out.raw_record(&interval, gap)?;
+            out.raw_record(&interval, gap).map_err(named)?;
         }
         Ok(())
     })?;
@@ -129,12 +131,12 @@ fn lines(source: &mut impl Source, cycles: bool) -> Result<()> {
         .map(|thread| thread.id)
         .collect();
     for thread in with_latency {
-        source.each_lateness(thread, |ps| out.lateness(u128::from(ps)))?;
+        source.each_lateness(thread, |ps| out.lateness(u128::from(ps)).map_err(named))?;
     }
     for thread in &source.document().result.threads {
-        out.thread(thread)?;
+        out.thread(thread).map_err(named)?;
     }
-    out.finish().map(drop).context("cannot write to stdout")
+    Ok(out.finish().map(drop).map_err(named)?)
 }
 
 #[cfg(test)]

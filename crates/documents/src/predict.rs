@@ -36,6 +36,26 @@ pub struct PredictDocument {
     pub notes: Vec<String>,
     /// Whether a signal ended the measurement early.
     pub interrupted: bool,
+    /// The record against which the bounds are held; null without `--against`.
+    #[serde(default)]
+    pub against: Option<AgainstFacts>,
+}
+
+/// A record of a program, against which bounds are held.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgainstFacts {
+    /// The run folder.
+    pub folder: String,
+    /// Length of the record, ns.
+    pub elapsed_ns: u64,
+    /// Events of the kernel that were lost.
+    pub events_lost: u64,
+    /// Tasks no job of which was longer than its bound.
+    pub held: u64,
+    /// Tasks with a job that was.
+    pub broken: u64,
+    /// Tasks of which neither is known.
+    pub unknown: u64,
 }
 
 /// A simulation.
@@ -112,6 +132,15 @@ pub struct PredictedTask {
     /// since the CPU last had nothing as urgent to do; the largest excess first.
     #[serde(default)]
     pub failed: Vec<Assumption>,
+    /// Whether all jobs of the record kept the bound; null without `--against`, and where that is not known.
+    #[serde(default)]
+    pub held: Option<bool>,
+    /// Why it is not known; null where it is, and without `--against`.
+    #[serde(default)]
+    pub not_held: Option<String>,
+    /// Jobs of the record that were seen from their waking to their end; null without `--against`.
+    #[serde(default)]
+    pub recorded_jobs: Option<u64>,
 }
 
 /// An assumption of the analysis, tested on the jobs of one task.

@@ -41,6 +41,10 @@ pub struct ThreadModel {
     pub activation: ActivationModel,
     /// For how long they run.
     pub execution: ExecutionModel,
+    /// How long they took from their waking to their end, waits included. Absent where wakings were not recorded, and where
+    /// no job was seen from one to the other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response: Option<ResponseModel>,
     /// For how long they wait before they are done, where such waits can be told from the waits between jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspension: Option<SuspensionModel>,
@@ -112,6 +116,18 @@ pub struct ExecutionBucket {
     pub hi_ns: u64,
     /// Number of jobs.
     pub count: u64,
+}
+
+/// Response times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResponseModel {
+    /// The longest from a waking, ns.
+    pub max_ns: u64,
+    /// The longest from the nominal arrival, ns: from the earliest release in any period, on the grid of periodic jobs.
+    /// Null of others.
+    pub from_nominal_ns: Option<u64>,
+    /// Number of jobs that were seen from their waking to their end.
+    pub jobs: u64,
 }
 
 /// Waits within jobs.

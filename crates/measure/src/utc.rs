@@ -1,6 +1,7 @@
 //! Where this node's clocks stand to UTC, the bound on that, and who vouches for it.
 
 mod chronyd;
+mod clock_bound;
 mod source;
 
 use std::ops::ControlFlow;
@@ -14,6 +15,7 @@ use hourglass_sys::signal;
 use hourglass_time::Span;
 
 use self::chronyd::Chronyd;
+use self::clock_bound::ClockBound;
 use self::source::{Kernel, UtcAnswer, UtcSource, UtcStatement};
 
 /// Time between two checks for signals.
@@ -24,7 +26,7 @@ const NARROW_NS: u64 = 1_000_000;
 /// Asks everybody who may vouch, and takes the narrowest bound.
 #[must_use]
 pub fn look() -> UtcFacts {
-    let sources: [&dyn UtcSource; 2] = [&Kernel, &Chronyd::OWN];
+    let sources: [&dyn UtcSource; 3] = [&Kernel, &Chronyd::OWN, &ClockBound::OWN];
     let answers = sources.map(|source| (source.name(), source.ask()));
     facts(adjtimex::both_clocks(), answers.into())
 }
@@ -72,7 +74,7 @@ fn source_facts(both: ClockPair, name: &str, answer: UtcAnswer) -> UtcSourceFact
 fn narrower(best: Option<&UtcSourceFacts>) -> &'static str {
     match best {
         None => "run chronyd, or ptp4l and phc2sys, to have the clock synchronised",
-        Some(source) if source.name != "chronyd" => {
+        Some(source) if source.name == "kernel" => {
             "run chronyd ('chronyc tracking' shows its bound), or a PTP clock with phc2sys"
         }
         Some(source) if source.error_ns.is_some_and(|error| error > NARROW_NS) => {

@@ -49,6 +49,9 @@ pub fn of_run(run: &OpenRun) -> Result<ModelDocument, TraceError> {
     model.threads = model::infer(threads);
     if let Some(kernel) = kernel {
         model.name_wakers(&kernel.names);
+    } else {
+        // Where a job began to run is not where it arrived.
+        model.threads.iter_mut().for_each(|thread| thread.response = None);
     }
     Ok(model)
 }

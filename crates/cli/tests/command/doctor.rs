@@ -2,7 +2,7 @@
 
 use std::process::Output;
 
-use crate::calls::{command, document, hourglass, is_refused, refuses, text};
+use crate::calls::{document, hourglass, is_refused, refuses, text};
 
 fn doctor(line: &str) -> Output {
     hourglass(&format!("doctor {line}"))
@@ -75,14 +75,6 @@ fn strangers_are_refused() {
     ] {
         refuses(&format!("doctor {line}"), message);
     }
-}
-
-/// A full disk is reported, and is no panic.
-#[test]
-fn a_full_disk_is_no_panic() {
-    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let output = command("doctor --check swap").stdout(full).output().unwrap();
-    is_refused(&output, 3, "", "swap");
 }
 
 /// Issue 33, 4: a gate on warnings, as `--fail-on` of comparisons.

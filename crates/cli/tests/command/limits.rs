@@ -3,7 +3,9 @@
 use std::fs;
 use std::process::Command;
 
-use crate::calls::{self, Line as _, document, ends, hourglass, hourglass_in, stderr};
+use crate::calls::{
+    self, Line as _, command, document, ends, hourglass, hourglass_in, is_refused, stderr,
+};
 use hourglass_skip::{Requirement, skip};
 use serde_json::Value;
 
@@ -203,5 +205,22 @@ fn under_nice_a_measurement_that_asks_for_no_policy_runs() {
         let output = nice.output().unwrap();
         let found = document(ends(&output, 0, words));
         assert!(found["warnings"].to_string().contains("nice-shifted"), "{words}: {found}");
+    }
+}
+
+/// A full disk behind stdout is named as that, also in the midst of the records of a run, which end after a buffer of
+/// 64 KiB; "hourglass: No space left on device" was all that a run said then.
+#[test]
+fn a_full_stdout_is_named() {
+    let tasks = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/deadline-class.toml");
+    let (check, simulate) = (format!("check {tasks}"), format!("simulate --json {tasks}"));
+    let lines = ["-q -n 2 -d 400ms", "run -q -n 1 -d 20ms --json", "latency -D 20ms -i 2ms"];
+    let texts =
+        ["doctor --check swap", "clocks", "example --schema", "sweep --help", "completions bash"];
+    let texts = texts.into_iter().chain([check.as_str(), &simulate, "man", "--version"]);
+    for line in lines.into_iter().chain(texts) {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = command(line).stdout(full).output().unwrap();
+        is_refused(&output, 3, "cannot write to stdout: No space left on device", line);
     }
 }

@@ -84,9 +84,13 @@ impl MachineSnapshot {
     }
 }
 
-/// The disruption marker of `struct vmclock_abi` (linux/vmclock-abi.h): magic `VCLK` at 0, a
-/// sequence count at 12 that is odd while the hypervisor writes, the marker at 16, little-endian.
-fn disruption_marker(root: &Path) -> Option<u64> {
+/// The number of the last disruption of a virtual machine's clock (live migration), from `/dev/vmclock0` below `root`;
+/// `None` without that device, and while the hypervisor writes.
+///
+/// The marker of `struct vmclock_abi` (linux/vmclock-abi.h): magic `VCLK` at 0, a sequence count at 12 that is odd while
+/// the hypervisor writes, the marker at 16, little-endian.
+#[must_use]
+pub fn disruption_marker(root: &Path) -> Option<u64> {
     use std::io::Read;
     const MAGIC: u32 = 0x4b4c_4356;
     const LENGTH: usize = 24;

@@ -72,6 +72,7 @@ pub use clock::{Clock, Elapsed, MaintenanceResult, MixedTicks, ScaleTime, SetSou
 pub use event::{ClockEventKind, Event, EventKind};
 pub use inline_string::InlineString;
 pub use instants::Timeline;
+pub use machine_watch::disruption_marker;
 pub use maintenance_thread::MaintenanceThread;
 pub use native::Native;
 pub use reference_rate::{ReferenceLine, ReferenceRate};

@@ -1,6 +1,6 @@
 //! What theory, simulation and a run say of the same tasks, in columns of 80.
 
-use hourglass_documents::predict::{PredictDocument, PredictedTask};
+use hourglass_documents::predict::{AgainstFacts, PredictDocument, PredictedTask};
 
 use super::Style;
 use super::table::{
@@ -17,6 +17,9 @@ const LONGEST_NAME: usize = 18;
 pub fn predict(document: &PredictDocument, style: Style) -> String {
     let mut out = String::new();
     table(document).write(&mut out, style);
+    if let Some(against) = &document.against {
+        held(&mut out, document, against, style);
+    }
     for task in &document.tasks {
         if let Some(explanation) = &task.explanation {
             paragraph(&mut out, &short(task), explanation, TextStyle::Normal, style);
@@ -79,6 +82,42 @@ fn table(document: &PredictDocument) -> TextTable {
         .table()
 }
 
+/// The bounds held against a record, and the assumptions that failed in it.
+fn held(out: &mut String, document: &PredictDocument, against: &AgainstFacts, style: Style) {
+    let times = document.tasks.iter().flat_map(|task| [task.bound_ns, task.measured_ns]);
+    let scale = UnitScale::for_block(times.flatten());
+    let folder = clean::shortened(&clean::for_terminal(&against.folder), PAGE / 2);
+    let answer = |task: &PredictedTask| match task.held {
+        Some(true) => TextCell::toned(Some("yes".to_owned()), TextStyle::Good),
+        Some(false) => TextCell::toned(Some("no".to_owned()), TextStyle::Bad),
+        None => TextCell::toned(Some("unknown".to_owned()), TextStyle::Caution),
+    };
+    out.push('\n');
+    TextTable::of(format!("against {folder} ({})", scale.name()), &document.tasks)
+        .text("task", short)
+        .number("bound", |task| task.bound_ns.map(|ns| scale.text(ns)))
+        .number("measured", |task| task.measured_ns.map(|ns| scale.text(ns)))
+        .number("jobs", |task| task.recorded_jobs)
+        .number("holds", answer)
+        .table()
+        .write(out, style);
+    for task in &document.tasks {
+        if let Some(why) = &task.not_held {
+            paragraph(out, &short(task), why, TextStyle::Caution, style);
+        }
+    }
+    for failed in document.assumptions.iter().filter(|row| row.held == Some(false)) {
+        let name = clean::shortened(&clean::for_terminal(&failed.task), LONGEST_NAME);
+        let text = format!(
+            "the assumption {} failed by {}: the bound is not about what was recorded",
+            failed.assumption,
+            rounded(failed.excess_ns)
+        );
+        paragraph(out, &name, &text, TextStyle::Bad, style);
+    }
+    out.push('\n');
+}
+
 fn short(task: &PredictedTask) -> String {
     clean::shortened(&clean::for_terminal(&task.name), LONGEST_NAME)
 }
@@ -131,6 +170,13 @@ fn verdict(document: &PredictDocument) -> (String, TextStyle) {
     .to_owned();
     if !simulated.is_empty() {
         text.push_str(&format!("; in the simulation they are missed by {}", simulated.join(", ")));
+    }
+    if let Some(AgainstFacts { held, broken, unknown, .. }) = &document.against {
+        text.push_str(&format!(
+            "; of the bounds, the record kept {held}, broke {broken}, and does not show {unknown}"
+        ));
+        let is_good = document.verdict == "feasible" && *broken == 0 && *held > 0;
+        return (text, tone(is_good));
     }
     text.push_str(&match (document.run.is_some(), missing.is_empty()) {
         (false, _) => "; nothing was run".to_owned(),

@@ -39,6 +39,7 @@ fn document() -> PredictDocument {
         ..task("video with a name that is far too long", 29, 38_123_456, 33)
     };
     PredictDocument {
+        against: None,
         schema: PREDICT_SCHEMA.into(),
         name: "audio and video".into(),
         analysis: "fp-preemptive".into(),

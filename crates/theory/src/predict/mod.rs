@@ -8,6 +8,7 @@
 //! execution time, what others take as a task of the highest priority.
 //! Must not: analyse or simulate itself, draw, parse arguments.
 
+mod against;
 mod explain;
 mod noise;
 mod observed;
@@ -28,6 +29,7 @@ use hourglass_runs::store::WriteError;
 use hourglass_tasks::TaskSet;
 use hourglass_time::Span;
 
+pub use against::hold_against;
 pub use hourglass_measure::task_threads::{PlanError, RunRequest};
 
 use observed::ObservedRun;
@@ -159,6 +161,7 @@ fn initial_document(
         assumptions: Vec::new(),
         notes,
         interrupted: false,
+        against: None,
     };
     match simulated {
         Ok(simulated) => {

@@ -20,6 +20,7 @@ const SPREAD_NS: u64 = 20_000;
 pub(super) struct Job {
     pub(super) at_ns: i64,
     pub(super) waker: Waker,
+    pub(super) end_ns: i64,
     pub(super) run_ns: u64,
     pub(super) is_whole: bool,
     pub(super) stretch: u32,
@@ -52,12 +53,14 @@ fn grouped(bursts: &[Burst], is_inner: impl Fn(&Burst) -> bool, basis: &'static 
         match (last, burst.slept.filter(|_| is_inner(burst))) {
             (Some(job), Some((from_ns, _))) => {
                 job.run_ns = job.run_ns.saturating_add(burst.run_ns);
+                job.end_ns = burst.end_ns;
                 job.is_whole &= burst.is_whole;
                 job.waits_ns.push(length(from_ns, burst.at_ns));
             }
             _ => jobs.push(Job {
                 at_ns: burst.at_ns,
                 waker: burst.waker,
+                end_ns: burst.end_ns,
                 run_ns: burst.run_ns,
                 is_whole: burst.is_whole,
                 stretch: burst.stretch,

@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 
 use hourglass_documents::histogram_steps::step_of_bits;
 use hourglass_documents::task_model::{
-    ActivationClass, ActivationModel, ExecutionBucket, ExecutionModel, FitModel, SuspensionModel,
-    ThreadModel, WakerModel,
+    ActivationClass, ActivationModel, ExecutionBucket, ExecutionModel, FitModel, ResponseModel,
+    SuspensionModel, ThreadModel, WakerModel,
 };
 
 pub use activity::{Activity, Burst, Waker, of_events, of_intervals};
@@ -63,6 +63,7 @@ fn model(facts: ThreadModel, activity: &Activity, grouped: &Grouped) -> ThreadMo
         },
         activation,
         execution,
+        response: response(grouped),
         suspension: suspension(grouped),
         woken_by: wakers(jobs),
         ..facts
@@ -151,6 +152,22 @@ fn execution(jobs: &[Job], unwoken_ns: u64) -> ExecutionModel {
             .map(|((lo_ns, hi_ns), count)| ExecutionBucket { lo_ns, hi_ns, count })
             .collect(),
     }
+}
+
+/// From the waking to the end, of the jobs that were seen from one to the other.
+fn response(grouped: &Grouped) -> Option<ResponseModel> {
+    let whole = || grouped.jobs.iter().filter(|job| job.is_whole);
+    let length = |job: &Job| u64::try_from(job.end_ns.saturating_sub(job.at_ns)).unwrap_or(0);
+    let from_nominal = |fit: PeriodFit| {
+        let period = i64::try_from(fit.period_ns).ok().filter(|period| *period > 0)?;
+        let late = |job: &Job| job.at_ns.saturating_sub(fit.offset_ns).rem_euclid(period);
+        whole().map(|job| length(job).saturating_add_signed(late(job))).max()
+    };
+    Some(ResponseModel {
+        max_ns: whole().map(length).max()?,
+        from_nominal_ns: grouped.fit.and_then(from_nominal),
+        jobs: whole().count() as u64,
+    })
 }
 
 fn suspension(grouped: &Grouped) -> Option<SuspensionModel> {

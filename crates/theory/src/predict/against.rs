@@ -1,0 +1,208 @@
+//! Bounds held against what the threads of a recorded program did.
+//!
+//! Owns: which measured time a bound is about, and when it says nothing. Must not: bound or measure anything.
+
+use hourglass_documents::predict::{AgainstFacts, Assumption, PredictDocument, PredictedTask};
+use hourglass_documents::task_model::{ActivationClass, ModelDocument, ThreadModel};
+use hourglass_tasks::{Activation, Task, TaskSet};
+use hourglass_time::Span;
+
+/// Holds the bound of each task against the thread of its name, and the assumptions that the record shows.
+///
+/// A bound counts from the nominal arrival, and a record has the waking, which is up to the jitter later: a response from
+/// the waking that is longer than the bound breaks it, and one that is shorter by the jitter keeps it. Of periodic jobs,
+/// the grid on which they were released has the nominal arrivals. Where events were lost, a longer job may be among them.
+pub fn hold_against(
+    document: &mut PredictDocument,
+    set: &TaskSet,
+    model: &ModelDocument,
+    folder: String,
+) {
+    let mut facts = AgainstFacts {
+        folder,
+        elapsed_ns: model.elapsed_ns,
+        events_lost: model.events_lost,
+        ..AgainstFacts::default()
+    };
+    for (row, task) in document.tasks.iter_mut().zip(&set.tasks) {
+        let thread = thread_of(task, model);
+        match thread.clone().and_then(|thread| held(row, task, thread)) {
+            Ok(true) if model.events_lost > 0 => {
+                row.not_held = Some(format!(
+                    "{} events of the kernel were lost, and a longer job may be among them",
+                    model.events_lost
+                ));
+            }
+            Ok(held) => row.held = Some(held),
+            Err(why) => row.not_held = Some(why),
+        }
+        *match row.held {
+            Some(true) => &mut facts.held,
+            Some(false) => &mut facts.broken,
+            None => &mut facts.unknown,
+        } += 1;
+        document.assumptions.extend(thread.iter().flat_map(|seen| assumptions(task, seen)));
+    }
+    document.against = Some(facts);
+}
+
+/// The thread with the name of a task, which may have its number behind it.
+fn thread_of<'a>(task: &Task, model: &'a ModelDocument) -> Result<&'a ThreadModel, String> {
+    let is_it = |thread: &&ThreadModel| {
+        let behind = task.name.strip_prefix(&*thread.name);
+        behind == Some("")
+            || thread.tid.is_some_and(|tid| behind == Some(format!("-{tid}").as_str()))
+    };
+    let mut threads = model.threads.iter().filter(is_it);
+    match (threads.next(), threads.next()) {
+        (Some(thread), None) => Ok(thread),
+        (None, _) => Err("no thread of the record has its name".to_owned()),
+        _ => Err("several threads of the record have its name".to_owned()),
+    }
+}
+
+fn held(row: &mut PredictedTask, task: &Task, thread: &ThreadModel) -> Result<bool, String> {
+    if let Some(why) = &thread.unmodelled {
+        return Err(format!("its jobs are not known: {why}"));
+    }
+    row.recorded_jobs = Some(thread.response.map_or(0, |seen| seen.jobs));
+    let seen = thread.response.ok_or(
+        "the record has no job of it from waking to end: record with watch --trace, and for longer",
+    )?;
+    let is_periodic = task.activation == Activation::Periodic && task.after.is_empty();
+    let nominal = seen.from_nominal_ns.filter(|_| is_periodic);
+    row.measured_ns = Some(nominal.unwrap_or(seen.max_ns));
+    let bound = row.bound_ns.ok_or("the analysis has no bound")?;
+    let latest = match (nominal, task.after.is_empty()) {
+        (Some(nominal), _) => Some(nominal),
+        (None, true) => seen.max_ns.checked_add(task.jitter.nanos_or_zero()),
+        // How much later than the first of its chain it came is not known.
+        (None, false) => None,
+    };
+    match latest {
+        _ if seen.max_ns > bound => Ok(false),
+        Some(latest) if latest <= bound => Ok(true),
+        Some(_) if nominal.is_some() => Ok(false),
+        Some(_) => {
+            Err("its jobs came up to the jitter after their arrival, which was not seen".to_owned())
+        }
+        None => {
+            Err("its bound counts from the arrival of its chain, which was not seen".to_owned())
+        }
+    }
+}
+
+/// What the analysis assumes of the thread alone, as far as the record shows it.
+fn assumptions(task: &Task, seen: &ThreadModel) -> Vec<Assumption> {
+    let row = |name: &str, found: Option<(u64, Span)>| {
+        let excess_ns =
+            found.map_or(0, |(seen, stated)| seen.saturating_sub(stated.nanos_or_zero()));
+        Assumption {
+            task: task.name.clone(),
+            assumption: name.to_owned(),
+            held: found.map(|_| excess_ns == 0),
+            jobs: seen.fit.jobs,
+            excess_ns,
+            at_ns: None,
+            cpu: None,
+        }
+    };
+    let law = &seen.activation;
+    let is_known = seen.unmodelled.is_none() && task.after.is_empty();
+    let is_periodic = law.class == ActivationClass::Periodic && is_known;
+    let stated = task.arrivals.first().copied().unwrap_or(task.period).saturating_sub(task.jitter);
+    let closest = match law.class {
+        ActivationClass::Periodic => law.period_ns.saturating_sub(law.jitter_ns),
+        _ => law.arrivals_ns.first().copied().unwrap_or(law.period_ns),
+    };
+    // By how much two jobs came closer together than stated.
+    let missing = stated.nanos_or_zero().saturating_sub(closest);
+    vec![
+        row("arrivals", is_known.then_some((missing, Span::ZERO))),
+        row("release", is_periodic.then_some((law.jitter_ns, task.jitter))),
+        row("cost", (seen.fit.jobs > 0).then_some((seen.execution.max_ns, task.wcet))),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use hourglass_documents::task_model::{
+        ActivationModel, ExecutionModel, FitModel, ResponseModel,
+    };
+
+    use super::super::{initial_document, theory};
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn thread(max: u64, from_nominal_ns: Option<u64>) -> ThreadModel {
+        ThreadModel {
+            name: "a".to_owned(),
+            activation: ActivationModel {
+                class: ActivationClass::Periodic,
+                period_ns: 20 * MS,
+                jitter_ns: MS,
+                ..ActivationModel::default()
+            },
+            execution: ExecutionModel { max_ns: 3 * MS, ..ExecutionModel::default() },
+            response: Some(ResponseModel { max_ns: max, from_nominal_ns, jobs: 100 }),
+            fit: FitModel { jobs: 100, explained: 100, ..FitModel::default() },
+            ..ThreadModel::default()
+        }
+    }
+
+    fn against(keys: &str, threads: Vec<ThreadModel>) -> PredictDocument {
+        let text = format!(
+            "[[task]]\nname = \"a\"\nwcet = \"3ms\"\nperiod = \"20ms\"\npriority = 9\n{keys}"
+        );
+        let set = TaskSet::from_toml(&text).unwrap();
+        let bounds = theory::bounds_on_paper(&set);
+        let not_simulated = Err("not here".to_owned());
+        let mut document =
+            initial_document(&set, String::new(), Vec::new(), &bounds, not_simulated);
+        let model = ModelDocument { threads, ..ModelDocument::default() };
+        hold_against(&mut document, &set, &model, "monday".to_owned());
+        document
+    }
+
+    /// The bound of a task alone is its execution time and jitter: 4 ms.
+    #[test]
+    fn a_bound_is_held_where_the_record_shows_its_arrival() {
+        let jitter = "jitter = \"1ms\"";
+        let sporadic = "jitter = \"1ms\"\nactivation = \"sporadic\"";
+        for (keys, seen, held) in [
+            (jitter, thread(3 * MS, Some(4 * MS)), Some(true)),
+            (jitter, thread(3 * MS, Some(4 * MS + 1)), Some(false)),
+            (jitter, thread(4 * MS + 1, None), Some(false)),
+            (sporadic, thread(3 * MS, None), Some(true)),
+            (sporadic, thread(3 * MS + 1, None), None),
+            (jitter, ThreadModel { response: None, ..thread(0, None) }, None),
+            (jitter, ThreadModel { name: "b".to_owned(), ..thread(0, None) }, None),
+        ] {
+            let document = against(keys, vec![seen.clone()]);
+            let row = &document.tasks[0];
+            assert_eq!(row.bound_ns, Some(4 * MS));
+            assert_eq!(row.held, held, "{keys}: {seen:?}");
+            assert_eq!(row.held.is_none(), row.not_held.is_some());
+        }
+    }
+
+    #[test]
+    fn what_the_analysis_assumes_of_the_thread_is_tested() {
+        let long = ExecutionModel { max_ns: 5 * MS, ..ExecutionModel::default() };
+        let document = against("", vec![ThreadModel { execution: long, ..thread(5 * MS, None) }]);
+        let found: Vec<(&str, Option<bool>, u64)> = document
+            .assumptions
+            .iter()
+            .map(|row| (row.assumption.as_str(), row.held, row.excess_ns))
+            .collect();
+        let wanted = [
+            ("arrivals", Some(false), MS),
+            ("release", Some(false), MS),
+            ("cost", Some(false), 2 * MS),
+        ];
+        assert_eq!(found, wanted);
+        let facts = document.against.unwrap();
+        assert_eq!((facts.held, facts.broken, facts.unknown), (0, 1, 0));
+    }
+}
