@@ -67,7 +67,7 @@ fn held(row: &mut PredictedTask, task: &Task, thread: &ThreadModel) -> Result<bo
     }
     row.recorded_jobs = Some(thread.response.map_or(0, |seen| seen.jobs));
     let seen = thread.response.ok_or(
-        "the record has no job of it from waking to end: record with watch --trace, and for longer",
+        "no job of it was seen whole from its waking to its end: record with watch --trace, or for longer",
     )?;
     let is_periodic = task.activation == Activation::Periodic && task.after.is_empty();
     let nominal = seen.from_nominal_ns.filter(|_| is_periodic);
