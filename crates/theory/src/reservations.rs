@@ -30,7 +30,8 @@ pub struct ReservationProposal {
     pub bound: Span,
 }
 
-/// The reservation of the longest period for each task of a set, by itself in it; or why there is none, in a sentence.
+/// For each task of a set the reservation of the longest period, with no other task in it; or why there is none, in a
+/// sentence.
 ///
 /// A task after others is released by their ends, which their own deadlines bound: these count as its jitter.
 #[must_use]

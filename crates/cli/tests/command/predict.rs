@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Output;
 
-use crate::calls::{document, hourglass, is_refused, printed};
+use crate::calls::{document, ends, hourglass, is_refused, printed};
 use serde_json::Value;
 
 /// Section 5.5 of the Hourglass paper.
@@ -81,4 +81,30 @@ fn a_run_is_kept() {
     let task = &document["tasks"][0];
     assert!(task["measured_ns"].as_u64().is_some_and(|ns| ns >= 300_000), "{task}");
     printed(&["show", "--json", kept.to_str().unwrap()]);
+}
+
+/// A record without the kernel's trace shows no response, which is no verdict; what is no record is refused.
+#[test]
+fn a_record_that_shows_no_bound_leaves_no_verdict() {
+    let home = tempfile::tempdir().unwrap();
+    let kept = home.path().join("kept").display().to_string();
+    ends(&hourglass(&format!("-q -n 1 -d 100ms -o {kept}")), 0, "a run");
+    let output = predict(&format!("{TASKS} --against {kept} --json"));
+    let document = document(ends(&output, 4, "against"));
+    let against = &document["against"];
+    assert_eq!(
+        (&against["held"], &against["broken"], &against["unknown"]),
+        (&0.into(), &0.into(), &2.into())
+    );
+    for task in document["tasks"].as_array().unwrap() {
+        assert!(task["held"].is_null() && task["not_held"].is_string(), "{task}");
+    }
+    assert_eq!(document["run"], Value::Null);
+    for (line, said) in [
+        (format!("{TASKS} --against {TASKS}"), "is not a folder"),
+        (format!("{TASKS} --against {kept}-not"), "does not exist"),
+        (format!("{TASKS} --against {kept} --no-run"), "cannot be used with"),
+    ] {
+        is_refused(&predict(&line), 2, said, line);
+    }
 }

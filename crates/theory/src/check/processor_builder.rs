@@ -85,7 +85,7 @@ fn on_cpu(
         let inside = |position: &&usize| server.tasks.contains(&set.tasks[**position].name);
         let inside: Vec<usize> = tasks.iter().filter(inside).copied().collect();
         let rule = match server.scheduler {
-            // A task alone waits for nobody, and fixed priorities have the tighter bounds in servers.
+            // A task alone has no other to wait for, and fixed priorities have the tighter bounds in servers.
             _ if inside.len() == 1 => Rule::FixedPriority,
             Scheduler::Edf => Rule::Edf,
             Scheduler::Fifo => Rule::Fifo,
