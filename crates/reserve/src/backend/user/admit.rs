@@ -8,7 +8,9 @@ use hourglass_documents::reservations::ReservationInForce;
 use hourglass_sched::admission::Fraction;
 use hourglass_time::Span;
 
-use super::claims::{AdmissionFailure, DEADLINE_CLASS, ReservationClaim, fits, fits_above};
+use super::claims::{
+    AdmissionFailure, DEADLINE_CLASS, ReservationClaim, fits, fits_above, planned_ns,
+};
 use super::registry::{Holder, RegisteredReservation, Registry, RegistryEntry, StaleClaim};
 use super::urgent;
 use crate::admission::facts::{AdmissionFacts, DeadlineThread};
@@ -101,6 +103,19 @@ pub(crate) fn check_above(request: &BackendRequest, facts: &AdmissionFacts) -> R
         let all: Vec<RegisteredReservation> = claims.into_iter().chain(others).collect();
         Refusal { backend: BackendKind::Deadline, ..misfits(&misfit, &new, &all, facts) }
     })
+}
+
+/// The threads of the deadline class that may run on the CPUs of a claim.
+pub(super) fn class_above(own: &ReservationClaim) -> Vec<ReservationClaim> {
+    let class = in_class(&AdmissionFacts::here(None), &own.cpus);
+    class.into_iter().map(|held| held.share).collect()
+}
+
+/// What other reservations, and these of the deadline class, may take of the time until each deadline, ns.
+pub(super) fn planned(entry: &RegistryEntry, class: &[ReservationClaim]) -> u64 {
+    let claims = entry.others().into_iter().map(|held| held.share);
+    let others: Vec<ReservationClaim> = claims.chain(class.iter().cloned()).collect();
+    planned_ns(entry.share(), &others)
 }
 
 /// Others that have time of the CPUs of a claim, at its priority or above.

@@ -98,6 +98,8 @@ pub(crate) struct Budget {
     pub(crate) supply: Supply,
     /// Periods whose processor time could not be separated.
     pub(crate) left_out: u64,
+    /// The most that reservations at the same priority or above may take of the time until the deadline, ns.
+    pub(crate) planned_ns: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -185,6 +187,7 @@ impl Budget {
             level: DispatchLevel::Raised,
             supply: Supply { throttled_ns: Some(0), ..Supply::default() },
             left_out: 0,
+            planned_ns: 0,
         }
     }
 
@@ -293,6 +296,14 @@ impl Budget {
         late.saturating_mul(self.terms.cpus).min(used)
     }
 
+    /// The time that work which comes late in its period may have to wait for other reservations: what they may take in
+    /// the whole of it, with the remainder of a budget that one may have carried over. Work that wants its budget from
+    /// the begin on was admitted with all of this.
+    fn planned(&self) -> u64 {
+        let slack = self.terms.deadline_ns.saturating_sub(self.terms.budget_ns);
+        self.planned_ns.saturating_add(self.planned_ns / PAID_PART).min(slack)
+    }
+
     /// At the first look at or behind the deadline: was the budget wanted, and was it delivered? It is
     /// missed only if it was for certain: what may have been used in time was.
     fn settle_period(&mut self, reading: BudgetSample) {
@@ -304,9 +315,10 @@ impl Budget {
         let for_certain = spent.saturating_sub(self.used_since(deadline, reading));
         let denied = reading.starved_ns.saturating_sub(self.period.denied_ns);
         let in_time = denied.saturating_sub(reading.now_ns.saturating_sub(deadline));
+        let beyond_plan = in_time.saturating_sub(self.planned());
         // The remainder of an earlier period is not due by this deadline.
         let promised = self.period.budget_ns.min(self.terms.budget_ns);
-        let wanted = for_certain.saturating_add(in_time) >= promised;
+        let wanted = for_certain.saturating_add(beyond_plan) >= promised;
         let delivered = spent >= promised;
         self.period.verdict = Some(match (wanted, delivered) {
             (true, false) => PeriodVerdict::Missed,

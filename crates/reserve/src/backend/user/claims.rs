@@ -120,6 +120,25 @@ fn fit_on(
     Ok(())
 }
 
+/// The most that `others` at this priority or above may take of `deadline_ns`, as admitted: what is denied beyond it breaks
+/// the promise. A CPU more can only bring time sooner, so that the CPU on which they take least decides.
+pub(super) fn planned_ns(own: &ReservationClaim, others: &[ReservationClaim]) -> u64 {
+    let on = |cpu: u32| {
+        let above = others
+            .iter()
+            .filter(|other| other.priority >= own.priority && other.cpus.contains(cpu));
+        above.map(|other| most_in(other, own.deadline_ns)).fold(0, u64::saturating_add)
+    };
+    own.cpus.iter().map(on).min().unwrap_or(0)
+}
+
+/// Of a window: budgets may be late in one period and early in the next, as [`fits`] counts them.
+fn most_in(share: &ReservationClaim, window_ns: u64) -> u64 {
+    let jitter = share.period_ns.saturating_sub(share.budget_ns);
+    let budgets = window_ns.saturating_add(jitter).div_ceil(share.period_ns.max(1));
+    budgets.saturating_mul(share.budget_ns).min(window_ns)
+}
+
 fn task(share: &ReservationClaim, delays: bool) -> Option<Task> {
     let task = Task::new(share.budget_ns, share.period_ns, share.deadline_ns).ok()?;
     let jitter = if delays { share.period_ns.saturating_sub(share.budget_ns) } else { 0 };
@@ -162,6 +181,26 @@ mod tests {
         assert_eq!(priority_for(200_000), 86);
         assert_eq!(priority_for(8 * MS), 76);
         assert_eq!(priority_for(u64::MAX), 58);
+    }
+
+    #[test]
+    fn what_is_planned_above_is_what_admission_counts() {
+        let long = share("0", 9 * MS, 21 * MS, 40 * MS);
+        let short = share("0", 4 * MS, 10 * MS, 10 * MS);
+        // 4 at 0, 4 at 4 (10 - 6), 4 at 14: of 21 ms.
+        assert_eq!(planned_ns(&long, std::slice::from_ref(&short)), 12 * MS);
+        // Below it, on another CPU, or on one of two: nothing.
+        assert_eq!(planned_ns(&short, std::slice::from_ref(&long)), 0);
+        let elsewhere = ReservationClaim { cpus: "1".parse().unwrap(), ..short.clone() };
+        assert_eq!(planned_ns(&long, std::slice::from_ref(&elsewhere)), 0);
+        let on_both = ReservationClaim { cpus: "0-1".parse().unwrap(), ..long.clone() };
+        assert_eq!(planned_ns(&on_both, std::slice::from_ref(&short)), 0);
+        assert_eq!(planned_ns(&on_both, &[short.clone(), elsewhere]), 12 * MS);
+        // The same octave has the same priority, and waits behind it.
+        let equal = share("0", 2 * MS, 20 * MS, 20 * MS);
+        assert_eq!(planned_ns(&long, &[short, equal]), 16 * MS);
+        let ends = ReservationClaim { budget_ns: u64::MAX, period_ns: 0, ..long.clone() };
+        assert_eq!(planned_ns(&long, &[ends.clone(), ends]), 42 * MS);
     }
 
     #[test]

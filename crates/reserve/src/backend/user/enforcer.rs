@@ -9,7 +9,7 @@
 mod run;
 
 use std::io;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -108,6 +108,8 @@ struct EnforcerShared {
     report: Mutex<EnforcerReport>,
     /// Terms from the next period on.
     change: Mutex<Option<BudgetTerms>>,
+    /// [`Budget::planned_ns`](super::budget::Budget::planned_ns).
+    planned_ns: AtomicU64,
 }
 
 struct EnforcerTask {
@@ -175,6 +177,11 @@ impl BudgetEnforcer {
 
     pub(super) fn change(&self, terms: BudgetTerms) {
         *self.shared.change.lock().unwrap_or_else(PoisonError::into_inner) = Some(terms);
+    }
+
+    /// What other reservations may take of the time until each deadline from now on, ns.
+    pub(super) fn plan(&self, planned_ns: u64) {
+        self.shared.planned_ns.store(planned_ns, Ordering::Relaxed);
     }
 
     pub(super) fn report(&self) -> EnforcerReport {

@@ -30,7 +30,8 @@
 //! time of a running thread up to date at the tick only. So the thread looks from the CPU of the members, where they do
 //! not run while it does; if they have several CPUs, it changes their priority by one and back, which has the same
 //! effect. A period is missed if the members would have had their budget without the time in which they were denied a
-//! CPU; `demand.rs` takes that time from the kernel's counts of waits, and never overestimates it.
+//! CPU beyond what other reservations may take (`claims.rs`): who comes late in its period may have to wait for those.
+//! `demand.rs` takes that time from the kernel's counts of waits, and never overestimates it.
 //!
 //! `escaped_threads.rs` looks from a timesharing thread whether members leave the control group, which ends what is promised.
 //!
@@ -198,8 +199,13 @@ impl User {
         };
         let terms = BudgetTerms::new(&reservation, cpus_at_once);
         let pledge = self.guardian.pledge().map_err(refused)?;
+        let mut class = Vec::new();
+        if let Some(entry) = &entry {
+            class = admit::class_above(&share);
+            enforcer.plan(admit::planned(entry, &class));
+        }
         enforcer.enforce(team, terms, pledge, cpus.len() > 1).map_err(refused)?;
-        Ok(UserReservation { leavers, enforcer, grouped, entry, reservation, cpus_at_once })
+        Ok(UserReservation { leavers, enforcer, grouped, entry, class, reservation, cpus_at_once })
     }
 }
 
@@ -230,6 +236,8 @@ pub struct UserReservation {
     enforcer: BudgetEnforcer,
     grouped: bool,
     entry: Option<RegistryEntry>,
+    /// Threads of the deadline class, as they were when a period was last missed, or at the begin.
+    class: Vec<ReservationClaim>,
     reservation: Reservation,
     cpus_at_once: u64,
 }
@@ -337,7 +345,12 @@ impl ActiveReservation for UserReservation {
 
     fn look(&mut self) {
         let Supply { periods, missed, .. } = self.supply();
-        self.entry.iter_mut().for_each(|entry| entry.tell(periods, missed));
+        let Some(entry) = &mut self.entry else { return };
+        if entry.missed() < missed {
+            self.class = admit::class_above(entry.share());
+        }
+        self.enforcer.plan(admit::planned(entry, &self.class));
+        entry.tell(periods, missed);
     }
 
     fn change(&mut self, budget: Span, period: Span) -> Result<(), String> {

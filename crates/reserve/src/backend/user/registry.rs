@@ -392,6 +392,11 @@ impl RegistryEntry {
         &self.share
     }
 
+    /// How many periods were missed when that was last written down.
+    pub(super) fn missed(&self) -> u64 {
+        self.course.map_or(0, |(_, missed)| missed)
+    }
+
     /// Writes down how many periods there were, and how many were missed.
     pub(super) fn tell(&mut self, periods: u64, missed: u64) {
         let Some((file, _)) = self.file.as_ref().filter(|_| self.course != Some((periods, missed)))

@@ -4,6 +4,7 @@
 
 use std::io;
 use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 
 use hourglass_sys::clock::{ClockId, now_ns};
 
@@ -122,6 +123,7 @@ impl Run {
         let reading =
             BudgetSample { now_ns: now, used_ns: self.used_ns, starved_ns: self.denied_ns };
         self.take_change(shared);
+        self.budget.planned_ns = shared.planned_ns.load(Ordering::Relaxed);
         let terms = self.budget.terms;
         let missed = self.budget.supply.missed;
         let order = self.budget.decide(reading);
