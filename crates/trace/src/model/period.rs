@@ -11,8 +11,13 @@ const UNITS: [i128; 6] = [1_000_000, 100_000, 10_000, 1_000, 100, 10];
 const WIDER_NS: i128 = 1_000;
 const WIDER: i128 = 10;
 const WIDEST_NS: i128 = 9_000;
-/// From this number on, jitter may drift over all that distances allow; before, over 4/5 of it.
-const MANY: usize = 200;
+/// A period this near to a round one, by a part of the unit, is that one if the strip widens by its own jitter at most.
+const NEAR: i128 = 10_000;
+/// Releases near a grid differ from those that drift by their spread over that of their steps: at most a part in
+/// `SPREAD_PART` of their number, and of `MOST`. Up to `MANY` their jitter may show it too.
+const SPREAD_PART: i128 = 80;
+const MOST: i128 = 960;
+const MANY: i128 = 200;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeriodFit {
@@ -79,7 +84,9 @@ fn from_guess(times: &[i64], guess: i128) -> Option<PeriodFit> {
     let jitter = width(slope);
     let round = |unit: &i128| {
         let period = Ratio(rounded(slope.0, slope.1 * unit) * unit, 1);
-        let allowed = jitter + WIDEST_NS.min(jitter / WIDER) + WIDER_NS;
+        let is_near = (period.0 * slope.1 - slope.0).abs() * NEAR <= unit * slope.1;
+        let wider = if is_near { jitter } else { jitter / WIDER };
+        let allowed = jitter + WIDEST_NS.min(wider) + WIDER_NS;
         (period.0 > 0 && width(period) <= allowed).then_some(period)
     };
     let (period, jitter) = match UNITS.iter().find_map(round) {
@@ -100,13 +107,21 @@ fn from_guess(times: &[i64], guess: i128) -> Option<PeriodFit> {
 }
 
 /// Whether releases stay near a grid, rather than drift away from it step by step, as those of a thread that sleeps for
-/// a length do: a step of a grid goes back, so that the steps differ by twice the jitter.
+/// a length do. A step of a grid goes back: steps differ by twice the jitter, and have twice the variance of the
+/// releases; those of a drift have 15 parts in their number of it.
 fn jitter_is_bounded(points: &[Point], period: i128, jitter: i128) -> bool {
     let step = |pair: &[Point]| pair[1].1 - pair[0].1 - (pair[1].0 - pair[0].0) * period;
     let steps = || points.windows(2).map(step);
+    let number = points.len() as i128;
     let range = steps().max().unwrap_or(0) - steps().min().unwrap_or(0);
-    let (jitter_part, range_part) = if points.len() < MANY { (5, 4) } else { (10, 11) };
-    jitter <= WIDER_NS || jitter * jitter_part <= range * range_part
+    if jitter <= WIDER_NS || number < MANY && jitter * 5 <= range * 4 {
+        return true;
+    }
+    let rests = || points.iter().map(|point| point.1 - point.0 * period);
+    let mean = rests().sum::<i128>() / number;
+    let spread: i128 = rests().map(|rest| (rest - mean) * (rest - mean)).sum();
+    let of_steps: i128 = steps().map(|step| step * step).sum();
+    spread * SPREAD_PART <= of_steps * number.min(MOST)
 }
 
 fn rounded(number: i128, by: i128) -> i128 {

@@ -227,10 +227,67 @@ fn sporadic_arrivals_have_their_shortest_distance() {
     });
 }
 
+/// Latencies change their level as idle states do, and a rare one is long. LiME (RTAS 2025, section VI) finds each common
+/// period; what drifts has none.
+#[test]
+fn latencies_of_a_timer_hide_no_period() {
+    for number in [150, 300, 1_000] {
+        right(|mut dice| {
+            let period = dice.between(1, 100) * MS;
+            let drifts = dice.below(2) == 0;
+            let mut level = 0;
+            let mut passed = 0;
+            let mut times: Vec<i64> = Vec::new();
+            for job in 0..number {
+                if dice.below(number / 3) == 0 {
+                    level = dice.below(6 * US);
+                }
+                let rare = if dice.below(500) == 0 { dice.below(200 * US) } else { 0 };
+                let late = 3 * US + level + dice.below(8 * US) + rare;
+                passed += late;
+                let late = if drifts { passed } else { late };
+                times.push(i64::try_from(job * period + late).map_err(|error| error.to_string())?);
+            }
+            let found = fit(&times);
+            let is_right = match found {
+                Some(found) => {
+                    !drifts
+                        && found.period_ns.abs_diff(period) * 10_000 <= period
+                        && found.jitter_ns <= 230 * US
+                }
+                None => drifts,
+            };
+            if is_right {
+                Ok(())
+            } else {
+                Err(format!("{number} of {period}, {drifts}: {found:?}"))
+            }
+        });
+    }
+}
+
+#[test]
+fn a_round_period_is_preferred_where_few_jobs_leave_it_open() {
+    // Three releases in a strip of 10 us whose narrowest one has a slope of 10 ns more: 300 jobs apart.
+    let late = |job: i64| {
+        if job == 0 {
+            0
+        } else if job < 299 {
+            5_000
+        } else {
+            7_000
+        }
+    };
+    let times: Vec<i64> = (0..300).map(|job| job * 77_000_000 + late(job)).collect();
+    let found = fit(&times).unwrap();
+    assert_eq!((found.period_ns, found.jitter_ns), (77_000_000, 7_000));
+}
+
 #[test]
 fn bursts_become_an_arrival_curve_that_holds_all_of_them() {
     right(|mut dice| {
-        let (size, gap) = (dice.between(2, 6), dice.between(100, 900) * US);
+        // A job is over before the next one of its burst: 20 us of delay, 40 of work, 50 of others, 20 of jitter.
+        let (size, gap) = (dice.between(2, 6), dice.between(150, 900) * US);
         let apart = dice.between(15_000, 60_000) * US;
         let mut writer = Writer::new(dice);
         let mut times = Vec::new();
@@ -243,6 +300,8 @@ fn bursts_become_an_arrival_curve_that_holds_all_of_them() {
             }
             at += apart + writer.dice.between(0, apart);
         }
+        // The last waking of a record begins no job.
+        writer.burst(7, at, 10 * US, None);
         let law = one(writer.infer(&[7])).activation;
         if law.class != ActivationClass::ArrivalCurve {
             return Err(format!("{size} {gap} {apart}: {law:?}"));
