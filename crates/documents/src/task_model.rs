@@ -73,6 +73,15 @@ pub struct ActivationModel {
     pub offset_ns: Option<i64>,
     /// The longest time from the earliest to the latest release in a period, ns.
     pub jitter_ns: u64,
+    /// Releases far later than all others, one in a hundred at most: a host or an interrupt held up the timer.
+    #[serde(default)]
+    pub late: u64,
+    /// As `jitter_ns`, without the late ones; 0 where there are none.
+    #[serde(default)]
+    pub usual_jitter_ns: u64,
+    /// Jobs of which the release was not seen, as the thread still ran: each has a period of its own.
+    #[serde(default)]
+    pub unseen: u64,
     /// Periods within the record without a job.
     pub skipped: u64,
     /// The shortest times from the first to the 2nd, 3rd, 4th of successive arrivals, ns.

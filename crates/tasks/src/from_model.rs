@@ -167,11 +167,17 @@ fn explained(thread: &ThreadModel) -> Vec<String> {
     }
     lines.push(match law.class {
         ActivationClass::Periodic => {
-            let skipped = law.skipped;
-            format!(
-                "periodic: all releases within {} of a grid; {skipped} periods without a job",
-                span(law.jitter_ns)
-            )
+            let (late, unseen, skipped) = (law.late, law.unseen, law.skipped);
+            let (all, usual) = (span(law.jitter_ns), span(law.usual_jitter_ns));
+            let near = match late {
+                0 => format!("all releases within {all} of a grid"),
+                _ => format!("{late} releases within {all} of a grid, all others within {usual}"),
+            };
+            let while_running = match unseen {
+                0 => String::new(),
+                _ => format!("; {unseen} not seen, as the job before still ran"),
+            };
+            format!("periodic: {near}{while_running}; {skipped} periods without a job")
         }
         ActivationClass::ArrivalCurve => {
             "no period: the shortest times of bursts, and the rate beyond".to_owned()

@@ -28,6 +28,8 @@ pub struct Burst {
     pub slept: Option<(i64, u64)>,
     pub run_ns: u64,
     pub end_ns: i64,
+    /// The thread still ran when it was woken: it had been released then, or before.
+    pub is_late: bool,
     /// Whether it was seen from the waking to the wait, with each switch; else its time may be too long.
     pub is_whole: bool,
     /// Between two of different stretches events are missing.
@@ -217,6 +219,7 @@ impl Follower {
         *before = early.run_ns;
         self.close(early.at_ns, true);
         self.open(early.at_ns, early.waker, None, all.saturating_sub(early.run_ns));
+        self.open.iter_mut().for_each(|open| open.is_late = true);
     }
 
     fn take(&mut self, ns: i64) {
@@ -239,12 +242,18 @@ impl Follower {
 
     fn wake(&mut self, ns: i64, waker: Waker) {
         match self.state {
-            State::Running(since_ns) if self.early.is_none() => {
+            State::Running(mut since_ns) => {
+                // It was about to wait once before, and went on.
+                if let Some(early) = self.early.take() {
+                    self.split(early);
+                    since_ns = since_ns.max(early.at_ns);
+                    self.state = State::Running(since_ns);
+                }
                 let run_ns = self.open.as_ref().map_or(self.unwoken_ns, |open| open.run_ns);
                 let run_ns = run_ns.saturating_add(length(since_ns, ns));
                 self.early = Some(EarlyWaking { at_ns: ns, waker, run_ns, left: None });
             }
-            State::Running(_) | State::Ready(_) => {}
+            State::Ready(_) => {}
             State::Away => {
                 self.close(ns, false);
                 self.open(ns, waker, None, 0);
@@ -266,7 +275,12 @@ impl Follower {
         if let State::Running(since_ns) = self.state {
             self.run(since_ns, ns);
         }
-        self.close(ns, self.state == State::Waiting);
+        let early = self.early.take();
+        if let Some(early) = early {
+            self.split(early);
+        }
+        let left_ns = early.and_then(|early| early.left).map_or(ns, |(left_ns, _)| left_ns);
+        self.close(left_ns, self.state == State::Waiting);
         self.done
     }
 }

@@ -19,6 +19,10 @@ const SPREAD_NS: u64 = 20_000;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Job {
     pub(super) at_ns: i64,
+    /// It was released at `at_ns` or before.
+    pub(super) is_late: bool,
+    /// The earliest release in its period.
+    pub(super) nominal_ns: Option<i64>,
     pub(super) waker: Waker,
     pub(super) end_ns: i64,
     pub(super) run_ns: u64,
@@ -33,6 +37,12 @@ pub(super) struct Grouped {
     pub(super) fit: Option<PeriodFit>,
     /// How waits within jobs were told from others.
     pub(super) basis: &'static str,
+}
+
+impl Grouped {
+    pub(super) fn unseen(&self) -> u64 {
+        self.jobs.iter().filter(|job| job.is_late).count() as u64
+    }
 }
 
 /// The jobs of a thread: with the waits in them that can be told from others.
@@ -50,15 +60,18 @@ fn grouped(bursts: &[Burst], is_inner: impl Fn(&Burst) -> bool, basis: &'static 
     let mut jobs: Vec<Job> = Vec::new();
     for burst in bursts {
         let last = jobs.last_mut().filter(|last| last.stretch == burst.stretch);
-        match (last, burst.slept.filter(|_| is_inner(burst))) {
-            (Some(job), Some((from_ns, _))) => {
+        let goes_on = is_inner(burst) && (burst.slept.is_some() || burst.is_late);
+        match last.filter(|_| goes_on) {
+            Some(job) => {
                 job.run_ns = job.run_ns.saturating_add(burst.run_ns);
                 job.end_ns = burst.end_ns;
                 job.is_whole &= burst.is_whole;
-                job.waits_ns.push(length(from_ns, burst.at_ns));
+                job.waits_ns.extend(burst.slept.map(|(from_ns, _)| length(from_ns, burst.at_ns)));
             }
-            _ => jobs.push(Job {
+            None => jobs.push(Job {
                 at_ns: burst.at_ns,
+                is_late: burst.is_late,
+                nominal_ns: None,
                 waker: burst.waker,
                 end_ns: burst.end_ns,
                 run_ns: burst.run_ns,
@@ -72,8 +85,43 @@ fn grouped(bursts: &[Burst], is_inner: impl Fn(&Burst) -> bool, basis: &'static 
     if let Some(last) = jobs.last_mut().filter(|_| bursts.iter().any(&is_inner)) {
         last.is_whole = false;
     }
-    let times: Vec<i64> = jobs.iter().map(|job| job.at_ns).collect();
-    Grouped { fit: period::fit(&times), jobs, basis }
+    let seen = jobs.iter().filter(|job| !job.is_late).map(|job| job.at_ns);
+    let fit = period::fit(&seen.collect::<Vec<i64>>()).and_then(|fit| place(&mut jobs, fit));
+    Grouped { fit, jobs, basis }
+}
+
+/// Gives each job a period of its own, also those of which the release was not seen: they and those before them were released
+/// early enough. `None` where more than a few that were seen are moved.
+fn place(jobs: &mut [Job], fit: PeriodFit) -> Option<PeriodFit> {
+    let period = i64::try_from(fit.period_ns).ok().filter(|period| *period > 0)?;
+    let mut numbers: Vec<i64> = Vec::with_capacity(jobs.len());
+    let mut after = i64::MAX;
+    let (mut moved, mut jitter_ns) = (0, fit.jitter_ns);
+    for job in jobs.iter().rev() {
+        let latest = job.at_ns.saturating_sub(fit.offset_ns).div_euclid(period);
+        let number = latest.min(after.saturating_sub(1));
+        if number < latest && !job.is_late {
+            let nominal = fit.offset_ns.saturating_add(number.saturating_mul(period));
+            moved += 1;
+            jitter_ns = jitter_ns.max(length(nominal, job.at_ns));
+        }
+        numbers.push(number);
+        after = number;
+    }
+    if moved as usize > jobs.len() / period::RARE {
+        return None;
+    }
+    let mut before: Option<i64> = None;
+    for (job, latest) in jobs.iter_mut().zip(numbers.iter().rev()) {
+        let next = before.filter(|_| job.is_late).map(|before| before.saturating_add(1));
+        let number = next.unwrap_or(*latest);
+        job.nominal_ns = Some(fit.offset_ns.saturating_add(number.saturating_mul(period)));
+        before = Some(number);
+    }
+    let all = numbers.first()?.checked_sub(after)?.checked_add(1)?;
+    let skipped = u64::try_from(all).ok()?.checked_sub(jobs.len() as u64)?;
+    let late = fit.late.saturating_add(moved);
+    Some(PeriodFit { skipped, jitter_ns, late, ..fit })
 }
 
 /// Jobs that all begin by one waker, with a period, while others wake the thread within.
@@ -92,6 +140,28 @@ fn by_waker(bursts: &[Burst], in_kernel: impl Fn(&Burst) -> bool) -> Option<Grou
         grouped(bursts, is_inner, "the waker: another one begins jobs")
     });
     tried.find(is_regular)
+}
+
+/// Jobs of a thread that is woken by one with the jobs `before`, in each of them: all that it does from one of these to the next
+/// is one job. A lock that the waker still holds takes the CPU from it again.
+pub(super) fn by_jobs(bursts: &[Burst], before: &[Job]) -> Option<Grouped> {
+    let number = |burst: &Burst| before.partition_point(|job| job.at_ns <= burst.at_ns);
+    let distances = before.windows(2).map(|pair| length(pair[0].at_ns, pair[1].at_ns));
+    let mut distances: Vec<u64> = distances.collect();
+    distances.sort_unstable();
+    // After a longer wait it was woken for another job, of two that the waker did at once.
+    let longest = distances.get(distances.len() / 2)? / 2;
+    let is_one = |pair: &&[Burst]| {
+        number(&pair[0]) == number(&pair[1]) && length(pair[0].end_ns, pair[1].at_ns) <= longest
+    };
+    let inner: Vec<i64> = bursts.windows(2).filter(is_one).map(|pair| pair[1].at_ns).collect();
+    if inner.is_empty() {
+        return None;
+    }
+    let is_inner = |burst: &Burst| inner.binary_search(&burst.at_ns).is_ok();
+    let found = grouped(bursts, is_inner, "the waker: once in each of its jobs");
+    let most = bursts.last().map_or(0, number).checked_sub(bursts.first().map_or(0, number))?;
+    super::covers(found.jobs.len() as u64, most as u64).then_some(found)
 }
 
 /// Jobs that begin after the long waits, with a period, where the short ones last equally long, whenever they begin: a burst of
@@ -128,7 +198,7 @@ fn spread(mut values: Vec<u64>) -> u64 {
 
 /// Whether the jobs have a close period and as many waits, but for few that have fewer.
 fn is_regular(found: &Grouped) -> bool {
-    let Some(fit) = found.fit.filter(|fit| fit.jitter_ns <= fit.period_ns / CLOSE) else {
+    let Some(fit) = found.fit.filter(|fit| fit.usual_ns <= fit.period_ns / CLOSE) else {
         return false;
     };
     let most = found.jobs.iter().map(|job| job.waits_ns.len()).max().unwrap_or(0);

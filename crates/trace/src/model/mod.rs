@@ -30,19 +30,43 @@ const KEPT_BITS: u32 = 3;
 
 /// Models each thread, of which the other facts are in `threads`, and finds who activates whom.
 pub fn infer(threads: Vec<(ThreadModel, Activity)>) -> Vec<ThreadModel> {
-    let mut all: Vec<(ThreadModel, Grouped)> = threads
+    let mut grouped: Vec<Grouped> =
+        threads.iter().map(|(_, activity)| jobs::group(&activity.bursts)).collect();
+    while regroup(&threads, &mut grouped) {}
+    let models = threads
         .into_iter()
-        .map(|(facts, activity)| {
-            let grouped = jobs::group(&activity.bursts);
-            (model(facts, &activity, &grouped), grouped)
-        })
-        .collect();
+        .zip(grouped)
+        .map(|((facts, activity), grouped)| (model(facts, &activity, &grouped), grouped));
+    let mut all: Vec<(ThreadModel, Grouped)> = models.collect();
     let chains: Vec<Option<String>> =
         all.iter().map(|(thread, grouped)| activated_by(thread, &grouped.jobs, &all)).collect();
     for ((thread, _), after) in all.iter_mut().zip(chains) {
         thread.after = after;
     }
     all.into_iter().map(|(thread, _)| thread).collect()
+}
+
+/// Joins what a thread does within one job of the thread that wakes it, for one thread that has more jobs than that; false
+/// without one. Each time there are fewer jobs.
+fn regroup(threads: &[(ThreadModel, Activity)], grouped: &mut [Grouped]) -> bool {
+    for (place, (_, activity)) in threads.iter().enumerate() {
+        let jobs = &grouped[place].jobs;
+        let Some(waker) = main_waker(jobs) else { continue };
+        let before = threads.iter().position(|(facts, _)| facts.tid == Some(waker));
+        let Some(before) = before.filter(|before| *before != place) else { continue };
+        let found = jobs::by_jobs(&activity.bursts, &grouped[before].jobs);
+        if let Some(found) = found.filter(|found| found.jobs.len() < jobs.len()) {
+            grouped[place] = found;
+            return true;
+        }
+    }
+    false
+}
+
+/// The thread that wakes another one for nearly all of its jobs.
+fn main_waker(jobs: &[Job]) -> Option<u32> {
+    let WakerModel { tid, jobs: woken, .. } = wakers(jobs).into_iter().next()?;
+    tid.filter(|_| covers(woken, jobs.len() as u64))
 }
 
 fn model(facts: ThreadModel, activity: &Activity, grouped: &Grouped) -> ThreadModel {
@@ -83,6 +107,10 @@ fn reason(thread: &ThreadModel) -> Option<String> {
             "{jobs} jobs are too few to state a law, which takes {}: record for longer",
             period::FEWEST
         )),
+        ActivationClass::Unknown if !nearly_all_seen(jobs, activation.unseen) => Some(format!(
+            "{} of its {jobs} jobs were released while the one before still ran: record while less runs beside it",
+            activation.unseen
+        )),
         ActivationClass::Unknown => {
             Some("its jobs arrive at the same moment or run longer than they are apart".to_owned())
         }
@@ -99,6 +127,9 @@ fn activation(grouped: &Grouped, longest_ns: u64) -> ActivationModel {
             period_ns: fit.period_ns,
             offset_ns: Some(fit.offset_ns),
             jitter_ns: fit.jitter_ns,
+            late: fit.late,
+            usual_jitter_ns: if fit.late > 0 { fit.usual_ns } else { 0 },
+            unseen: grouped.unseen(),
             skipped: fit.skipped,
             arrivals_ns: Vec::new(),
         };
@@ -116,7 +147,9 @@ fn activation(grouped: &Grouped, longest_ns: u64) -> ActivationModel {
     let is_law = |curve: &curve::Curve| {
         times.len() >= period::FEWEST && curve.period_ns > 0 && longest_ns <= curve.period_ns
     };
-    match found.filter(is_law) {
+    // Their releases may have been closer to those before.
+    let is_seen = nearly_all_seen(times.len() as u64, grouped.unseen());
+    match found.filter(|curve| is_law(curve) && is_seen) {
         // A burst of one is no burst.
         Some(curve) => ActivationModel {
             class: match curve.arrivals_ns.is_empty() {
@@ -125,9 +158,14 @@ fn activation(grouped: &Grouped, longest_ns: u64) -> ActivationModel {
             },
             period_ns: curve.period_ns,
             arrivals_ns: curve.arrivals_ns,
+            unseen: grouped.unseen(),
             ..ActivationModel::default()
         },
-        None => ActivationModel { period_ns: closest, ..ActivationModel::default() },
+        None => ActivationModel {
+            period_ns: closest,
+            unseen: grouped.unseen(),
+            ..ActivationModel::default()
+        },
     }
 }
 
@@ -158,14 +196,11 @@ fn execution(jobs: &[Job], unwoken_ns: u64) -> ExecutionModel {
 fn response(grouped: &Grouped) -> Option<ResponseModel> {
     let whole = || grouped.jobs.iter().filter(|job| job.is_whole);
     let length = |job: &Job| u64::try_from(job.end_ns.saturating_sub(job.at_ns)).unwrap_or(0);
-    let from_nominal = |fit: PeriodFit| {
-        let period = i64::try_from(fit.period_ns).ok().filter(|period| *period > 0)?;
-        let late = |job: &Job| job.at_ns.saturating_sub(fit.offset_ns).rem_euclid(period);
-        whole().map(|job| length(job).saturating_add_signed(late(job))).max()
-    };
+    let from_nominal =
+        |job: &Job| Some(u64::try_from(job.end_ns.saturating_sub(job.nominal_ns?)).unwrap_or(0));
     Some(ResponseModel {
         max_ns: whole().map(length).max()?,
-        from_nominal_ns: grouped.fit.and_then(from_nominal),
+        from_nominal_ns: whole().filter_map(from_nominal).max(),
         jobs: whole().count() as u64,
     })
 }
@@ -211,8 +246,7 @@ fn activated_by(
     jobs: &[Job],
     all: &[(ThreadModel, Grouped)],
 ) -> Option<String> {
-    let WakerModel { tid, jobs: woken, .. } = thread.woken_by.first()?;
-    let waker = (*tid).filter(|_| covers(*woken, thread.fit.jobs))?;
+    let waker = main_waker(jobs)?;
     let (from, before) = all.iter().find(|(other, _)| other.tid == Some(waker))?;
     let is_task = from.unmodelled.is_none() && thread.unmodelled.is_none();
     if !is_task || from.tid == thread.tid || from.after.as_ref() == Some(&thread.name) {
@@ -225,6 +259,10 @@ fn activated_by(
     let span = numbers.last()?.checked_sub(*numbers.first()?)?.checked_add(1)?;
     let has_all = covers(numbers.len() as u64, span as u64);
     (is_once && has_all).then(|| from.name.clone())
+}
+
+fn nearly_all_seen(jobs: u64, unseen: u64) -> bool {
+    covers(jobs.saturating_sub(unseen), jobs)
 }
 
 /// Whether a part is all but one of a hundred: records may lack a waking.

@@ -13,6 +13,9 @@ const WIDER: i128 = 10;
 const WIDEST_NS: i128 = 9_000;
 /// A period this near to a round one, by a part of the unit, is that one if the strip widens by its own jitter at most.
 const NEAR: i128 = 10_000;
+/// One release in so many may be far later than all others: by the width of these and this, ns.
+pub(super) const RARE: usize = 100;
+const FAR_NS: i128 = 20_000;
 /// Releases near a grid differ from those that drift by their spread over that of their steps: at most a part in
 /// `SPREAD_PART` of their number, and of `MOST`. Up to `MANY` their jitter may show it too.
 const SPREAD_PART: i128 = 80;
@@ -22,7 +25,11 @@ const MANY: i128 = 200;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeriodFit {
     pub period_ns: u64,
+    /// Holds all releases.
     pub jitter_ns: u64,
+    /// Of all but few that were later.
+    pub usual_ns: u64,
+    pub late: u64,
     /// The earliest release in the period of the first activation.
     pub offset_ns: i64,
     pub skipped: u64,
@@ -47,7 +54,7 @@ pub fn fit(times: &[i64]) -> Option<PeriodFit> {
     let guesses = [at(50), at(25), at(10), at(75)];
     let fits = guesses.into_iter().flatten().filter(|guess| *guess > 0);
     let relative = |fit: &PeriodFit| {
-        u128::from(fit.jitter_ns).saturating_mul(1 << 20) / u128::from(fit.period_ns.max(1))
+        u128::from(fit.usual_ns).saturating_mul(1 << 20) / u128::from(fit.period_ns.max(1))
     };
     fits.filter_map(|guess| from_guess(times, i128::from(guess))).min_by_key(relative)
 }
@@ -62,8 +69,9 @@ fn from_guess(times: &[i64], guess: i128) -> Option<PeriodFit> {
         points.push((number, at));
         before = at;
     }
+    let mut line = least_squares(&points)?;
     for _ in 0..ROUNDS {
-        let (slope, intercept) = least_squares(&points)?;
+        let (slope, intercept) = line;
         let mut is_stable = true;
         for (number, at) in &mut points {
             // Both over the same lower part.
@@ -74,9 +82,11 @@ fn from_guess(times: &[i64], guess: i128) -> Option<PeriodFit> {
         if is_stable {
             break;
         }
+        line = least_squares(&points)?;
     }
-    let grows = points.windows(2).all(|pair| pair[0].0 < pair[1].0);
-    let slope = if grows { narrowest(&points)? } else { return None };
+    let mut all = without_doubles(points);
+    let points = usual(&mut all, line.0)?;
+    let slope = narrowest(&points)?;
     let width = |slope: Ratio| {
         let (low, high) = bounds(&points, slope);
         (high - low + slope.1 - 1) / slope.1
@@ -94,16 +104,53 @@ fn from_guess(times: &[i64], guess: i128) -> Option<PeriodFit> {
         // A shorter period with the same jitter allows for no fewer activations.
         None => (slope.0 / slope.1, jitter),
     };
-    let last = points.last()?.0 - points.first()?.0;
-    let (low, _) = bounds(&points, Ratio(period, 1));
-    let offset = first + low + points.first()?.0 * period;
+    let skipped = all.last()?.0 - all.first()?.0 + 1 - i128::try_from(all.len()).ok()?;
+    let (low, high) = bounds(&all, Ratio(period, 1));
+    let offset = first + low + all.first()?.0 * period;
     let is_law = jitter * 2 <= period && jitter_is_bounded(&points, period, jitter);
     is_law.then_some(PeriodFit {
         period_ns: u64::try_from(period).ok()?,
-        jitter_ns: u64::try_from(jitter).ok()?,
+        jitter_ns: u64::try_from(high - low).ok()?,
+        usual_ns: u64::try_from(jitter).ok()?,
+        late: all.len().abs_diff(points.len()) as u64,
         offset_ns: i64::try_from(offset).ok()?,
-        skipped: u64::try_from(last + 1 - i128::try_from(points.len()).ok()?).ok()?,
+        skipped: u64::try_from(skipped).ok()?,
     })
+}
+
+/// A release later than half a period is in its own one where the next one is in time.
+fn without_doubles(mut points: Vec<Point>) -> Vec<Point> {
+    for place in 1..points.len() {
+        if points[place - 1].0 == points[place].0 {
+            points[place - 1].0 -= 1;
+        }
+    }
+    points
+}
+
+/// The points without those, one in `RARE` at most, that are far later than all others: a host or an interrupt held up
+/// the timer. One that seems far too early is that of the period before, which has none else. `None` where two are in
+/// one period.
+fn usual(points: &mut [Point], slope: Ratio) -> Option<Vec<Point>> {
+    let rest = |point: &Point| point.1 * slope.1 - point.0 * slope.0;
+    let mut rests: Vec<i128> = points.iter().map(rest).collect();
+    rests.sort_unstable();
+    let most = rests.len() - rests.len() / RARE;
+    let narrow = rests.windows(most).min_by_key(|window| window[most - 1] - window[0])?;
+    let (low, high) = (*narrow.first()?, *narrow.last()?);
+    let width = high - low + FAR_NS * slope.1;
+    let mut before = i128::MIN;
+    for point in &mut *points {
+        if rest(point) < low - width && point.0 - 1 > before {
+            point.0 -= 1;
+        }
+        if point.0 <= before {
+            return None;
+        }
+        before = point.0;
+    }
+    let is_usual = |point: &&Point| (low - width..=high + width).contains(&rest(point));
+    Some(points.iter().filter(is_usual).copied().collect())
 }
 
 /// Whether releases stay near a grid, rather than drift away from it step by step, as those of a thread that sleeps for

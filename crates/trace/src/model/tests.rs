@@ -431,3 +431,73 @@ fn a_waking_before_the_end_of_the_job_belongs_to_the_next() {
     assert_eq!((found.fit.jobs, found.execution.max_ns), (49, 999 * US));
     assert_eq!(found.activation.period_ns, MS);
 }
+
+/// A thread that waits for absolute times, held up now and then: by a late interrupt, or in its job beyond the next
+/// release. The kernel then records a waking of a thread that runs. The bug: one late interrupt in thousands left no period,
+/// and jobs in a row became one.
+#[test]
+fn what_holds_up_a_thread_hides_no_period() {
+    right(|mut dice| {
+        let period = dice.between(2_000, 20_000) * US;
+        let (jitter, number) = (dice.between(1, 200) * US, dice.between(600, 1_200));
+        let mut writer = Writer::new(dice);
+        let (mut free, mut longest) = (0, 0);
+        for job in 1..number {
+            let late = match writer.dice.one_in(500) {
+                true => writer.dice.between(period / 4, period * 9 / 10),
+                false => writer.dice.below(jitter),
+            };
+            let release = job * period + late;
+            if release > free {
+                writer.add(free, Kind::Switch, 7, (7, 0), 1);
+                writer.add(release, Kind::Waking, 7, (7, 7), INTERRUPT);
+                free = release + 5 * US;
+                writer.add(free, Kind::Switch, 7, (0, 7), 0);
+            } else {
+                writer.add(free, Kind::Waking, 7, (7, 7), INTERRUPT);
+            }
+            let run = writer.dice.between(period / 10, period / 3);
+            if writer.dice.one_in(50) {
+                let held = writer.dice.between(period, period * 5 / 2);
+                writer.add(free + run / 2, Kind::Switch, 7, (7, 999), 0);
+                writer.add(free + run / 2 + held, Kind::Switch, 7, (999, 7), 1);
+                free += held;
+            }
+            free += run;
+            longest = longest.max(run);
+        }
+        writer.add(free, Kind::Switch, 7, (7, 0), 1);
+        let found = one(writer.infer(&[7]));
+        let (law, runs) = (&found.activation, &found.execution);
+        let usual = if law.late > 0 { law.usual_jitter_ns } else { law.jitter_ns };
+        let is_right = law.class == ActivationClass::Periodic
+            && law.period_ns.abs_diff(period) * 1_000 <= period
+            && usual.abs_diff(jitter) <= 20 * US
+            && law.unseen > 0
+            && (longest..longest + 10 * US).contains(&runs.max_ns);
+        if is_right {
+            Ok(())
+        } else {
+            Err(format!("{period} {jitter} {longest}: {law:?} {}", runs.max_ns))
+        }
+    });
+}
+
+/// A condition variable is signalled under its lock: the woken thread waits once more, for that lock.
+#[test]
+fn a_lock_that_the_waker_holds_makes_no_further_job() {
+    let mut writer = Writer::new(Dice::new(2));
+    for job in 1..200 {
+        let at = job * 10 * MS;
+        writer.burst(8, at, 500 * US, None);
+        for (woken, run) in [(at + 100 * US, 2 * US), (at + 150 * US, MS)] {
+            writer.add(woken, Kind::Waking, 8, (7, 7), 1 | 8 << 32);
+            writer.add(woken + 5 * US, Kind::Switch, 7, (0, 7), 0);
+            writer.add(woken + 5 * US + run, Kind::Switch, 7, (7, 0), 1);
+        }
+    }
+    let found = writer.infer(&[7, 8]).into_iter().find(|thread| thread.tid == Some(7)).unwrap();
+    assert_eq!(found.after.as_deref(), Some("8"));
+    assert_eq!((found.execution.max_ns, found.execution.min_ns), (1_002 * US, 1_002 * US));
+    assert_eq!(found.suspension.map(|waits| (waits.max_ns, waits.waits)), Some((43 * US, 1)));
+}
