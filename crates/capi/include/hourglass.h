@@ -171,6 +171,7 @@ hg_bounds hg_now_bounded_ordered_call(void);
 
 /* Words of a page, and of the slot that counts. */
 enum {
+    HG_UTC_KEPT_NS_ = 100000000,
     HG_PAGE_RECENT_ = 6,
     HG_PAGE_TURN_ = 8,
     HG_PAGE_GUARD_ = 9,
@@ -495,11 +496,66 @@ enum {
     HG_BEFORE_YES = 1
 };
 
+/* What the kernel said last, in this process: five words, with a sequence lock. Only hg_utc_bounded reads it. */
+extern const uint64_t *const hg_clock_utc_v1;
+
+/* The same read by a call: what the inline one falls back to.
+ * Threads: any. Signals: safe. Errors: none. Free: nothing. */
+hg_utc hg_utc_bounded_call(void);
+
+/* By the last answer of the kernel, if that still holds; false if not. */
+static inline bool hg_utc_read_(hg_utc *utc)
+{
+#ifdef HG_COUNTER_
+    const uint64_t *const said = hg_clock_utc_v1;
+    uint64_t page_turn, guard, turn, under, at_ns, age_ns;
+    int64_t least_ns, most_ns, growth_ns;
+    hg_bounds now;
+    if (__builtin_expect(!hg_page_read_bounded_(hg_clock_page_v1, false, &now), 0)) {
+        return false;
+    }
+    hg_fence_();
+    page_turn = hg_load_(hg_clock_page_v1 + HG_PAGE_TURN_);
+    guard = page_turn << 32 | (uint32_t)(hg_generation_() - (uint32_t)page_turn);
+    turn = __atomic_load_n(said, __ATOMIC_ACQUIRE);
+    under = hg_load_(said + 1);
+    at_ns = hg_load_(said + 2);
+    least_ns = (int64_t)hg_load_(said + 3);
+    most_ns = (int64_t)hg_load_(said + 4);
+    hg_fence_();
+    age_ns = now.latest_ns > at_ns ? now.latest_ns - at_ns : 0;
+    if (__builtin_expect((turn & 1) != 0 || hg_load_(said) != turn || under != guard || at_ns == 0, 0)
+        || __builtin_expect(age_ns > HG_UTC_KEPT_NS_, 0)) {
+        return false;
+    }
+    utc->reserved = 0;
+    if (least_ns > most_ns) {
+        utc->earliest_ns = INT64_MIN;
+        utc->latest_ns = INT64_MAX;
+        utc->status = HG_WALL_UNKNOWN;
+        return true;
+    }
+    growth_ns = (int64_t)((age_ns * 525) >> 20) + 1;
+    utc->status = HG_WALL_SYNCHRONISED;
+    return !__builtin_sub_overflow(least_ns, growth_ns, &least_ns)
+        && !__builtin_add_overflow(most_ns, growth_ns, &most_ns)
+        && !__builtin_add_overflow((int64_t)now.earliest_ns, least_ns, &utc->earliest_ns)
+        && !__builtin_add_overflow((int64_t)now.latest_ns, most_ns, &utc->latest_ns);
+#else
+    (void)utc;
+    return false;
+#endif
+}
+
 /* UTC between two bounds, at about the cost of hg_now_bounded: hg_wall with the kernel's last answer. The kernel is
  * asked again (about 1 us) at each of its ticks, after a step of its clock and after a leap second; in between the
  * bound grows by 500 ppm. A larger error and the loss of synchronisation are seen at its next tick.
  * Threads: any. Signals: safe. Errors: none. Free: nothing. */
-hg_utc hg_utc_bounded(void);
+static inline hg_utc hg_utc_bounded(void)
+{
+    hg_utc utc;
+    return __builtin_expect(hg_utc_read_(&utc), 1) ? utc : hg_utc_bounded_call();
+}
 
 /* Whether the first moment was before the second one: HG_BEFORE_*.
  * Threads: any. Signals: safe. Errors: none. Free: nothing. */

@@ -26,6 +26,10 @@ unsafe impl Sync for PageAddress {}
 #[unsafe(no_mangle)]
 pub static hg_clock_page_v1: PageAddress = PageAddress(clock().page_address());
 
+/// What the kernel said last about UTC, of layout 1; `hourglass.h` reads it.
+#[unsafe(no_mangle)]
+pub static hg_clock_utc_v1: PageAddress = PageAddress(clock().utc_address());
+
 /// A time between two others.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

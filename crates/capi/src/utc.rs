@@ -63,9 +63,9 @@ impl From<UtcWait> for hg_utc_wait {
     }
 }
 
-/// UTC between two bounds.
+/// UTC between two bounds: what the inline read of the header falls back to.
 #[unsafe(no_mangle)]
-pub extern "C" fn hg_utc_bounded() -> hg_utc {
+pub extern "C" fn hg_utc_bounded_call() -> hg_utc {
     reading(hg_utc::UNVOUCHED, || clock().utc_bounded().into())
 }
 

@@ -494,7 +494,7 @@ fn the_libraries_export_what_the_header_declares() {
     }
     let [shared, archive] = libraries();
     let mut wanted = declared(&header());
-    wanted.extend(["hg_clock_page_v1", "hg_page_guards_v1"].map(str::to_owned));
+    wanted.extend(["hg_clock_page_v1", "hg_clock_utc_v1", "hg_page_guards_v1"].map(str::to_owned));
     for (file, flags) in [(shared, "-D"), (archive, "-g")] {
         let said = Command::new("nm").args([flags, "--defined-only"]).arg(&file).output().unwrap();
         let text = String::from_utf8_lossy(&said.stdout).into_owned();

@@ -114,6 +114,8 @@ static void utc(void)
 {
     hg_error error;
     hg_utc_wait wait;
+    hg_bounds bounds;
+    uint32_t i, inline_reads = 0;
     hg_interrupt set = HG_INTERRUPT_INIT;
     hg_wall_reference said = { 0, 1000 * S, 1000000 };
     const hg_utc unknown = { INT64_MIN, INT64_MAX, HG_WALL_UNKNOWN, 0 };
@@ -135,6 +137,19 @@ static void utc(void)
     CHECK(hg_utc_wait_until_past(INT64_MAX - 1, UINT64_MAX, &set, &wait, &error) == HG_INTERRUPTED);
     hg_wall_release();
     now = hg_utc_bounded();
+    for (i = 0; i < 100000; i++) {
+        /* The call between two inline reads says the same, until the kernel's next tick. */
+        const hg_utc before = hg_utc_bounded(), called = hg_utc_bounded_call();
+        hg_utc after;
+        if (!hg_utc_read_(&after)) {
+            continue;
+        }
+        inline_reads++;
+        CHECK(before.status != called.status || called.status != after.status
+              || (before.earliest_ns <= called.latest_ns && called.earliest_ns <= after.latest_ns));
+    }
+    /* As the bounded read itself, but for the ticks. */
+    CHECK(inline_reads > 1000 || !hg_page_read_bounded_(hg_clock_page_v1, false, &bounds));
     CHECK(now.status <= HG_WALL_SYNCHRONISED);
     CHECK(now.status != HG_WALL_UNKNOWN || hg_utc_wait_until_past(0, 0, NULL, NULL, NULL) == HG_UNSUPPORTED);
 }

@@ -440,6 +440,15 @@ impl<B: Timebase> Clock<B> {
         (&raw const self.page).cast()
     }
 
+    /// Where the kernel's last answer about UTC lies, for readers in other languages: five words of 64 bits. The first is odd
+    /// while the others are written; then the guard under which they hold, when the kernel was asked, and what UTC is
+    /// ahead of `CLOCK_MONOTONIC` at least and at most, ns. They read it as [`Clock::utc_bounded`] does, go to that for
+    /// whatever it does not tell, and never write.
+    #[must_use]
+    pub const fn utc_address(&self) -> *const u64 {
+        (&raw const self.utc).cast()
+    }
+
     /// Whether a counter serves steadily, and the settings ask for an examination.
     pub(super) fn is_to_be_examined(&self) -> bool {
         self.settings.examine && matches!(self.line_status(), Status::Steady | Status::Assumed)

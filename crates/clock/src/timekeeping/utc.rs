@@ -136,8 +136,10 @@ impl KernelStatement {
     }
 }
 
-/// The last answer of the kernel. Readers take no lock; one that finds another at work asks the kernel itself.
+/// The last answer of the kernel. Readers take no lock; one that finds another at work asks the kernel itself. Readers in
+/// other languages know its layout ([`super::Clock::utc_address`]).
 #[derive(Debug)]
+#[repr(C)]
 pub(super) struct StatementCache {
     /// Odd while the words are written.
     turn: AtomicU64,
