@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Duration;
 
+use hourglass_sys::adjtimex;
 use hourglass_sys::clock::{ClockId, now_ns};
 
 use super::source::{UtcAnswer, UtcSource, UtcStatement, evidence};
@@ -21,6 +22,10 @@ const LENGTH: usize = 104;
 const MAX_CLOCK_ERROR_PPB: u64 = 1_000;
 /// The address that a clock without a source names as its reference (`local`).
 const LOCAL: u32 = 0x7f7f_0101;
+/// `NTP_PHASE_LIMIT` of the kernel: its bound after every step, until a synchroniser states another.
+const SINCE_STEP_US: u64 = 16_000_000;
+
+const STEPPED: &str = "the clock was set, by another program, since chronyd last corrected it, or chronyd does not keep it (-x)";
 
 /// The chronyd that listens on a port of this machine.
 pub(super) struct Chronyd(u16);
@@ -45,14 +50,10 @@ impl Chronyd {
         let length = socket.recv(&mut reply).map_err(failed)?;
         Ok((Tracking::of(reply.get(..length).unwrap_or_default(), sequence)?, at_ns))
     }
-}
 
-impl UtcSource for Chronyd {
-    fn name(&self) -> &'static str {
-        "chronyd"
-    }
-
-    fn ask(&self) -> UtcAnswer {
+    /// `stepped` says whether the clock was set and chronyd has not stated a bound to the kernel since: it notices such a
+    /// step at its next measurement, and until then believes in a correction that is void.
+    fn answer(&self, stepped: impl FnOnce() -> bool) -> UtcAnswer {
         let (tracking, at_ns) = match self.asked() {
             Ok(found) => found,
             Err(reason) => return UtcAnswer { said: Err(reason), evidence: Vec::new() },
@@ -66,7 +67,21 @@ impl UtcSource for Chronyd {
             ns("root_dispersion", tracking.root_dispersion_ns),
             evidence("skew", format!("{} ppb", tracking.skew_ppb), "neutral"),
         ];
-        UtcAnswer { said: tracking.statement(at_ns, now_ns), evidence }
+        let said = tracking.statement(at_ns, now_ns);
+        let said = said.and_then(|said| if stepped() { Err(STEPPED.to_owned()) } else { Ok(said) });
+        UtcAnswer { said, evidence }
+    }
+}
+
+impl UtcSource for Chronyd {
+    fn name(&self) -> &'static str {
+        "chronyd"
+    }
+
+    fn ask(&self) -> UtcAnswer {
+        self.answer(|| {
+            adjtimex::discipline().is_ok_and(|kernel| kernel.max_error_us >= SINCE_STEP_US)
+        })
     }
 }
 

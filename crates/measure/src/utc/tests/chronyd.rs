@@ -1,6 +1,10 @@
 //! Replies of chronyd, well formed and not.
 
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
 use hourglass_dice::{Dice, seed};
+use hourglass_skip::{Requirement, skip};
 
 use super::*;
 
@@ -98,17 +102,144 @@ fn a_server_is_asked_and_answers() {
     let server = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = server.local_addr().unwrap().port();
     let answered = std::thread::spawn(move || {
-        let mut asked = [0; LENGTH + 1];
-        let (length, from) = server.recv_from(&mut asked).unwrap();
-        let mut bytes = reply();
-        bytes[16..20].copy_from_slice(&asked[8..12]);
-        server.send_to(&bytes, from).unwrap();
-        (length, asked[..6].to_vec())
+        [(); 2].map(|()| {
+            let mut asked = [0; LENGTH + 1];
+            let (length, from) = server.recv_from(&mut asked).unwrap();
+            let mut bytes = reply();
+            bytes[16..20].copy_from_slice(&asked[8..12]);
+            server.send_to(&bytes, from).unwrap();
+            (length, asked[..6].to_vec())
+        })
     });
-    let said = Chronyd(port).ask();
-    assert_eq!(answered.join().unwrap(), (LENGTH, vec![VERSION, REQUEST, 0, 0, 0, 33]));
-    assert_eq!(said.said.map(|said| said.error_ns), Ok(625_000_000));
+    let said = Chronyd(port).answer(|| false).said.map(|said| said.error_ns);
+    assert_eq!(said, Ok(625_000_000));
+    assert_eq!(Chronyd(port).answer(|| true).said, Err(STEPPED.to_owned()));
+    let question = (LENGTH, vec![VERSION, REQUEST, 0, 0, 0, 33]);
+    assert_eq!(answered.join().unwrap(), [question.clone(), question]);
     // Its socket is closed by now.
     let away = Chronyd(port).ask().said.unwrap_err();
     assert!(away.contains("no chronyd"), "{away}");
+}
+
+/// One that serves this machine's time or asks that one, and leaves the clock alone (`-x`).
+struct Daemon(Child);
+
+impl Daemon {
+    fn start(folder: &tempfile::TempDir, name: &str, lines: &str) -> Option<Daemon> {
+        let file = folder.path().join(name);
+        let pid = folder.path().join(format!("{name}.pid"));
+        let own = format!("user root\nbindcmdaddress /\npidfile {}\n{lines}", pid.display());
+        std::fs::write(&file, own).unwrap();
+        let mut command = program("chronyd");
+        command.args(["-x", "-d", "-U", "-f"]).arg(&file);
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok().map(Daemon)
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Debian has daemons where users do not look for programs.
+fn program(name: &str) -> Command {
+    let daemons = std::path::Path::new("/usr/sbin").join(name);
+    if daemons.is_file() { Command::new(daemons) } else { Command::new(name) }
+}
+
+fn free_port() -> u16 {
+    UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+}
+
+/// What a chronyd says once `wanted` holds for it.
+fn tracking(port: u16, wanted: impl Fn(&Tracking) -> bool) -> Tracking {
+    let begun = Instant::now();
+    loop {
+        let found = Chronyd(port).asked().map(|(found, _)| found);
+        match found {
+            Ok(found) if wanted(&found) => return found,
+            _ if begun.elapsed() > Duration::from_secs(60) => panic!("still {found:?}"),
+            _ => std::thread::sleep(Duration::from_millis(50)),
+        }
+    }
+}
+
+/// What chronyc prints of it: seconds and parts per million.
+fn chronyc(port: u16) -> Vec<String> {
+    let mut command = program("chronyc");
+    command.args(["-n", "-c", "-h", "127.0.0.1", "-p", &port.to_string(), "tracking"]);
+    let said = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    said.trim().split(',').map(str::to_owned).collect()
+}
+
+/// A decimal number, as chronyc prints it, times `unit`.
+fn amount(text: &str, unit: f64) -> f64 {
+    text.parse::<f64>().unwrap_or_else(|_| panic!("{text}")).abs() * unit
+}
+
+#[test]
+fn a_chronyd_is_read_as_chronyc_reads_it() {
+    let (server_port, server_asked, asked) = (free_port(), free_port(), free_port());
+    let folder = tempfile::tempdir().unwrap();
+    let client = format!("server 127.0.0.1 port {server_port} iburst minpoll 0 maxpoll 0");
+    let client = Daemon::start(&folder, "client", &format!("port 0\ncmdport {asked}\n{client}\n"));
+    let Some(_client) = client else {
+        let there = "PATH=$PATH:/usr/sbin; command -v chronyd && command -v chronyc";
+        return skip(Requirement::runs("chrony", there), "chronyd is not installed");
+    };
+    let free = tracking(asked, |_| true);
+    assert_eq!(free.statement(0, 0), Err("it is not synchronised".to_owned()), "{free:?}");
+
+    let server = format!("local stratum 1\nallow 127.0.0.1\nport {server_port}\n");
+    let server = Daemon::start(&folder, "server", &format!("cmdport {server_asked}\n{server}"));
+    let own = tracking(server_asked, |found| found.reference != 0);
+    assert!(own.statement(0, 0).unwrap_err().contains("local clock alone"), "{own:?}");
+
+    tracking(asked, |found| found.leap == 0 && found.reference == 0x7f00_0001);
+    // Between two of its measurements.
+    let (before, printed, after) = std::iter::repeat_with(|| {
+        let before = tracking(asked, |_| true);
+        (before, chronyc(asked), tracking(asked, |_| true))
+    })
+    .take(100)
+    .find(|(before, _, after)| before.updated_ns == after.updated_ns)
+    .unwrap();
+    assert_eq!(
+        (printed[0].as_str(), printed[2].as_str(), printed[13].as_str()),
+        ("7F000001", "2", "Normal")
+    );
+    let ns = 1e9;
+    for (name, low, text, unit, high) in [
+        ("updated", before.updated_ns, &printed[3], ns, after.updated_ns),
+        ("residual", before.residual_ppb, &printed[8], 1e3, after.residual_ppb),
+        ("skew", before.skew_ppb, &printed[9], 1e3, after.skew_ppb),
+        ("root delay", before.root_delay_ns, &printed[10], ns, after.root_delay_ns),
+        ("root dispersion", before.root_dispersion_ns, &printed[11], ns, after.root_dispersion_ns),
+    ] {
+        let (text, low, high) = (amount(text, unit), low as f64, high as f64);
+        // Rounded up here, to the nearest there; a double has 2^-53 of 56 years.
+        let loose = if name == "updated" { 1e3 } else { 1.01 };
+        assert!(low - loose <= text && text <= high + loose, "{name}: {low} {text} {high}");
+    }
+    // It is worked off meanwhile.
+    let (low, high) = (
+        after.correction_ns.min(before.correction_ns),
+        before.correction_ns.max(after.correction_ns),
+    );
+    let correction = amount(&printed[4], ns);
+    assert!(
+        low as f64 - 1e3 <= correction && correction <= high as f64 + 1e3,
+        "{low} {correction} {high}"
+    );
+
+    let bound = |found: &Tracking| found.statement(0, found.updated_ns).unwrap().error_ns;
+    assert!(bound(&after) >= after.root_dispersion_ns + after.root_delay_ns / 2);
+    drop(server);
+    let left = tracking(asked, |found| {
+        found.root_dispersion_ns > after.root_dispersion_ns + 1_000
+            && found.reference == 0x7f00_0001
+    });
+    assert!(left.statement(0, left.updated_ns + 5).is_ok_and(|said| said.age_ns == 5), "{left:?}");
 }
