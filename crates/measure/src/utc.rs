@@ -22,6 +22,8 @@ use self::source::{Kernel, UtcAnswer, UtcSource, UtcStatement};
 const ATTENTION_NS: u64 = 50_000_000;
 /// Below this a better source is hardly to be had over a network.
 const NARROW_NS: u64 = 1_000_000;
+const KERNEL: &str = "kernel";
+const CHRONYD: &str = "chronyd";
 /// How often the sources are asked again after the clock was set meanwhile.
 const TRIES: u32 = 4;
 
@@ -64,7 +66,12 @@ fn is_stepped(before: ClockPair, after: ClockPair) -> bool {
 fn facts(both: ClockPair, answers: Vec<(&str, UtcAnswer)>) -> UtcFacts {
     let sources: Vec<UtcSourceFacts> =
         answers.into_iter().map(|(name, answer)| source_facts(both, name, answer)).collect();
-    let best = sources.iter().filter(|source| source.error_ns.is_some());
+    // What chronyd states to the kernel is of its estimate alone.
+    let is_of_chronyd =
+        sources.iter().any(|source| source.name == CHRONYD && source.error_ns.is_some());
+    let best = sources
+        .iter()
+        .filter(|source| source.error_ns.is_some() && !(is_of_chronyd && source.name == KERNEL));
     let best = best.min_by_key(|source| source.error_ns);
     let error_ns = best.and_then(|source| source.error_ns);
     UtcFacts {
@@ -104,7 +111,7 @@ fn source_facts(both: ClockPair, name: &str, answer: UtcAnswer) -> UtcSourceFact
 fn narrower(best: Option<&UtcSourceFacts>) -> &'static str {
     match best {
         None => "run chronyd, or ptp4l and phc2sys, to have the clock synchronised",
-        Some(source) if source.name == "kernel" => {
+        Some(source) if source.name == KERNEL => {
             "run chronyd ('chronyc tracking' shows its bound), or a PTP clock with phc2sys"
         }
         Some(source) if source.error_ns.is_some_and(|error| error > NARROW_NS) => {
@@ -203,6 +210,8 @@ mod tests {
         assert_eq!((found.source.as_str(), found.error_ns), ("chronyd", Some(2_511)));
         assert_eq!(found.age_ns, Some(1_000_000_016));
         assert_eq!((found.earliest_ns, found.latest_ns), (Some(8_997_489), Some(9_002_511)));
+        let found = facts(both, vec![("kernel", said(1_000)), ("chronyd", said(2_000))]);
+        assert_eq!((found.source.as_str(), found.error_ns), ("chronyd", Some(2_511)));
         let found = facts(both, vec![("kernel", said(1_000)), ("chronyd", silent())]);
         assert_eq!((found.status.as_str(), found.source.as_str()), ("vouched", "kernel"));
         let found = facts(both, vec![("kernel", silent()), ("chronyd", silent())]);

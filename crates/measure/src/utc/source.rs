@@ -59,7 +59,7 @@ const KERNEL_GROWTH_PPB: u64 = 500_000;
 
 impl UtcSource for Kernel {
     fn name(&self) -> &'static str {
-        "kernel"
+        super::KERNEL
     }
 
     fn ask(&self) -> UtcAnswer {
