@@ -132,6 +132,16 @@ fn rows() -> Vec<Row> {
             &[(S / 2, 4 * MS), (9 * S, 9 * MS)],
             &[],
         ),
+        row(
+            "slewed by a daemon that is dead",
+            &[
+                (S, Kind::Tick(10_800)),
+                (6 * S, Kind::Tick(10_000)),
+                (6 * S, Kind::Synchronised(500_000)),
+            ],
+            &[(S - EVERY_NS, 4 * MS), (6 * S, 510 * MS)],
+            &[S, 3 * S, 6 * S - EVERY_NS],
+        ),
         row("no daemon synchronises", &[(S, Kind::Unsynchronised)], &[], &[S, 9 * S]),
         row(
             "a daemon synchronises",
