@@ -227,7 +227,8 @@ fn collect(socket: &UdpSocket, minutes: f64, phase: &Mutex<String>) -> Tally {
                 (*name).clone_into(&mut phase);
             }
             tally.add(name, readings, since_ns, until_ns);
-        } else if begun.elapsed().as_secs_f64() > minutes * 60.0 {
+        }
+        if begun.elapsed().as_secs_f64() > minutes * 60.0 {
             let _ = answer("end", from);
             wait = AFTERWARDS;
             continue;

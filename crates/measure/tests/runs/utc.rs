@@ -43,7 +43,10 @@ fn readings(clock: &Clock) -> String {
 /// What the other answers, at last.
 fn answer(socket: &UdpSocket, told: &str) -> String {
     loop {
-        // One that comes too late serves, too: its bracket is only longer.
+        // Answers to earlier questions, which came too late.
+        socket.set_nonblocking(true).unwrap();
+        while socket.recv(&mut [0; 64]).is_ok() {}
+        socket.set_nonblocking(false).unwrap();
         let _ = socket.send(told.as_bytes());
         let mut answer = [0; 64];
         if let Ok(length) = socket.recv(&mut answer) {
@@ -66,7 +69,9 @@ fn read_for(other: &str) -> u64 {
         let found = readings(&clock);
         let phase = fs::read_to_string(PHASE).unwrap_or_default();
         let phase = phase.split_whitespace().next().unwrap_or("none");
-        answer(&socket, &format!("{since} {phase}{found}"));
+        if answer(&socket, &format!("{since} {phase}{found}")) == "end" {
+            return turns + 1;
+        }
         thread::sleep(EVERY);
     }
     0
