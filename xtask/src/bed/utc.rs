@@ -150,7 +150,8 @@ fn premise(phase: &str, source: &str) -> Option<&'static str> {
         "admitted-error" | "far-on-one-side" | "settled-again" if is_of_kernel => {
             Some("chronyd's estimate is within the bound that it states to the kernel")
         }
-        _ if phase.starts_with("premise-") => {
+        // Before the new chronyd is there its rate is put back, as after a slew whose daemon is dead.
+        _ if phase.starts_with("premise-") || phase.starts_with("started-") => {
             Some("no other program sets the clock or changes its rate")
         }
         _ => None,
