@@ -26,11 +26,12 @@ mod rtc;
 mod slice;
 mod smt;
 mod suspend;
+mod utc;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hourglass_skip::Requirement;
 
@@ -55,6 +56,7 @@ pub(crate) const BEDS: &[&TestBed] = &[
     &cgroup1::BED,
     &cgroup2::BED,
     &suspend::BED,
+    &utc::BED,
     &linux7::BED,
     &linux7::STATIC,
     &slice::BED,
@@ -78,6 +80,7 @@ pub(crate) const SLOW: &[&str] = &[
     container::BED.name,
     cgroup1::BED.name,
     cgroup2::BED.name,
+    utc::BED.name,
     linux7::STATIC.name,
     kernels::PREEMPT_RT.name,
     kernels::LINUX_5_10.name,
@@ -116,6 +119,17 @@ impl Kernel {
     }
 }
 
+impl Kernel {
+    fn module(&self, name: &str, cache: &Path) -> Result<PathBuf, StepFailure> {
+        match self {
+            Kernel::Debian(package) => debian::module(*package, name, cache),
+            Kernel::Given { .. } => {
+                Err(StepFailure::Broken(format!("a kernel of one's own has no module {name}")))
+            }
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct TestBed {
     pub(crate) name: &'static str,
@@ -126,10 +140,23 @@ pub(crate) struct TestBed {
     libc: Option<Package>,
     machine: &'static [&'static str],
     kernel_arguments: &'static str,
+    /// Of the kernel's package, for `insmod` from `/lib/modules`.
+    modules: &'static [&'static str],
+    packaged: &'static [Packaged],
+    /// After this much of a processor QEMU is killed.
+    processor_limit: Duration,
     /// Test programs that the guest has beside hourglass.
     tests: &'static [binary::Test],
     /// In this order; a later one finds what an earlier one left.
     steps: &'static [Step],
+}
+
+/// A program of a Debian package, with what it needs of this machine's libraries.
+#[derive(Debug)]
+struct Packaged {
+    package: Package,
+    /// Its place in the package.
+    program: &'static str,
 }
 
 #[derive(Debug)]
@@ -150,6 +177,9 @@ impl TestBed {
         libc: None,
         machine: &["-smp", "2"],
         kernel_arguments: "",
+        modules: &[],
+        packaged: &[],
+        processor_limit: guest::PROCESSOR_LIMIT,
         tests: &[],
         steps: &[],
     };
@@ -182,6 +212,7 @@ pub(crate) fn run(
         Some(bed) if binary.is_none() && bed.name == linux7::STATIC.name => {
             boot(workspace, bed, Some(package::static_program(workspace)?))
         }
+        Some(bed) if bed.name == utc::BED.name => run_utc(workspace, binary, UTC_MINUTES, None),
         Some(bed) => boot(workspace, bed, binary),
         None if name == aarch64::NAME && binary.is_none() => aarch64::run(workspace),
         None => {
@@ -190,6 +221,19 @@ pub(crate) fn run(
             Err(StepFailure::Usage(format!("no bed `{name}` that this is for; there is: {names}")))
         }
     }
+}
+
+/// Of the bed `utc`: a round of all that it does, and more.
+pub(crate) const UTC_MINUTES: f64 = utc::MINUTES;
+
+/// The bed `utc`, for some minutes; its result is printed, and kept in `record`.
+pub(crate) fn run_utc(
+    workspace: &Workspace,
+    binary: Option<PathBuf>,
+    minutes: f64,
+    record: Option<&Path>,
+) -> Result<(), StepFailure> {
+    utc::run(workspace, binary, minutes, record)
 }
 
 fn boot(workspace: &Workspace, bed: &TestBed, binary: Option<PathBuf>) -> Result<(), StepFailure> {
@@ -213,6 +257,10 @@ fn boot(workspace: &Workspace, bed: &TestBed, binary: Option<PathBuf>) -> Result
     for test in bed.tests {
         programs.push((test, builder.build_test(workspace, test)?));
     }
+    for Packaged { package, program } in bed.packaged {
+        let name = program.rsplit('/').next().unwrap_or(program);
+        programs.push((name, debian::unpacked(*package, &cache)?.join(program)));
+    }
     let mut libraries = if is_arm { aarch64::libraries() } else { BTreeMap::new() };
     for (_, program) in programs.iter().filter(|_| !is_arm) {
         for library in binary::libraries(program)? {
@@ -221,6 +269,10 @@ fn boot(workspace: &Workspace, bed: &TestBed, binary: Option<PathBuf>) -> Result
             }
             libraries.insert(library.clone(), library);
         }
+    }
+    for name in bed.modules {
+        let place = Path::new("/lib/modules").join(format!("{name}.ko"));
+        libraries.insert(place, bed.kernel.module(name, &cache)?);
     }
     let programs: Vec<(&str, &Path)> = programs.iter().map(|(n, p)| (*n, p.as_path())).collect();
     watch.lap("hourglass is here");

@@ -22,19 +22,56 @@ use self::source::{Kernel, UtcAnswer, UtcSource, UtcStatement};
 const ATTENTION_NS: u64 = 50_000_000;
 /// Below this a better source is hardly to be had over a network.
 const NARROW_NS: u64 = 1_000_000;
+const KERNEL: &str = "kernel";
+const CHRONYD: &str = "chronyd";
+/// How often the sources are asked again after the clock was set meanwhile.
+const TRIES: u32 = 4;
 
 /// Asks everybody who may vouch, and takes the narrowest bound.
 #[must_use]
 pub fn look() -> UtcFacts {
     let sources: [&dyn UtcSource; 3] = [&Kernel, &Chronyd::OWN, &ClockBound::OWN];
-    let answers = sources.map(|source| (source.name(), source.ask()));
-    facts(adjtimex::both_clocks(), answers.into())
+    let ask = || sources.map(|source| (source.name(), source.ask())).into();
+    of_one_clock(adjtimex::both_clocks, ask)
+}
+
+/// What the sources say is of the clock as it was when they were asked: where it is set before it is read, they are asked again.
+fn of_one_clock(
+    mut read: impl FnMut() -> ClockPair,
+    mut ask: impl FnMut() -> Vec<(&'static str, UtcAnswer)>,
+) -> UtcFacts {
+    let mut before = read();
+    for _ in 0..TRIES {
+        let answers = ask();
+        let both = read();
+        if !is_stepped(before, both) {
+            return facts(both, answers);
+        }
+        before = both;
+    }
+    let refused = |(name, answer): (_, UtcAnswer)| {
+        let said = Err("the clock was set while it was asked, again and again".to_owned());
+        (name, UtcAnswer { said, ..answer })
+    };
+    facts(before, ask().into_iter().map(refused).collect())
+}
+
+/// Slewing changes both clocks alike.
+fn is_stepped(before: ClockPair, after: ClockPair) -> bool {
+    let distance = |both: ClockPair| i128::from(both.realtime_ns) - i128::from(both.monotonic_ns);
+    let unsure_ns = before.bracket_ns.saturating_add(after.bracket_ns).saturating_add(2);
+    distance(before).abs_diff(distance(after)) > unsure_ns.into()
 }
 
 fn facts(both: ClockPair, answers: Vec<(&str, UtcAnswer)>) -> UtcFacts {
     let sources: Vec<UtcSourceFacts> =
         answers.into_iter().map(|(name, answer)| source_facts(both, name, answer)).collect();
-    let best = sources.iter().filter(|source| source.error_ns.is_some());
+    // What chronyd states to the kernel is of its estimate alone.
+    let is_of_chronyd =
+        sources.iter().any(|source| source.name == CHRONYD && source.error_ns.is_some());
+    let best = sources
+        .iter()
+        .filter(|source| source.error_ns.is_some() && !(is_of_chronyd && source.name == KERNEL));
     let best = best.min_by_key(|source| source.error_ns);
     let error_ns = best.and_then(|source| source.error_ns);
     UtcFacts {
@@ -74,7 +111,7 @@ fn source_facts(both: ClockPair, name: &str, answer: UtcAnswer) -> UtcSourceFact
 fn narrower(best: Option<&UtcSourceFacts>) -> &'static str {
     match best {
         None => "run chronyd, or ptp4l and phc2sys, to have the clock synchronised",
-        Some(source) if source.name == "kernel" => {
+        Some(source) if source.name == KERNEL => {
             "run chronyd ('chronyc tracking' shows its bound), or a PTP clock with phc2sys"
         }
         Some(source) if source.error_ns.is_some_and(|error| error > NARROW_NS) => {
@@ -173,11 +210,49 @@ mod tests {
         assert_eq!((found.source.as_str(), found.error_ns), ("chronyd", Some(2_511)));
         assert_eq!(found.age_ns, Some(1_000_000_016));
         assert_eq!((found.earliest_ns, found.latest_ns), (Some(8_997_489), Some(9_002_511)));
+        let found = facts(both, vec![("kernel", said(1_000)), ("chronyd", said(2_000))]);
+        assert_eq!((found.source.as_str(), found.error_ns), ("chronyd", Some(2_511)));
         let found = facts(both, vec![("kernel", said(1_000)), ("chronyd", silent())]);
         assert_eq!((found.status.as_str(), found.source.as_str()), ("vouched", "kernel"));
         let found = facts(both, vec![("kernel", silent()), ("chronyd", silent())]);
         assert_eq!((found.status.as_str(), found.error_ns), ("unvouched", None));
         assert_eq!(found.sources[1].reason, "away");
+    }
+
+    #[test]
+    fn a_clock_that_is_set_between_question_and_reading_is_asked_again() {
+        let said = || UtcAnswer {
+            said: Ok(UtcStatement { error_ns: 9, growth_ppb: 0, at_ns: 0, age_ns: 0 }),
+            evidence: Vec::new(),
+        };
+        let read = |stepped_at: u64, always: bool| {
+            let mut turn = 0;
+            move || {
+                turn += 1;
+                let step =
+                    if always { turn * 5_000 } else { u64::from(turn >= stepped_at) * 5_000 };
+                let monotonic_ns = turn * 1_000;
+                ClockPair {
+                    monotonic_ns,
+                    realtime_ns: 70_000 + monotonic_ns + step,
+                    bracket_ns: 100,
+                }
+            }
+        };
+        for (stepped_at, always, questions) in [(9, false, 1), (2, false, 2), (0, true, TRIES + 1)]
+        {
+            let mut asked = 0;
+            let found = of_one_clock(read(stepped_at, always), || {
+                asked += 1;
+                vec![("kernel", said())]
+            });
+            assert_eq!((asked, found.error_ns.is_none()), (questions, always), "{found:?}");
+        }
+        let both = ClockPair { monotonic_ns: 0, realtime_ns: 1_000, bracket_ns: 10 };
+        for (by_ns, stepped) in [(22, false), (23, true)] {
+            let after = ClockPair { monotonic_ns: 500, realtime_ns: 1_500 + by_ns, ..both };
+            assert_eq!((is_stepped(both, after), is_stepped(after, both)), (stepped, stepped));
+        }
     }
 
     #[test]

@@ -42,6 +42,22 @@ pub(super) fn kernel(package: Package, cache: &Path) -> Result<PathBuf, StepFail
         .ok_or_else(|| StepFailure::Broken(format!("no kernel in package {}", package.name)))
 }
 
+/// A module of the kernel in a package, which may be in any of its folders.
+pub(super) fn module(package: Package, name: &str, cache: &Path) -> Result<PathBuf, StepFailure> {
+    let mut folders = vec![fetched(package, cache, concrete_kernel)?];
+    while let Some(folder) = folders.pop() {
+        let entries = fs::read_dir(&folder).map_err(|e| StepFailure::file(&folder, &e))?;
+        for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+            if path.is_dir() && !path.is_symlink() {
+                folders.push(path);
+            } else if file_name(&path) == format!("{name}.ko") {
+                return Ok(path);
+            }
+        }
+    }
+    Err(StepFailure::Broken(format!("no module {name} in package {}", package.name)))
+}
+
 pub(super) fn unpacked(package: Package, cache: &Path) -> Result<PathBuf, StepFailure> {
     fetched(package, cache, |_, name| Ok(name.to_owned()))
 }

@@ -50,7 +50,7 @@ const ARGUMENTS: &[&str] = &[
 ];
 
 /// A guest takes some ten seconds of a processor, some a minute; one that takes this long runs in circles.
-const PROCESSOR_LIMIT: Duration = Duration::from_secs(180);
+pub(super) const PROCESSOR_LIMIT: Duration = Duration::from_secs(180);
 
 /// A guest that gets less of a processor than [`ASLEEP`] in this time waits for what never comes. On a busy machine it gets
 /// its share.
@@ -102,7 +102,7 @@ pub(super) fn run(
         .stderr(to_log()?)
         .spawn()
         .map_err(|e| StepFailure::start(program, &e))?;
-    let ended = wait(child);
+    let ended = wait(child, bed.processor_limit);
     let console = fs::read(log).map_err(|e| StepFailure::file(log, &e))?;
     let console = String::from_utf8_lossy(&console).into_owned();
     match ended {
@@ -118,14 +118,14 @@ pub(super) fn run(
 
 /// Waits for the end of QEMU, and kills it when the guest hangs. What counts is the time that it had a processor, since
 /// a machine with much else to do is no fault of the guest.
-fn wait(mut child: Child) -> Result<(), String> {
+fn wait(mut child: Child, limit: Duration) -> Result<(), String> {
     let mut seen = (Instant::now(), Duration::ZERO);
     loop {
         let used = processor_time(child.id());
         if used >= seen.1 + ASLEEP {
             seen = (Instant::now(), used);
         }
-        let hangs = used > PROCESSOR_LIMIT || seen.0.elapsed() > SILENCE;
+        let hangs = used > limit || seen.0.elapsed() > SILENCE;
         match child.try_wait() {
             Ok(Some(status)) if status.success() => return Ok(()),
             Ok(Some(status)) => return Err(format!("QEMU failed ({status})")),

@@ -293,6 +293,9 @@ impl<B: Timebase> Clock<B> {
     /// greater error and the loss of synchronisation are seen at the kernel's next tick, 1 to 10 ms later, or after
     /// 0.1 s where none comes; a step and a leap second at once. A clock whose kernel shows no generation asks at each read.
     ///
+    /// The bound holds while what the daemon states to the kernel holds. `Unvouched` while the clock is slewed by more than
+    /// 500 ppm.
+    ///
     /// Unordered, as [`Clock::now_bounded`].
     #[inline]
     #[must_use]

@@ -6,6 +6,9 @@
 //! kernel is another generation, so that the distance of the wall clock from the monotonic one stays what it was. A
 //! greater error and the loss of synchronisation are no generation of their own: they are seen at the kernel's next
 //! tick. Until then the bound is what was vouched for, grown by the kernel's 500 ppm.
+//!
+//! No source vouches while the clock is slewed faster than that: the daemon that slews it may be dead, and the clock goes on
+//! at that rate.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU64, fence};
@@ -22,6 +25,8 @@ const TRIES: u32 = 4;
 const SECOND_NS: u64 = 1_000_000_000;
 /// The kernel lets its bound grow by 500 ppm, each second at once (`second_overflow`, `MAXFREQ`).
 const GROWTH_PPM: u64 = 500;
+/// A rate above which the clock leaves its bound, 2^-32: 500 ppm.
+const FASTEST: u64 = 2_147_484;
 /// How late a tick may come that begins a second, or a leap second (HZ = 100).
 const LATE_NS: u64 = 10_000_000;
 /// How long an answer of the kernel serves where no tick of it comes. A leap second that is 2 s away when the kernel
@@ -201,7 +206,9 @@ pub(super) fn of_kernel<B: Timebase>(base: &B) -> (WallTime, Option<KernelStatem
             let at_ns = from_ns;
             is_one.then_some(KernelStatement { generation, at_ns, least_ns, most_ns })
         };
-        let Some(said) = said.filter(|said| said.synchronised) else {
+        let is_bound =
+            |said: &Discipline| said.synchronised && said.correction.unsigned_abs() <= FASTEST;
+        let Some(said) = said.filter(is_bound) else {
             let wall = WallTime { ns: held(ns), error_ns: None, status: WallStatus::Unknown };
             return (wall, keep(i64::MAX, i64::MIN));
         };

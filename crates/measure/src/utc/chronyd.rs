@@ -1,26 +1,52 @@
-//! What chronyd says of its tracking, by its command protocol, version 6: a datagram to its port and one back.
+//! What chronyd says of its tracking and of the source that it follows, by its command protocol, version 6: a datagram to its
+//! port and one back for each question.
+//!
+//! Its tracking alone is no bound, although its manual calls it one: the offset is estimated from many measurements, and root
+//! delay and dispersion are of the best of them. Where delays differ by direction, or a server's error changes within what it
+//! admits, the estimate is outside. The latest measurement bounds UTC by itself; both have to hold here.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Duration;
 
+use hourglass_sys::adjtimex;
 use hourglass_sys::clock::{ClockId, now_ns};
 
 use super::source::{UtcAnswer, UtcSource, UtcStatement, evidence};
 
 const PORT: u16 = 323;
 const TIMEOUT: Duration = Duration::from_millis(100);
+/// None at all would be for ever.
+const LEAST_WAIT: Duration = Duration::from_millis(1);
+/// How often all is asked again that was of two updates of the clock.
+const TRIES: u32 = 4;
 const VERSION: u8 = 6;
 const REQUEST: u8 = 1;
 const REPLY: u8 = 2;
-const TRACKING: u16 = 33;
-const TRACKING_REPLY: u16 = 5;
-/// Of the reply; a request is padded to it.
+/// A command, its reply, and the length of that, to which a request is padded.
+type Command = (u16, u16, usize);
+const TRACKING: Command = (33, 5, LENGTH);
+const SOURCE_COUNT: Command = (14, 2, 32);
+const SOURCE: Command = (15, 3, 76);
+/// Of the longest reply.
 const LENGTH: usize = 104;
+/// More than anybody configures.
+const MOST_SOURCES: u32 = 256;
+/// chronyd's word for a source without a measurement.
+const NEVER: u32 = u32::MAX;
 /// chronyd's `maxclockerror`, unless it is configured otherwise.
 const MAX_CLOCK_ERROR_PPB: u64 = 1_000;
 /// The address that a clock without a source names as its reference (`local`).
 const LOCAL: u32 = 0x7f7f_0101;
+/// Of its leap status.
+const UNSYNCHRONISED: u16 = 3;
+/// Of its addresses.
+const NO_FAMILY: u16 = 0;
+const IPV4: u16 = 1;
+/// `NTP_PHASE_LIMIT` of the kernel: its bound after every step, until a synchroniser states another.
+const SINCE_STEP_US: u64 = 16_000_000;
+
+const STEPPED: &str = "the clock was set, by another program, since chronyd last corrected it, or chronyd does not keep it (-x)";
 
 /// The chronyd that listens on a port of this machine.
 pub(super) struct Chronyd(u16);
@@ -29,30 +55,77 @@ impl Chronyd {
     pub(super) const OWN: Chronyd = Chronyd(PORT);
 
     fn asked(&self) -> Result<(Tracking, u64), String> {
-        let failed = |error: std::io::Error| match error.kind() {
+        let failed = |error: std::io::Error| self.failure(&error);
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
+        socket.connect((Ipv4Addr::LOCALHOST, self.0)).map_err(failed)?;
+        let begin_ns = now_ns(ClockId::Monotonic);
+        for _ in 0..TRIES {
+            let at_ns = now_ns(ClockId::Monotonic);
+            let mut tracking = Tracking::of(&self.reply(&socket, TRACKING, 0, begin_ns)?)?;
+            if tracking.leap != UNSYNCHRONISED && !matches!(tracking.reference, 0 | LOCAL) {
+                tracking.measured = self.measured(&socket, &tracking, begin_ns)?;
+                let after = Tracking::of(&self.reply(&socket, TRACKING, 0, begin_ns)?)?;
+                if (after.updated_ns, after.reference) != (tracking.updated_ns, tracking.reference)
+                {
+                    continue;
+                }
+            }
+            return Ok((tracking, at_ns));
+        }
+        Err("it measures faster than it can be asked".to_owned())
+    }
+
+    fn failure(&self, error: &std::io::Error) -> String {
+        match error.kind() {
             ErrorKind::ConnectionRefused => format!("no chronyd on UDP port {}", self.0),
             ErrorKind::WouldBlock | ErrorKind::TimedOut => "no answer within 0.1 s".to_owned(),
             _ => format!("cannot be asked: {error}"),
-        };
-        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
-        socket.connect((Ipv4Addr::LOCALHOST, self.0)).map_err(failed)?;
-        socket.set_read_timeout(Some(TIMEOUT)).map_err(failed)?;
-        let at_ns = now_ns(ClockId::Monotonic);
+        }
+    }
+
+    /// The reply to a command about the source `index`, if it is one to that; all of a conversation that began at `begin_ns` come
+    /// within 0.1 s.
+    fn reply(
+        &self,
+        socket: &UdpSocket,
+        command: Command,
+        index: u32,
+        begin_ns: u64,
+    ) -> Result<Vec<u8>, String> {
+        let failed = |error: std::io::Error| self.failure(&error);
+        let now_ns = now_ns(ClockId::Monotonic);
+        let left = TIMEOUT.saturating_sub(Duration::from_nanos(now_ns.saturating_sub(begin_ns)));
+        socket.set_read_timeout(Some(left.max(LEAST_WAIT))).map_err(failed)?;
         // Its low bits tell a late answer to another question.
-        let sequence = at_ns as u32;
-        socket.send(&request(sequence)).map_err(failed)?;
+        let sequence = now_ns as u32;
+        socket.send(&request(command, index, sequence)).map_err(failed)?;
         let mut reply = [0; LENGTH + 1];
         let length = socket.recv(&mut reply).map_err(failed)?;
-        Ok((Tracking::of(reply.get(..length).unwrap_or_default(), sequence)?, at_ns))
-    }
-}
-
-impl UtcSource for Chronyd {
-    fn name(&self) -> &'static str {
-        "chronyd"
+        let reply = reply.get(..length).unwrap_or_default();
+        checked(reply, command, sequence)?;
+        Ok(reply.to_vec())
     }
 
-    fn ask(&self) -> UtcAnswer {
+    /// The latest measurement of the source that it follows.
+    fn measured(
+        &self,
+        socket: &UdpSocket,
+        tracking: &Tracking,
+        begin_ns: u64,
+    ) -> Result<Option<Measurement>, String> {
+        let count = long(&self.reply(socket, SOURCE_COUNT, 0, begin_ns)?, 28);
+        for index in 0..count.min(MOST_SOURCES) {
+            let reply = self.reply(socket, SOURCE, index, begin_ns)?;
+            if tracking.is_of(&reply) {
+                return Measurement::of(&reply);
+            }
+        }
+        Ok(None)
+    }
+
+    /// `stepped` says whether the clock was set and chronyd has not stated a bound to the kernel since: it notices such a
+    /// step at its next measurement, and until then believes in a correction that is void.
+    fn answer(&self, stepped: impl FnOnce() -> bool) -> UtcAnswer {
         let (tracking, at_ns) = match self.asked() {
             Ok(found) => found,
             Err(reason) => return UtcAnswer { said: Err(reason), evidence: Vec::new() },
@@ -66,22 +139,100 @@ impl UtcSource for Chronyd {
             ns("root_dispersion", tracking.root_dispersion_ns),
             evidence("skew", format!("{} ppb", tracking.skew_ppb), "neutral"),
         ];
-        UtcAnswer { said: tracking.statement(at_ns, now_ns), evidence }
+        let last = tracking.measured.map(|last| ns("last_measurement", last.error_ns));
+        let evidence = evidence.into_iter().chain(last).collect();
+        let said = tracking.statement(at_ns, now_ns);
+        let said = said.and_then(|said| if stepped() { Err(STEPPED.to_owned()) } else { Ok(said) });
+        UtcAnswer { said, evidence }
     }
 }
 
-fn request(sequence: u32) -> [u8; LENGTH] {
-    let mut bytes = [0; LENGTH];
+impl UtcSource for Chronyd {
+    fn name(&self) -> &'static str {
+        super::CHRONYD
+    }
+
+    fn ask(&self) -> UtcAnswer {
+        self.answer(|| {
+            adjtimex::discipline().is_ok_and(|kernel| kernel.max_error_us >= SINCE_STEP_US)
+        })
+    }
+}
+
+fn request((command, _, length): Command, index: u32, sequence: u32) -> Vec<u8> {
+    let mut bytes = vec![0; length];
     bytes[..2].copy_from_slice(&[VERSION, REQUEST]);
-    bytes[4..6].copy_from_slice(&TRACKING.to_be_bytes());
+    bytes[4..6].copy_from_slice(&command.to_be_bytes());
     bytes[8..12].copy_from_slice(&sequence.to_be_bytes());
+    bytes[20..24].copy_from_slice(&index.to_be_bytes());
     bytes
+}
+
+/// Refuses what is no whole reply to a command.
+fn checked(bytes: &[u8], (command, reply, length): Command, sequence: u32) -> Result<(), String> {
+    if bytes.len() != length {
+        return Err(format!("an answer of {} bytes", bytes.len()));
+    }
+    let head =
+        (bytes[0], bytes[1], word(bytes, 4), word(bytes, 6), word(bytes, 8), long(bytes, 16));
+    if head != (VERSION, REPLY, command, reply, 0, sequence) {
+        return Err("an answer to another question, or a refusal".to_owned());
+    }
+    Ok(())
+}
+
+/// 0 beyond the end.
+fn word(bytes: &[u8], at: usize) -> u16 {
+    let part = bytes.get(at..).and_then(<[u8]>::first_chunk);
+    part.copied().map_or(0, u16::from_be_bytes)
+}
+
+fn long(bytes: &[u8], at: usize) -> u32 {
+    (u32::from(word(bytes, at)) << 16) | u32::from(word(bytes, at + 2))
+}
+
+/// Without its sign.
+fn amount(bytes: &[u8], at: usize, unit: u64) -> Result<u64, &'static str> {
+    match scaled(long(bytes, at), unit) {
+        (_, u64::MAX) => Err("an amount out of range"),
+        (_, amount) => Ok(amount),
+    }
+}
+
+fn positive(bytes: &[u8], at: usize, unit: u64) -> Result<u64, &'static str> {
+    match scaled(long(bytes, at), unit) {
+        (true, 1..) => Err("a negative length"),
+        _ => amount(bytes, at, unit),
+    }
+}
+
+/// The latest of a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Measurement {
+    /// The offset that was measured, less what the clock was corrected by since, and by how much it may be wrong.
+    error_ns: u64,
+    age_s: u32,
+}
+
+impl Measurement {
+    /// Of a reply of the right length; `None` if there was none yet.
+    fn of(bytes: &[u8]) -> Result<Option<Measurement>, String> {
+        let age_s = long(bytes, 60);
+        if age_s == NEVER {
+            return Ok(None);
+        }
+        let offset_ns = amount(bytes, 68, 1_000_000_000)?;
+        let error_ns = offset_ns.saturating_add(positive(bytes, 72, 1_000_000_000)?);
+        Ok(Some(Measurement { error_ns, age_s }))
+    }
 }
 
 /// What is used of a report; amounts without sign, rounded up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Tracking {
     reference: u32,
+    /// Of the source, and its family; none of a clock of this machine.
+    address: ([u8; 16], u16),
     stratum: u16,
     leap: u16,
     /// When the clock was last updated, ns since 1970.
@@ -91,43 +242,40 @@ struct Tracking {
     skew_ppb: u64,
     root_delay_ns: u64,
     root_dispersion_ns: u64,
+    /// Of the source that it follows; another question.
+    measured: Option<Measurement>,
 }
 
 impl Tracking {
-    /// Reads the reply to the request `sequence`.
-    fn of(bytes: &[u8], sequence: u32) -> Result<Tracking, String> {
-        let bytes: &[u8; LENGTH] =
-            bytes.try_into().map_err(|_| format!("an answer of {} bytes", bytes.len()))?;
-        let word = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
-        let long = |at: usize| (u32::from(word(at)) << 16) | u32::from(word(at + 2));
-        let head = (bytes[0], bytes[1], word(4), word(6), word(8), long(16));
-        if head != (VERSION, REPLY, TRACKING, TRACKING_REPLY, 0, sequence) {
-            return Err("an answer to another question, or a refusal".to_owned());
-        }
+    /// Reads a reply of the right length.
+    fn of(bytes: &[u8]) -> Result<Tracking, String> {
         // Seconds of 32 bits have this in their upper half.
-        let high = if long(56) == 0x7fff_ffff { 0 } else { u64::from(long(56)) };
-        let (seconds, ns) = ((high << 32) | u64::from(long(60)), u64::from(long(64)));
+        let high = if long(bytes, 56) == 0x7fff_ffff { 0 } else { u64::from(long(bytes, 56)) };
+        let (seconds, ns) = ((high << 32) | u64::from(long(bytes, 60)), u64::from(long(bytes, 64)));
         let updated_ns = seconds.checked_mul(1_000_000_000).and_then(|all| all.checked_add(ns));
         let updated_ns = updated_ns.filter(|_| ns < 1_000_000_000).ok_or("a time out of range")?;
-        let amount = |at, unit| match scaled(long(at), unit) {
-            (_, u64::MAX) => Err("an amount out of range"),
-            (_, amount) => Ok(amount),
-        };
-        let positive = |at, unit| match scaled(long(at), unit) {
-            (true, 1..) => Err("a negative length"),
-            _ => amount(at, unit),
-        };
         Ok(Tracking {
-            reference: long(28),
-            stratum: word(52),
-            leap: word(54),
+            reference: long(bytes, 28),
+            address: address(bytes, 32),
+            stratum: word(bytes, 52),
+            leap: word(bytes, 54),
             updated_ns,
-            correction_ns: amount(68, 1_000_000_000)?,
-            residual_ppb: amount(84, 1_000)?,
-            skew_ppb: positive(88, 1_000)?,
-            root_delay_ns: positive(92, 1_000_000_000)?,
-            root_dispersion_ns: positive(96, 1_000_000_000)?,
+            correction_ns: amount(bytes, 68, 1_000_000_000)?,
+            residual_ppb: amount(bytes, 84, 1_000)?,
+            skew_ppb: positive(bytes, 88, 1_000)?,
+            root_delay_ns: positive(bytes, 92, 1_000_000_000)?,
+            root_dispersion_ns: positive(bytes, 96, 1_000_000_000)?,
+            measured: None,
         })
+    }
+
+    /// Whether a source is the one that it follows; a clock of this machine has its reference for an address there.
+    fn is_of(&self, source: &[u8]) -> bool {
+        let (found, family) = address(source, 28);
+        match self.address.1 {
+            NO_FAMILY => family == IPV4 && found[..4] == self.reference.to_be_bytes(),
+            _ => (found, family) == self.address,
+        }
     }
 
     /// The bound that follows, asked for at `at_ns` and answered before `now_ns` of the wall clock.
@@ -141,15 +289,29 @@ impl Tracking {
         if self.reference == LOCAL {
             return Err("it follows the local clock alone".to_owned());
         }
-        let error_ns = self
-            .correction_ns
-            .saturating_add(self.root_dispersion_ns)
-            .saturating_add(self.root_delay_ns.div_ceil(2));
+        let last =
+            self.measured.ok_or("the source that it followed is gone, or was not measured")?;
         let growth_ppb =
             self.skew_ppb.saturating_add(self.residual_ppb).saturating_add(MAX_CLOCK_ERROR_PPB);
+        let estimate_ns = self.root_dispersion_ns.saturating_add(self.root_delay_ns.div_ceil(2));
+        // Parts in 10^9 are ns a second.
+        let since_ns = growth_ppb.saturating_mul(last.age_s.into());
+        let measured_ns = last.error_ns.saturating_add(since_ns);
+        let error_ns = self.correction_ns.saturating_add(estimate_ns.max(measured_ns));
         let age_ns = now_ns.saturating_sub(self.updated_ns);
         Ok(UtcStatement { error_ns, growth_ppb, at_ns, age_ns })
     }
+}
+
+/// An address and its family.
+fn address(bytes: &[u8], at: usize) -> ([u8; 16], u16) {
+    let family = word(bytes, at + 16);
+    let mut address: [u8; 16] =
+        bytes.get(at..).and_then(<[u8]>::first_chunk).copied().unwrap_or_default();
+    if family == IPV4 {
+        address[4..].fill(0);
+    }
+    (address, family)
 }
 
 /// The sign and the amount times `unit`, rounded up, of chronyd's number: an exponent of 7 bits and a coefficient of

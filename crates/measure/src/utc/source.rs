@@ -59,7 +59,7 @@ const KERNEL_GROWTH_PPB: u64 = 500_000;
 
 impl UtcSource for Kernel {
     fn name(&self) -> &'static str {
-        "kernel"
+        super::KERNEL
     }
 
     fn ask(&self) -> UtcAnswer {
@@ -87,6 +87,11 @@ impl UtcSource for Kernel {
             // It began at 0 at the earliest, and grew by 500 ppm.
             age_ns: error_ns.saturating_mul(2_000),
         });
-        UtcAnswer { said: said.ok_or_else(|| "it is not synchronised".to_owned()), evidence }
+        let refused = if state.synchronised {
+            "it is slewed by more than 500 ppm, faster than its bound grows"
+        } else {
+            "it is not synchronised"
+        };
+        UtcAnswer { said: said.ok_or_else(|| refused.to_owned()), evidence }
     }
 }

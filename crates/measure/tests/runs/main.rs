@@ -4,3 +4,4 @@ mod damaged;
 mod measured;
 mod own_loop;
 mod spans;
+mod utc;

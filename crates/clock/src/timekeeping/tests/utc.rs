@@ -142,6 +142,20 @@ fn rows() -> Vec<Row> {
     ]
 }
 
+/// No source vouches while the clock runs away from its bound.
+fn slewed_by_a_dead_daemon() -> Row {
+    Row {
+        name: "slewed by a daemon that is dead",
+        happens: vec![
+            (S, Kind::Tick(10_800)),
+            (6 * S, Kind::Tick(10_000)),
+            (6 * S, Kind::Synchronised(500_000)),
+        ],
+        known: vec![(S - EVERY_NS, 4 * MS), (6 * S, 510 * MS)],
+        unknown: vec![S, 3 * S, 6 * S - EVERY_NS],
+    }
+}
+
 impl Row {
     fn sim(&self) -> SlowKernel {
         let adjustment =
@@ -230,7 +244,7 @@ impl Row {
 /// guest's clock was off for up to 0.9 s by more than its bound, and without end where the kernel's clock served.
 #[test]
 fn the_bound_on_utc_holds_whatever_is_done_to_the_kernels_clock() {
-    for row in rows() {
+    for row in rows().into_iter().chain([slewed_by_a_dead_daemon()]) {
         for start in [SourceId::SIMULATED, SourceId::OS] {
             row.holds(start, false);
             row.holds(start, true);

@@ -1,6 +1,10 @@
 //! Replies of chronyd, well formed and not.
 
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
 use hourglass_dice::{Dice, seed};
+use hourglass_skip::{Requirement, skip};
 
 use super::*;
 
@@ -19,9 +23,11 @@ fn put(bytes: &mut [u8], at: usize, value: u32) {
 fn reply() -> [u8; LENGTH] {
     let mut bytes = [0; LENGTH];
     bytes[..2].copy_from_slice(&[VERSION, REPLY]);
-    put(&mut bytes, 4, (u32::from(TRACKING) << 16) | u32::from(TRACKING_REPLY));
+    put(&mut bytes, 4, (33 << 16) | 5);
     put(&mut bytes, 16, SEQUENCE);
     put(&mut bytes, 28, 0x0a00_0001);
+    put(&mut bytes, 32, 0x0a00_0001);
+    put(&mut bytes, 48, 1 << 16);
     put(&mut bytes, 52, 3 << 16);
     put(&mut bytes, 56, 0x7fff_ffff);
     put(&mut bytes, 60, 1_000);
@@ -34,9 +40,53 @@ fn reply() -> [u8; LENGTH] {
     bytes
 }
 
+/// Of the source 10.0.0.1, 3 s ago: 1/2 s fast, 1/8 s of which it is not sure.
+fn source() -> [u8; 76] {
+    let mut bytes = [0; 76];
+    bytes[..2].copy_from_slice(&[VERSION, REPLY]);
+    put(&mut bytes, 4, (15 << 16) | 3);
+    put(&mut bytes, 16, SEQUENCE);
+    put(&mut bytes, 28, 0x0a00_0001);
+    put(&mut bytes, 44, 1 << 16);
+    put(&mut bytes, 60, 3);
+    put(&mut bytes, 68, number(1, -(1 << 23)));
+    put(&mut bytes, 72, number(0, 1 << 22));
+    bytes
+}
+
+/// A report and what it followed, read as from the socket.
+fn read(bytes: &[u8]) -> Result<Tracking, String> {
+    checked(bytes, TRACKING, SEQUENCE)?;
+    let near = Measurement { error_ns: 1, age_s: 0 };
+    Ok(Tracking { measured: Some(near), ..Tracking::of(bytes)? })
+}
+
+#[test]
+fn the_latest_measurement_bounds_the_clock_too() {
+    let report = read(&reply()).unwrap();
+    assert!(report.is_of(&source()));
+    let measured = Measurement::of(&source()).unwrap();
+    assert_eq!(measured, Some(Measurement { error_ns: 625_000_000, age_s: 3 }));
+    let said = Tracking { measured, ..report }.statement(9, 0).unwrap();
+    assert_eq!(said.error_ns, 125_000_000 + 625_000_000 + 3 * 4_000);
+    let none = Tracking { measured: None, ..report }.statement(9, 0);
+    assert!(none.unwrap_err().contains("gone"));
+    let mut never = source();
+    put(&mut never, 60, NEVER);
+    assert_eq!(Measurement::of(&never), Ok(None));
+    put(&mut never, 28, 0x0a00_0002);
+    assert!(!report.is_of(&never));
+    // A clock of this machine, which has no address.
+    let (mut clock, mut followed) = (reply(), source());
+    put(&mut clock, 28, u32::from_be_bytes(*b"PPS\0"));
+    put(&mut clock, 48, 0);
+    put(&mut followed, 28, u32::from_be_bytes(*b"PPS\0"));
+    assert!(read(&clock).unwrap().is_of(&followed) && !report.is_of(&followed));
+}
+
 #[test]
 fn a_report_bounds_the_clock_by_correction_dispersion_and_half_the_delay() {
-    let tracking = Tracking::of(&reply(), SEQUENCE).unwrap();
+    let tracking = read(&reply()).unwrap();
     let said = tracking.statement(9, 1_002_000_000_005).unwrap();
     let error_ns = 125_000_000 + 250_000_000 + 250_000_000;
     let growth_ppb = 2_000 + 1_000 + MAX_CLOCK_ERROR_PPB;
@@ -51,7 +101,7 @@ fn a_clock_that_follows_none_is_not_vouched_for() {
     {
         let mut bytes = reply();
         put(&mut bytes, at, value);
-        let tracking = Tracking::of(&bytes, SEQUENCE).unwrap();
+        let tracking = read(&bytes).unwrap();
         assert!(tracking.statement(0, 0).is_err(), "{at} {value:#x}");
     }
 }
@@ -59,10 +109,10 @@ fn a_clock_that_follows_none_is_not_vouched_for() {
 #[test]
 fn what_is_no_report_is_refused() {
     let good = reply();
-    assert!(Tracking::of(&good, SEQUENCE + 1).is_err());
-    assert!(Tracking::of(&[&good[..], &[0]].concat(), SEQUENCE).is_err());
+    assert!(checked(&good, TRACKING, SEQUENCE + 1).is_err());
+    assert!(read(&[&good[..], &[0]].concat()).is_err());
     for length in 0..LENGTH {
-        assert!(Tracking::of(&good[..length], SEQUENCE).is_err(), "{length}");
+        assert!(read(&good[..length]).is_err(), "{length}");
     }
     let huge = number(63, (1 << 24) - 1);
     for (at, value) in [(0, 0), (4, 0), (8, 1 << 16), (64, 1_000_000_000), (56, 9), (92, huge)]
@@ -71,7 +121,7 @@ fn what_is_no_report_is_refused() {
     {
         let mut bytes = reply();
         put(&mut bytes, at, value);
-        assert!(Tracking::of(&bytes, SEQUENCE).is_err(), "{at} {value:#x}");
+        assert!(read(&bytes).is_err(), "{at} {value:#x}");
     }
 }
 
@@ -83,13 +133,13 @@ fn random_bytes_never_stop_it_and_never_narrow_a_bound_below_its_parts() {
         for byte in &mut bytes[28..] {
             *byte = dice.roll() as u8;
         }
-        let Ok(tracking) = Tracking::of(&bytes, SEQUENCE) else { continue };
+        let Ok(tracking) = read(&bytes) else { continue };
         let Ok(said) = tracking.statement(dice.roll(), dice.roll()) else { continue };
         assert!(said.error_ns >= tracking.correction_ns.max(tracking.root_dispersion_ns));
     }
     for _ in 0..2_000 {
         let bytes: Vec<u8> = (0..dice.below(200)).map(|_| dice.roll() as u8).collect();
-        assert!(Tracking::of(&bytes, dice.roll() as u32).is_err(), "{bytes:?}");
+        assert!(checked(&bytes, TRACKING, dice.roll() as u32).is_err(), "{bytes:?}");
     }
 }
 
@@ -98,17 +148,161 @@ fn a_server_is_asked_and_answers() {
     let server = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = server.local_addr().unwrap().port();
     let answered = std::thread::spawn(move || {
-        let mut asked = [0; LENGTH + 1];
-        let (length, from) = server.recv_from(&mut asked).unwrap();
-        let mut bytes = reply();
-        bytes[16..20].copy_from_slice(&asked[8..12]);
-        server.send_to(&bytes, from).unwrap();
-        (length, asked[..6].to_vec())
+        // Tracking, how many sources, the first, tracking; and all of that again.
+        [33u16, 14, 15, 33].repeat(2).into_iter().for_each(|command| {
+            let mut asked = [0; LENGTH + 1];
+            let (length, from) = server.recv_from(&mut asked).unwrap();
+            assert_eq!(
+                (asked[..4].to_vec(), word(&asked, 4)),
+                (vec![VERSION, REQUEST, 0, 0], command)
+            );
+            let mut bytes = match command {
+                33 => reply().to_vec(),
+                14 => source()[..32].to_vec(),
+                _ => source().to_vec(),
+            };
+            assert_eq!(length, bytes.len());
+            if command == 14 {
+                put(&mut bytes, 4, (14 << 16) | 2);
+                put(&mut bytes, 28, 1);
+            }
+            bytes[16..20].copy_from_slice(&asked[8..12]);
+            server.send_to(&bytes, from).unwrap();
+        });
     });
-    let said = Chronyd(port).ask();
-    assert_eq!(answered.join().unwrap(), (LENGTH, vec![VERSION, REQUEST, 0, 0, 0, 33]));
-    assert_eq!(said.said.map(|said| said.error_ns), Ok(625_000_000));
+    let said = Chronyd(port).answer(|| false).said.map(|said| said.error_ns);
+    assert_eq!(said, Ok(750_012_000));
+    assert_eq!(Chronyd(port).answer(|| true).said, Err(STEPPED.to_owned()));
+    answered.join().unwrap();
     // Its socket is closed by now.
     let away = Chronyd(port).ask().said.unwrap_err();
     assert!(away.contains("no chronyd"), "{away}");
+}
+
+/// One that serves this machine's time or asks that one, and leaves the clock alone (`-x`).
+struct Daemon(Child);
+
+impl Daemon {
+    fn start(folder: &tempfile::TempDir, name: &str, lines: &str) -> Option<Daemon> {
+        let file = folder.path().join(name);
+        let pid = folder.path().join(format!("{name}.pid"));
+        let own = format!("user root\nbindcmdaddress /\npidfile {}\n{lines}", pid.display());
+        std::fs::write(&file, own).unwrap();
+        let mut command = program("chronyd");
+        command.args(["-x", "-d", "-U", "-f"]).arg(&file);
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok().map(Daemon)
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Debian has daemons where users do not look for programs.
+fn program(name: &str) -> Command {
+    let daemons = std::path::Path::new("/usr/sbin").join(name);
+    if daemons.is_file() { Command::new(daemons) } else { Command::new(name) }
+}
+
+fn free_port() -> u16 {
+    UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+}
+
+/// What a chronyd says once `wanted` holds for it.
+fn tracking(port: u16, wanted: impl Fn(&Tracking) -> bool) -> Tracking {
+    let begun = Instant::now();
+    loop {
+        let found = Chronyd(port).asked().map(|(found, _)| found);
+        match found {
+            Ok(found) if wanted(&found) => return found,
+            _ if begun.elapsed() > Duration::from_secs(60) => panic!("still {found:?}"),
+            _ => std::thread::sleep(Duration::from_millis(50)),
+        }
+    }
+}
+
+/// What chronyc prints of it: seconds and parts per million.
+fn chronyc(port: u16) -> Vec<String> {
+    let mut command = program("chronyc");
+    command.args(["-n", "-c", "-h", "127.0.0.1", "-p", &port.to_string(), "tracking"]);
+    let said = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    said.trim().split(',').map(str::to_owned).collect()
+}
+
+/// A decimal number, as chronyc prints it, times `unit`.
+fn decimal(text: &str, unit: f64) -> f64 {
+    text.parse::<f64>().unwrap_or_else(|_| panic!("{text}")).abs() * unit
+}
+
+#[test]
+fn a_chronyd_is_read_as_chronyc_reads_it() {
+    let (server_port, server_asked, asked) = (free_port(), free_port(), free_port());
+    let folder = tempfile::tempdir().unwrap();
+    let client = format!("server 127.0.0.1 port {server_port} iburst minpoll 0 maxpoll 0");
+    let client = Daemon::start(&folder, "client", &format!("port 0\ncmdport {asked}\n{client}\n"));
+    let Some(_client) = client else {
+        let there = "PATH=$PATH:/usr/sbin; command -v chronyd && command -v chronyc";
+        return skip(Requirement::runs("chrony", there), "chronyd is not installed");
+    };
+    let free = tracking(asked, |_| true);
+    assert_eq!(free.statement(0, 0), Err("it is not synchronised".to_owned()), "{free:?}");
+
+    let server = format!("local stratum 1\nallow 127.0.0.1\nport {server_port}\n");
+    let server = Daemon::start(&folder, "server", &format!("cmdport {server_asked}\n{server}"));
+    let own = tracking(server_asked, |found| found.reference != 0);
+    assert!(own.statement(0, 0).unwrap_err().contains("local clock alone"), "{own:?}");
+
+    tracking(asked, |found| found.leap == 0 && found.reference == 0x7f00_0001);
+    // Between two of its measurements.
+    let (before, printed, after) = std::iter::repeat_with(|| {
+        let before = tracking(asked, |_| true);
+        (before, chronyc(asked), tracking(asked, |_| true))
+    })
+    .take(100)
+    .find(|(before, _, after)| before.updated_ns == after.updated_ns)
+    .unwrap();
+    assert_eq!(
+        (printed[0].as_str(), printed[2].as_str(), printed[13].as_str()),
+        ("7F000001", "2", "Normal")
+    );
+    let ns = 1e9;
+    for (name, low, text, unit, high) in [
+        ("updated", before.updated_ns, &printed[3], ns, after.updated_ns),
+        ("residual", before.residual_ppb, &printed[8], 1e3, after.residual_ppb),
+        ("skew", before.skew_ppb, &printed[9], 1e3, after.skew_ppb),
+        ("root delay", before.root_delay_ns, &printed[10], ns, after.root_delay_ns),
+        ("root dispersion", before.root_dispersion_ns, &printed[11], ns, after.root_dispersion_ns),
+    ] {
+        let (text, low, high) = (decimal(text, unit), low as f64, high as f64);
+        // Rounded up here, to the nearest there; a double has 2^-53 of 56 years.
+        let loose = if name == "updated" { 1e3 } else { 1.01 };
+        assert!(low - loose <= text && text <= high + loose, "{name}: {low} {text} {high}");
+    }
+    // It is worked off meanwhile.
+    let (low, high) = (
+        after.correction_ns.min(before.correction_ns),
+        before.correction_ns.max(after.correction_ns),
+    );
+    let correction = decimal(&printed[4], ns);
+    assert!(
+        low as f64 - 1e3 <= correction && correction <= high as f64 + 1e3,
+        "{low} {correction} {high}"
+    );
+
+    let measured = after.measured.unwrap();
+    assert!(
+        (1..1_000_000_000).contains(&measured.error_ns) && measured.age_s <= 60,
+        "{measured:?}"
+    );
+    let bound = |found: &Tracking| found.statement(0, found.updated_ns).unwrap().error_ns;
+    assert!(bound(&after) >= after.root_dispersion_ns + after.root_delay_ns / 2);
+    drop(server);
+    let left = tracking(asked, |found| {
+        found.root_dispersion_ns > after.root_dispersion_ns + 1_000
+            && found.reference == 0x7f00_0001
+    });
+    assert!(left.statement(0, left.updated_ns + 5).is_ok_and(|said| said.age_ns == 5), "{left:?}");
 }
