@@ -15,7 +15,7 @@ use hourglass_sys::ptp::{Comparison, Device};
 
 use self::bound::{Port, PtpClock, PtpState, state_name};
 use self::management::{
-    Asked, CURRENT, Exchange, ManagementSocket, PARENT, PORT, PORT_HWCLOCK, PORT_PROPERTIES,
+    CURRENT, Exchange, ManagedClock, ManagementSocket, PARENT, PORT, PORT_HWCLOCK, PORT_PROPERTIES,
     TIME_PROPERTIES, TIME_STATUS, chunk, word,
 };
 use super::source::{UtcAnswer, UtcSource, UtcStatement, evidence};
@@ -67,7 +67,7 @@ impl Ptp4l<'_> {
         let (place, mut socket) = self.socket()?;
         rows.push(evidence("socket", place.display().to_string(), "neutral"));
         let first = now_ns(ClockId::Monotonic) as u16;
-        let (mut asked, ports) = Asked::find(&mut socket, first)?;
+        let (mut asked, ports) = ManagedClock::find(&mut socket, first)?;
         let state = state(&mut asked, ports)?;
         rows.extend(evidence_of(&state));
         let clock = clock(&stamping(&mut asked, &state)?, Path::new(self.root))?;
@@ -129,7 +129,7 @@ struct Stamping {
 }
 
 /// Asks for all data sets of a clock with so many ports.
-fn state(asked: &mut Asked, count: u16) -> Result<PtpState, String> {
+fn state(asked: &mut ManagedClock, count: u16) -> Result<PtpState, String> {
     if !(1..=MAX_PORTS).contains(&count) {
         return Err(format!("ptp4l has {count} ports; ask one that has 1 to {MAX_PORTS}"));
     }
@@ -166,11 +166,11 @@ fn state(asked: &mut Asked, count: u16) -> Result<PtpState, String> {
 }
 
 /// How each port of the clock stamps; `None` where it may not be known.
-fn stamping(asked: &mut Asked, state: &PtpState) -> Result<Vec<Option<Stamping>>, String> {
+fn stamping(asked: &mut ManagedClock, state: &PtpState) -> Result<Vec<Option<Stamping>>, String> {
     state.ports_of_clock()?.into_iter().map(|number| stamping_of(asked, number)).collect()
 }
 
-fn stamping_of(asked: &mut Asked, number: u16) -> Result<Option<Stamping>, String> {
+fn stamping_of(asked: &mut ManagedClock, number: u16) -> Result<Option<Stamping>, String> {
     let Ok(set) = asked.get(&PORT_PROPERTIES, Some(number))? else { return Ok(None) };
     let interface = set.get(13..13 + usize::from(set[12])).unwrap_or_default().to_vec();
     let device = asked.get(&PORT_HWCLOCK, Some(number))?.ok();
@@ -281,7 +281,7 @@ impl Exchange for Strange<'_> {
 /// Takes bytes as the answers of a ptp4l to questions numbered from 0.
 pub(super) fn strange(bytes: &[u8]) -> Result<UtcStatement, String> {
     let mut messages = Strange(bytes);
-    let (mut asked, ports) = Asked::find(&mut messages, 0)?;
+    let (mut asked, ports) = ManagedClock::find(&mut messages, 0)?;
     let state = state(&mut asked, ports)?;
     let clock = clock(&stamping(&mut asked, &state)?, Path::new("/nonexistent"))?;
     let [before_ns, device_ns, after_ns] =

@@ -44,7 +44,7 @@ pub(super) trait Exchange {
 }
 
 /// A clock that answers, in its domain.
-pub(super) struct Asked<'a> {
+pub(super) struct ManagedClock<'a> {
     exchange: &'a mut dyn Exchange,
     /// Of the last question. Its answer has it, too.
     sequence: u16,
@@ -57,12 +57,12 @@ pub(super) struct Asked<'a> {
 /// A data set, or the number of the error in its place.
 type Answer = Result<Vec<u8>, u16>;
 
-impl<'a> Asked<'a> {
+impl<'a> ManagedClock<'a> {
     /// Finds the domain of the clock: it answers no question for another one. Returns how many ports it has, too.
     pub(super) fn find(
         exchange: &'a mut dyn Exchange,
         sequence: u16,
-    ) -> Result<(Asked<'a>, u16), String> {
+    ) -> Result<(ManagedClock<'a>, u16), String> {
         let ask = |transport, domain| request(transport, domain, sequence, DEFAULT.0, EVERY_CLOCK);
         for transport in [0, 0x10] {
             exchange.send(&ask(transport, 0))?;
@@ -77,7 +77,8 @@ impl<'a> Asked<'a> {
         let (head, body) = found.ok_or_else(silence)?;
         let body = body.map_err(|error| refusal(&DEFAULT, error))?;
         let (ports, clock) = (word(&body, 2), chunk(&body, 10));
-        let asked = Asked { exchange, sequence, transport: head[0] & 0xf0, domain: head[4], clock };
+        let asked =
+            ManagedClock { exchange, sequence, transport: head[0] & 0xf0, domain: head[4], clock };
         Ok((asked, ports))
     }
 
@@ -91,7 +92,7 @@ impl<'a> Asked<'a> {
         found.map(|(_, answer)| answer).ok_or_else(silence)
     }
 
-    /// As [`Asked::get`]; an error in place of the data set is a reason not to vouch.
+    /// As [`ManagedClock::get`]; an error in place of the data set is a reason not to vouch.
     pub(super) fn require(&mut self, set: &DataSet, port: Option<u16>) -> Result<Vec<u8>, String> {
         self.get(set, port)?.map_err(|error| refusal(set, error))
     }
