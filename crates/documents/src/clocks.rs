@@ -41,7 +41,7 @@ pub struct ClocksDocument {
 pub struct UtcFacts {
     /// `vouched` or `unvouched`.
     pub status: String,
-    /// Whose bound it is, the narrowest there is: `kernel`, `chronyd`, `clockbound` or `none`.
+    /// Whose bound it is, the narrowest there is: `kernel`, `chronyd`, `clockbound`, `ptp4l` or `none`.
     pub source: String,
     /// `CLOCK_REALTIME`, ns since 1970.
     pub realtime_ns: u64,
@@ -64,7 +64,7 @@ pub struct UtcFacts {
 /// Somebody who may vouch for the wall clock.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UtcSourceFacts {
-    /// `kernel`, `chronyd` or `clockbound`.
+    /// `kernel`, `chronyd`, `clockbound` or `ptp4l`.
     pub name: String,
     /// Why it does not vouch; empty where it does.
     pub reason: String,

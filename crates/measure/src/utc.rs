@@ -2,6 +2,7 @@
 
 mod chronyd;
 mod clock_bound;
+mod ptp;
 mod source;
 
 use std::ops::ControlFlow;
@@ -16,6 +17,7 @@ use hourglass_time::Span;
 
 use self::chronyd::Chronyd;
 use self::clock_bound::ClockBound;
+use self::ptp::Ptp4l;
 use self::source::{Kernel, UtcAnswer, UtcSource, UtcStatement};
 
 /// Time between two checks for signals.
@@ -30,7 +32,7 @@ const TRIES: u32 = 4;
 /// Asks everybody who may vouch, and takes the narrowest bound.
 #[must_use]
 pub fn look() -> UtcFacts {
-    let sources: [&dyn UtcSource; 3] = [&Kernel, &Chronyd::OWN, &ClockBound::OWN];
+    let sources: [&dyn UtcSource; 4] = [&Kernel, &Chronyd::OWN, &ClockBound::OWN, &Ptp4l::OWN];
     let ask = || sources.map(|source| (source.name(), source.ask())).into();
     of_one_clock(adjtimex::both_clocks, ask)
 }
@@ -119,6 +121,20 @@ fn narrower(best: Option<&UtcSourceFacts>) -> &'static str {
         }
         Some(_) => "",
     }
+}
+
+/// For fuzzing: bytes as the page of ClockBound's daemon and the moment at which it is read; the bound that follows, ns.
+#[doc(hidden)]
+pub fn of_clock_bound(bytes: &[u8]) -> Result<Option<u64>, String> {
+    let (page, now) = bytes.split_at(bytes.len().saturating_sub(8));
+    let now_ns = now.first_chunk().map_or(0, |now| u64::from_be_bytes(*now));
+    Ok(clock_bound::strange(page, now_ns)?.map(|said| said.error_ns))
+}
+
+/// For fuzzing: bytes as messages of ptp4l, each after its length, and three clocks; the bound that follows, ns.
+#[doc(hidden)]
+pub fn of_ptp4l(bytes: &[u8]) -> Result<u64, String> {
+    ptp::strange(bytes).map(|said| said.error_ns)
 }
 
 /// Looks every `every` until `length` has passed or a signal comes, whose number it returns.

@@ -32,6 +32,8 @@ pub const TARGETS: &[Target] = &[
     pages::EVENT_FORMAT,
     pages::CLOCK,
     pages::PROGRESS,
+    pages::CLOCK_BOUND,
+    pages::PTP4L,
     pictures::PICTURES,
     pairs::QUEUE,
     pairs::WHEEL,

@@ -1,4 +1,4 @@
-//! What the kernel and other processes write into memory.
+//! What the kernel and other processes write into memory, and what daemons answer.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -7,11 +7,12 @@ use std::sync::atomic::Ordering;
 
 use hourglass_clock::Clock;
 use hourglass_clock::timekeeping::PageReader;
+use hourglass_measure::utc;
 use hourglass_reserve::progress::{Progress, ProgressPage, ProgressSource, WordProgress};
 use hourglass_sys::memfd::SharedWords;
 use hourglass_sys::tracefs::{Format, Page, PageLayout};
 
-use super::of_text;
+use super::{of_result, of_text};
 use crate::{Answer, Body, Target, answer};
 
 const LAYOUT: &str = include_str!("../../../crates/sys/tests/data/header_page.txt");
@@ -162,4 +163,80 @@ pub(super) const PROGRESS: Target = Target {
         vec![[page(2), page(4), page(3)].concat(), [head, page(2)].concat(), last]
     },
     start: progress,
+};
+
+pub(super) const CLOCK_BOUND: Target = Target {
+    name: "clock-bound",
+    purpose: "the page of ClockBound's daemon, and the moment at which it is read",
+    examples: || {
+        let times = |numbers: [i64; 5]| numbers.map(i64::to_ne_bytes).concat();
+        let page = |version: u16, size: u32| {
+            let magic = [0x414d_5a4eu32, 0x4342_0200, size].map(u32::to_ne_bytes).concat();
+            let numbers = [version, 4].map(u16::to_ne_bytes).concat();
+            let disruptions: &[u8] = if version == 2 { &[0; 8] } else { &[] };
+            let rest = [1_000u32, 1, 1, 0].map(u32::to_ne_bytes).concat();
+            let page = [&magic, &numbers, &times([5, 0, 1_005, 0, 10_000])[..], disruptions, &rest];
+            let mut page = page.concat();
+            page.resize(size as usize, 0);
+            [page, 7_000_000_000u64.to_be_bytes().to_vec()].concat()
+        };
+        vec![page(1, 72), page(2, 80)]
+    },
+    start: || {
+        Box::new(|bytes| {
+            let found = utc::of_clock_bound(bytes);
+            of_result(found.as_ref().map_or(0, |found| 1 + u64::from(found.is_some())), found)
+        })
+    },
+};
+
+/// The answers of a clock that follows a grandmaster, in the order of the questions.
+fn ptp4l() -> Vec<u8> {
+    const DAY_NS: u64 = 86_400_000_000_000;
+    let answer = |(sequence, (id, body)): (usize, (u16, Vec<u8>))| {
+        let mut message = vec![0; 54 + body.len()];
+        message[..2].copy_from_slice(&[0x0d, 2]);
+        message[3] = 54 + body.len() as u8;
+        message[31] = sequence as u8;
+        message[46..52].copy_from_slice(&[2, 0, 0, 1, 0, 2 + body.len() as u8]);
+        message[52..54].copy_from_slice(&id.to_be_bytes());
+        message[54..].copy_from_slice(&body);
+        [vec![message.len() as u8], message].concat()
+    };
+    let body = |length: usize, parts: &[(usize, &[u8])]| {
+        let mut body = vec![0; length];
+        for (at, part) in parts {
+            body[*at..*at + part.len()].copy_from_slice(part);
+        }
+        body
+    };
+    let sets = [
+        (0x2000, body(20, &[(3, &[1])])),
+        (0x2004, body(26, &[(10, &[9]), (23, &[1])])),
+        (0x2001, body(18, &[(1, &[1]), (14, &[4])])),
+        (0x2002, body(32, &[(19, &[6, 0x22])])),
+        (0x2003, vec![0, 37, 0x1c, 0x20]),
+        (0xc000, body(50, &[(7, &[100]), (8, &DAY_NS.to_be_bytes()), (41, &[1])])),
+        (0xc004, body(14, &[(11, &[1])])),
+        (0xc009, body(16, &[])),
+    ];
+    let messages = sets.into_iter().enumerate().flat_map(answer);
+    let utc_ns = DAY_NS - 36_000_000_000;
+    let clocks = [utc_ns, DAY_NS + 1_000_000_000, utc_ns + 500].map(u64::to_be_bytes);
+    messages.chain(clocks.concat()).collect()
+}
+
+pub(super) const PTP4L: Target = Target {
+    name: "ptp4l",
+    purpose: "what ptp4l answers, and its clock beside the system's",
+    examples: || vec![ptp4l()],
+    start: || {
+        Box::new(|bytes| {
+            let found = utc::of_ptp4l(bytes);
+            if let Ok(error_ns) = found {
+                assert!(error_ns >= 2, "a bound of {error_ns} ns");
+            }
+            of_result(u64::from(found.is_ok()), found)
+        })
+    },
 };

@@ -47,7 +47,7 @@ fn utc_is_vouched_for_by_a_source_or_by_none() {
     let code = if is_vouched { 0 } else { 4 };
     ends(&output, code, "clocks --utc");
     let names: Vec<_> = utc["sources"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
-    assert_eq!(names, ["kernel", "chronyd", "clockbound"]);
+    assert_eq!(names, ["kernel", "chronyd", "clockbound", "ptp4l"]);
     assert_eq!(utc["earliest_ns"].is_u64(), is_vouched, "{utc}");
     assert_eq!(utc["source"] == "none", !is_vouched, "{utc}");
     let shown = text(&ends(&hourglass("clocks --utc"), code, "text").stdout);

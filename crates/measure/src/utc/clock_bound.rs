@@ -173,6 +173,11 @@ impl BoundPage {
     }
 }
 
+/// Takes bytes as a page that is read at `now_ns`; `Ok(None)` while it is written.
+pub(super) fn strange(bytes: &[u8], now_ns: u64) -> Result<Option<UtcStatement>, String> {
+    BoundPage::of(bytes)?.map(|page| page.statement(now_ns, Leap::None, || Some(0))).transpose()
+}
+
 /// The bytes of a number.
 fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk().copied()

@@ -41,10 +41,14 @@ pub(super) struct UtcStatement {
 impl UtcStatement {
     /// The bound some time after it was said.
     pub(super) fn error_ns(&self, since_ns: u64) -> u64 {
-        let grown = u128::from(since_ns) * u128::from(self.growth_ppb);
-        let grown = u64::try_from(grown.div_ceil(1_000_000_000)).unwrap_or(u64::MAX);
-        self.error_ns.saturating_add(grown)
+        self.error_ns.saturating_add(growth_ns(since_ns, self.growth_ppb))
     }
+}
+
+/// What a rate comes to, ns rounded up.
+pub(super) fn growth_ns(since_ns: u64, rate_ppb: u64) -> u64 {
+    let grown = u128::from(since_ns) * u128::from(rate_ppb);
+    u64::try_from(grown.div_ceil(1_000_000_000)).unwrap_or(u64::MAX)
 }
 
 pub(super) fn evidence(id: &str, found: String, verdict: &str) -> SourceEvidence {
@@ -55,7 +59,7 @@ pub(super) fn evidence(id: &str, found: String, verdict: &str) -> SourceEvidence
 pub(super) struct Kernel;
 
 /// As in the kernel (`MAXFREQ`).
-const KERNEL_GROWTH_PPB: u64 = 500_000;
+pub(super) const KERNEL_GROWTH_PPB: u64 = 500_000;
 
 impl UtcSource for Kernel {
     fn name(&self) -> &'static str {
