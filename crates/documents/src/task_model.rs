@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::KernelNames;
+use crate::warning::{Premise, Warning};
 
 /// Name and version of the document.
 pub const MODEL_SCHEMA: &str = "hourglass.model/1";
@@ -12,6 +13,9 @@ pub const MODEL_SCHEMA: &str = "hourglass.model/1";
 pub struct ModelDocument {
     /// Always [`MODEL_SCHEMA`].
     pub schema: String,
+    /// What it was made from.
+    #[serde(default)]
+    pub source: ModelSource,
     /// Length of the record, ns.
     pub elapsed_ns: u64,
     /// Events of the kernel that were lost.
@@ -20,6 +24,25 @@ pub struct ModelDocument {
     pub threads: Vec<ThreadModel>,
     /// Names of threads that did not run in the record. They are not in the file of tasks.
     pub never_ran: Vec<String>,
+    /// What a reader must know before believing the numbers (model --pid).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Warning>,
+    /// Assumptions that did not hold to the end (model --pid).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub premises: Vec<Premise>,
+}
+
+/// What a model was made from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ModelSource {
+    /// The kernel's events: switches and wakings.
+    #[default]
+    Events,
+    /// The intervals of a run, without wakings.
+    Intervals,
+    /// The kernel's counts in /proc, looked at again and again: no thread is a task by them.
+    Counts,
 }
 
 /// A thread as a task.
@@ -58,6 +81,85 @@ pub struct ThreadModel {
     /// Why the thread is no task. The figures are then what was seen, and no model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unmodelled: Option<String>,
+    /// What the kernel's counts say of it (model --pid).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counts: Option<CountModel>,
+}
+
+/// What the kernel's counts say of a thread, between the first look at it and the last one. What the kernel does not
+/// count is null.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CountModel {
+    /// The first look at the thread, counted from the first of all, ns. What it did before is not in the counts.
+    pub since_ns: u64,
+    /// From its first look to its last one, without holes, ns.
+    pub observed_ns: u64,
+    /// Number of looks.
+    pub looks: u64,
+    /// Places where its counts fell or its name changed, as where it became another program; nothing is reckoned across.
+    pub holes: u64,
+    /// Whether it ended meanwhile. What it did after its last look is not in the counts.
+    pub ended: bool,
+    /// Time on a CPU, ns. While the thread runs, the kernel's count may be behind by a tick.
+    pub run_ns: Option<u64>,
+    /// `run_ns` in millionths of `observed_ns`.
+    pub utilisation_ppm: Option<u64>,
+    /// The window of the highest utilisation, of 100 ms or longer.
+    pub busiest: Option<CountWindow>,
+    /// Time for which it could have run and had no CPU, ns.
+    pub wait_ns: Option<u64>,
+    /// How often it was woken.
+    pub activations: Option<CountedActivations>,
+    /// Bounds on the longest execution time from a waking to the next wait. Where a thread waits within its jobs, for a lock, for
+    /// input or on a page fault, a job is several activations, and no bound on it follows.
+    pub longest_activation: LongestActivation,
+}
+
+/// What was counted of a thread between two looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CountWindow {
+    /// Its start, counted from the first look of all, ns.
+    pub from_ns: u64,
+    /// Its end, ns.
+    pub to_ns: u64,
+    /// Time on a CPU that was counted in it, ns.
+    pub run_ns: Option<u64>,
+    /// Voluntary switches in it.
+    pub switches: Option<u64>,
+}
+
+/// Wakings of a thread, by its voluntary switches: each ends one activation. They are no jobs: a thread that waits for a
+/// lock or on a page fault within its job is woken once more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CountedActivations {
+    /// Voluntary switches, each of which ended an activation.
+    pub ended: u64,
+    /// Wakings, at least.
+    pub min: u64,
+    /// Wakings, at most.
+    pub max: u64,
+    /// Wakings in 1000 s, at least.
+    pub min_millihertz: u64,
+    /// Wakings in 1000 s, at most. Null where the looks are not apart.
+    pub max_millihertz: Option<u64>,
+    /// The window with most switches for its length, of 100 ms or longer: observed, and no bound on others.
+    pub most_switches: Option<CountWindow>,
+}
+
+/// Bounds on the longest execution time of the activations that were looked at.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LongestActivation {
+    /// One of them ran for this long or longer, ns; one that began before the first look or goes on after the last one counts.
+    pub at_least_ns: u64,
+    /// None of those that began and ended between the looks ran for longer, ns. Null where none did, or none is counted.
+    pub at_most_ns: Option<u64>,
+    /// Number of activations that `at_most_ns` bounds.
+    pub bounded: u64,
+    /// Activations that ended, and that nothing bounds, as they began before the first look or in a hole.
+    pub unbounded: u64,
+    /// Why there is no `at_most_ns`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unbounded_because: Option<String>,
 }
 
 /// The law of the arrivals of jobs.

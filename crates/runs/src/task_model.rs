@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use hourglass_documents::document::RunDocument;
-use hourglass_documents::task_model::{MODEL_SCHEMA, ModelDocument, ThreadModel};
+use hourglass_documents::task_model::{MODEL_SCHEMA, ModelDocument, ModelSource, ThreadModel};
 use hourglass_trace::model::{self, Activity};
 
 use crate::OpenRun;
@@ -33,6 +33,10 @@ pub fn of_run(run: &OpenRun) -> Result<ModelDocument, TraceError> {
     };
     let mut model = ModelDocument {
         schema: MODEL_SCHEMA.to_owned(),
+        source: match kernel {
+            Some(_) => ModelSource::Events,
+            None => ModelSource::Intervals,
+        },
         elapsed_ns: document.manifest.elapsed_ns,
         events_lost: kernel.map_or(0, |facts| facts.lost()),
         ..ModelDocument::default()
@@ -56,22 +60,31 @@ pub fn of_run(run: &OpenRun) -> Result<ModelDocument, TraceError> {
     Ok(model)
 }
 
+/// The name of the task that a thread is: its own, with its number where several have it, or its number alone.
+#[must_use]
+pub fn task_name(name: Option<&str>, number: u32, all: &[&str]) -> String {
+    let known = name.map(str::trim).filter(|name| !name.is_empty());
+    let name = match known {
+        Some(name) if all.iter().filter(|other| other.trim() == name).count() < 2 => {
+            name.to_owned()
+        }
+        Some(name) => format!("{name}-{number}"),
+        None => format!("thread-{number}"),
+    };
+    name.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
 /// What is known of each thread besides its activity, under a name of its own.
 fn facts(document: &RunDocument) -> Vec<(u32, ThreadModel)> {
-    let names = || document.result.threads.iter().filter_map(|thread| thread.name.as_ref());
+    let names = document.result.threads.iter().filter_map(|thread| thread.name.as_deref());
+    let names: Vec<&str> = names.collect();
     let each = document.result.threads.iter().map(|thread| {
         let setup = document.manifest.threads.iter().find(|facts| facts.id == thread.id);
-        let known = thread.name.as_ref().map(|name| name.trim()).filter(|name| !name.is_empty());
-        let number = thread.tid.unwrap_or(thread.id);
-        let name = match known {
-            Some(name) if names().filter(|other| other.trim() == name).count() < 2 => {
-                name.to_owned()
-            }
-            Some(name) => format!("{name}-{number}"),
-            None => format!("thread-{}", thread.id),
-        };
         let facts = ThreadModel {
-            name: name.chars().map(|c| if c.is_control() { '?' } else { c }).collect(),
+            name: match thread.name.as_deref().filter(|name| !name.trim().is_empty()) {
+                Some(name) => task_name(Some(name), thread.tid.unwrap_or(thread.id), &names),
+                None => task_name(None, thread.id, &names),
+            },
             tid: thread.tid,
             policy: thread.policy.clone(),
             reservation: setup.and_then(|facts| facts.reservation.clone()),

@@ -6,7 +6,9 @@
 use std::fmt::{self, Write};
 
 use hourglass_documents::CpuSet;
-use hourglass_documents::task_model::{ActivationClass, ModelDocument, ThreadModel, WakerModel};
+use hourglass_documents::task_model::{
+    ActivationClass, CountModel, ModelDocument, ModelSource, ThreadModel, WakerModel,
+};
 use hourglass_time::Span;
 
 use super::error::{Location, TaskSetError};
@@ -38,9 +40,10 @@ pub(super) fn task(name: &str, seen: &ThreadModel) -> Task {
 
 impl TaskSet {
     /// The threads of a model as tasks; those that are none as background threads, above which nothing is known of others.
+    /// By counts all are such.
     ///
     /// # Errors
-    /// No thread is a task, or what is said of one cannot be meant.
+    /// No thread of a record is a task, or what is said of one cannot be meant.
     pub fn from_model(model: &ModelDocument) -> Result<RecordedTaskSet, TaskSetError> {
         let mut recorded = RecordedTaskSet { set: TaskSet::default(), notes: Vec::new() };
         for thread in &model.threads {
@@ -78,12 +81,15 @@ impl TaskSet {
                 }
             });
         }
-        if recorded.set.tasks.is_empty() {
+        let by_counts = model.source == ModelSource::Counts && !recorded.set.background.is_empty();
+        if recorded.set.tasks.is_empty() && !by_counts {
             let message = "no thread of it is a task; record for longer, or a program that waits between its jobs";
             return Err(Location::part("the record").contradiction(message));
         }
         let mut all = CpuSet::default();
         let cpus = recorded.set.tasks.iter().filter_map(|task| task.cpus.as_ref());
+        let others = recorded.set.background.iter().filter(|_| by_counts);
+        let cpus = cpus.chain(others.filter_map(|thread| thread.cpus.as_ref()));
         cpus.flat_map(CpuSet::iter).for_each(|cpu| all.insert(cpu));
         recorded.set.machine.cpus = Some(all);
         recorded.set.check()?;
@@ -128,7 +134,27 @@ pub fn model_toml(model: &ModelDocument) -> Result<String, TaskSetError> {
 }
 
 fn heading(out: &mut String, model: &ModelDocument) -> fmt::Result {
-    writeln!(out, "# Threads of a program as tasks, from a record of {}.", span(model.elapsed_ns))?;
+    let length = span(model.elapsed_ns);
+    if model.source == ModelSource::Counts {
+        writeln!(
+            out,
+            "# Threads of a program, by the kernel's counts of {length}. None is a task: counts show how"
+        )?;
+        writeln!(
+            out,
+            "# often a thread was woken, not when. State each that you know as a [[task]] with its"
+        )?;
+        writeln!(
+            out,
+            "# period and wcet; the others stay, and check has no verdict for what they may hold up."
+        )?;
+        writeln!(out, "# As root: hourglass watch PID --trace --tasks FILE")?;
+        for premise in &model.premises {
+            writeln!(out, "# No verdict: {}", clean(&premise.text))?;
+        }
+        return never_ran(out, model);
+    }
+    writeln!(out, "# Threads of a program as tasks, from a record of {length}.")?;
     writeln!(
         out,
         "# What was seen is no bound: a longer or an earlier job may come. Deadlines are the"
@@ -137,14 +163,20 @@ fn heading(out: &mut String, model: &ModelDocument) -> fmt::Result {
     if model.events_lost > 0 {
         writeln!(out, "# The kernel lost {} events.", model.events_lost)?;
     }
-    if !model.never_ran.is_empty() {
-        writeln!(
-            out,
-            "# Threads that did not run, and are not here: {}.",
-            model.never_ran.join(", ")
-        )?;
+    never_ran(out, model)
+}
+
+fn never_ran(out: &mut String, model: &ModelDocument) -> fmt::Result {
+    let names = model.never_ran.join(", ");
+    match model.never_ran.is_empty() {
+        true => Ok(()),
+        false => writeln!(out, "# Threads that did not run, and are not here: {names}."),
     }
-    Ok(())
+}
+
+/// A name may have any character, and a comment ends with its line.
+fn clean(line: &str) -> String {
+    line.replace(char::is_control, "?")
 }
 
 fn comments(out: &mut String, thread: &ThreadModel) -> fmt::Result {
@@ -157,6 +189,9 @@ fn comments(out: &mut String, thread: &ThreadModel) -> fmt::Result {
 /// What the figures of a thread were seen on, one sentence each.
 fn explained(thread: &ThreadModel) -> Vec<String> {
     let (law, fit) = (&thread.activation, &thread.fit);
+    if let Some(counts) = &thread.counts {
+        return counted(thread, counts);
+    }
     let mut lines = Vec::new();
     let tid = thread.tid.map_or(String::new(), |tid| format!(" (thread {tid})"));
     let cut = format!("{} cut off, {} holes in the record", fit.cut_off, fit.holes);
@@ -193,8 +228,44 @@ fn explained(thread: &ThreadModel) -> Vec<String> {
     let waker = |waker: &WakerModel| format!("{} ({} jobs)", waker.name, waker.jobs);
     let wakers: Vec<String> = thread.woken_by.iter().take(WAKERS).map(waker).collect();
     lines.push(format!("woken by {}", wakers.join(", ")));
-    // A name may have any character, and a comment ends with its line.
-    lines.iter().map(|line| line.replace(char::is_control, "?")).collect()
+    lines.iter().map(|line| clean(line)).collect()
+}
+
+/// What the kernel's counts say of a thread.
+fn counted(thread: &ThreadModel, counts: &CountModel) -> Vec<String> {
+    let mut lines = Vec::new();
+    let tid = thread.tid.map_or(String::new(), |tid| format!("thread {tid}, "));
+    let wait = counts.wait_ns.map_or("unknown".to_owned(), |ns| span(ns).to_string());
+    let ran =
+        counts.run_ns.zip(counts.utilisation_ppm).map_or("unknown".to_owned(), |(ns, ppm)| {
+            format!("{} ({}.{:04} %)", span(ns), ppm / 10_000, ppm % 10_000)
+        });
+    let observed = span(counts.observed_ns);
+    lines.push(format!("{tid}seen for {observed}: time on a CPU {ran}, waiting for one {wait}"));
+    if let Some(activations) = &counts.activations {
+        lines.push(format!("woken {} to {} times", activations.min, activations.max));
+        if let Some((window, most)) =
+            activations.most_switches.and_then(|window| Some((window, window.switches?)))
+        {
+            let length = span(window.to_ns.saturating_sub(window.from_ns));
+            lines.push(format!("at most {most} waits began in {length}: observed, and no bound"));
+        }
+    }
+    let longest = &counts.longest_activation;
+    let at_least = span(longest.at_least_ns);
+    lines.push(match (longest.at_most_ns, &longest.unbounded_because) {
+        (Some(ns), _) => format!(
+            "execution time from a waking to the next wait: longest from {at_least} to {}, of {} seen; where it waits \
+             within a job, the job is longer",
+            span(ns),
+            longest.bounded
+        ),
+        (None, why) => format!(
+            "execution time from a waking to the next wait: longest {at_least} or more, not bounded: {}",
+            why.as_deref().unwrap_or("unknown")
+        ),
+    });
+    lines
 }
 
 impl RecordedTaskSet {
@@ -202,7 +273,10 @@ impl RecordedTaskSet {
     fn add_background(&mut self, thread: &ThreadModel) -> Result<(), TaskSetError> {
         let (policy, cpus) = self.scheduling(&thread.name, &thread.policy, &thread.cpus)?;
         // Nothing says what wakes it: it waits for what a simulation does not have, and `check` bounds nothing below it.
-        let run = ProgramStep::Run(span(thread.execution.max_ns.max(1)));
+        let counted =
+            thread.counts.as_ref().and_then(|counts| counts.longest_activation.at_most_ns);
+        let run_ns = counted.unwrap_or(thread.execution.max_ns);
+        let run = ProgramStep::Run(span(run_ns.max(1)));
         let steps = vec![ProgramStep::Suspend(thread.name.clone()), run];
         let phase = Phase { name: String::new(), loops: None, policy: None, cpus: None, steps };
         self.set.background.push(Background {
@@ -212,5 +286,84 @@ impl RecordedTaskSet {
             program: Program { loops: None, phases: vec![phase] },
         });
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hourglass_documents::task_model::{CountWindow, CountedActivations, LongestActivation};
+
+    use super::*;
+
+    fn by_counts() -> ModelDocument {
+        let thread = |name: &str, at_most_ns| ThreadModel {
+            name: name.to_owned(),
+            tid: Some(7),
+            policy: "FIFO:50".to_owned(),
+            cpus: "2-3".to_owned(),
+            unmodelled: Some("counts".to_owned()),
+            counts: Some(CountModel {
+                observed_ns: 10_000_000_000,
+                run_ns: Some(1_005_000_000),
+                utilisation_ppm: Some(100_500),
+                wait_ns: Some(2_000_000),
+                activations: Some(CountedActivations {
+                    min: 99,
+                    max: 101,
+                    most_switches: Some(CountWindow {
+                        to_ns: 100_000_000,
+                        switches: Some(3),
+                        ..CountWindow::default()
+                    }),
+                    ..CountedActivations::default()
+                }),
+                longest_activation: LongestActivation {
+                    at_least_ns: 1_000,
+                    at_most_ns,
+                    bounded: 99,
+                    unbounded_because: at_most_ns.is_none().then(|| "it\nnever ended".to_owned()),
+                    ..LongestActivation::default()
+                },
+                ..CountModel::default()
+            }),
+            ..ThreadModel::default()
+        };
+        ModelDocument {
+            source: ModelSource::Counts,
+            elapsed_ns: 10_000_000_000,
+            threads: vec![thread("audio", Some(4_000_000)), thread("spin", None)],
+            never_ran: vec!["idle".to_owned()],
+            ..ModelDocument::default()
+        }
+    }
+
+    /// Nothing of it is a task, and what a reader must know is in its comments.
+    #[test]
+    fn counts_make_a_file_without_tasks() {
+        let text = model_toml(&by_counts()).unwrap();
+        let set = TaskSet::from_toml(&text).unwrap();
+        assert_eq!((set.tasks.len(), set.background.len()), (0, 2), "{text}");
+        assert_eq!(set.machine.cpus, "2-3".parse().ok());
+        for part in [
+            "None is a task",
+            "not here: idle.",
+            "# thread 7, seen for 10s: time on a CPU 1.005s (10.0500 %), waiting for one 2ms\n",
+            "# woken 99 to 101 times\n",
+            "# at most 3 waits began in 100ms: observed, and no bound\n",
+            "longest from 1us to 4ms, of 99 seen",
+            "longest 1us or more, not bounded: it?never ended\n",
+            "\"run 4ms\"",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+
+    /// A record of which no thread is a task makes no file.
+    #[test]
+    fn a_record_without_tasks_makes_no_file() {
+        let record = ModelDocument { source: ModelSource::Events, ..by_counts() };
+        assert!(model_toml(&record).unwrap_err().to_string().contains("no thread of it is a task"));
+        let empty = ModelDocument { threads: Vec::new(), ..by_counts() };
+        assert!(model_toml(&empty).is_err());
     }
 }

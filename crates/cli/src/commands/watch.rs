@@ -111,16 +111,16 @@ pub(crate) struct WatchArgs {
     command: Vec<OsString>,
 }
 
-fn pid(text: &str) -> Result<u32, String> {
+pub(super) fn pid(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| "a PID is a number; --comm NAME takes the name of threads".to_owned())
 }
 
-fn length(text: &str) -> Result<Span, String> {
+pub(super) fn length(text: &str) -> Result<Span, String> {
     let span: Span = text.parse().map_err(|error| format!("{error}"))?;
     if span <= Span::from_nanos(0) { Err("it must be above 0".to_owned()) } else { Ok(span) }
 }
 
-fn pause(text: &str) -> Result<Span, String> {
+pub(super) fn pause(text: &str) -> Result<Span, String> {
     let span: Span = text.parse().map_err(|error| format!("{error}"))?;
     if span < SHORTEST { Err(format!("samples are at least {SHORTEST} apart")) } else { Ok(span) }
 }
@@ -143,6 +143,7 @@ pub(crate) fn watch(watch: &WatchArgs, words: &[String], settings: Settings) -> 
         every: watch.interval,
         length: watch.duration,
         trace: watch.trace,
+        model: false,
         folder: watch.output.clone().or_else(|| watch.tasks.as_deref().map(record_beside)),
         command_line: program.chain(words.iter().cloned()).collect(),
     };
@@ -287,7 +288,7 @@ impl View {
 }
 
 /// Why nothing is watched, and the exit code for it.
-fn refusal(failure: WatchFailure, starts: bool) -> Stop {
+pub(super) fn refusal(failure: WatchFailure, starts: bool) -> Stop {
     let line = || vec![failure.to_string()];
     match &failure {
         WatchFailure::Launch(why) => Stop::with(why.exit_code().unwrap_or(exit::OWN), line()),

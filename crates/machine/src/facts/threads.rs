@@ -112,6 +112,8 @@ pub(super) fn times(files: &Files, pid: u32, tid: u32) -> Option<SchedStat> {
     (times != SchedStat::default()).then_some(times)
 }
 
+/// Times are read before switches: those that are counted in `voluntary` came after the time that is counted in `times`,
+/// or are in it.
 pub(super) fn counts(files: &Files, pid: u32, tid: u32) -> Option<ThreadCounts> {
     let folder = format!("proc/{pid}/task/{tid}");
     let mut counts = statistics(&files.text(&format!("{folder}/stat"))?)?;
@@ -282,6 +284,39 @@ mod tests {
         let found = machine.reader().thread(24700, 24751).unwrap();
         assert_eq!((found.times, found.migrations, found.voluntary), (None, None, None));
         assert_eq!(found.minor_faults, Some(7361));
+    }
+
+    /// Whatever stands there: no count is made up, and what can be read is.
+    #[test]
+    fn strange_texts_are_unknown_counts() {
+        let machine = machine();
+        for (file, texts) in [
+            ("schedstat", ["", "12", "12 x 3", "-1 5 6", "18446744073709551616 1 1", "\0"]),
+            (
+                "status",
+                [
+                    "",
+                    "voluntary_ctxt_switches",
+                    "voluntary_ctxt_switches:\t-3",
+                    "voluntary_ctxt_switches:\tmany\n",
+                    "xvoluntary_ctxt_switches:\t4\n",
+                    "nonvoluntary_ctxt_switches:\t4\n",
+                ],
+            ),
+        ] {
+            let machine = self::machine();
+            for text in texts {
+                machine.put(&format!("proc/24700/task/24751/{file}"), text.as_bytes());
+                let found = machine.reader().thread(24700, 24751).unwrap();
+                let times = machine.reader().thread_times(24700, 24751);
+                assert_eq!(found.times, times, "{text:?}");
+                assert_eq!(found.times.is_none(), file == "schedstat", "{text:?}");
+                assert_eq!(found.voluntary.is_none(), file == "status", "{text:?}");
+            }
+        }
+        machine.put("proc/24700/task/24751/schedstat", b"7 0");
+        let times = machine.reader().thread_times(24700, 24751);
+        assert_eq!(times, Some(SchedStat { run_ns: 7, wait_ns: 0 }));
     }
 
     /// A competitor that ended before the second look was as if it had not been.

@@ -208,7 +208,7 @@ fn manifest(
 }
 
 /// Budget and period of a thread of the deadline class that is still there.
-fn budget(tid: u32) -> Option<String> {
+pub(super) fn budget(tid: u32) -> Option<String> {
     let Ok(Some(Attributes::Deadline { runtime_ns, deadline_ns, period_ns, .. })) =
         sched::read(tid)
     else {

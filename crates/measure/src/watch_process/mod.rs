@@ -11,6 +11,7 @@
 mod command;
 mod folder;
 mod kernel_tracer;
+mod model;
 mod process_selector;
 mod quotas;
 mod system_sampler;
@@ -24,6 +25,7 @@ use std::time::Duration;
 
 use hourglass_clock::timekeeping::{Native, ReferenceClock, Timebase};
 use hourglass_documents::document::{Premise, Warning};
+use hourglass_documents::task_model::ModelDocument;
 use hourglass_documents::watched::{WatchedProcess, WatchedReport, WatchedSample};
 use hourglass_machine::advice::machine;
 use hourglass_machine::facts::HostReader;
@@ -32,6 +34,7 @@ use hourglass_reserve::command::LaunchError;
 use hourglass_runs::store::{CreateError, RunFolder, WriteError};
 use hourglass_sys::{signal, thread as os};
 use hourglass_time::Span;
+use hourglass_trace::model::CountReckoning;
 
 pub use command::CommandRequest;
 use command::{PendingCommand, RunningCommand};
@@ -63,6 +66,8 @@ pub struct WatchRequest {
     pub length: Option<Span>,
     /// Record the kernel's switches too, which needs root.
     pub trace: bool,
+    /// Reckon what the counts say of each thread's activations, and not who else had its CPU.
+    pub model: bool,
     /// Keep it in this folder, which must not exist.
     pub folder: Option<PathBuf>,
     pub command_line: Vec<String>,
@@ -84,6 +89,8 @@ pub enum WatchFailure {
 #[derive(Debug)]
 pub struct WatchFinished {
     pub report: WatchedReport,
+    /// What the counts say of activations, if that was asked.
+    pub model: Option<ModelDocument>,
     pub folder: Option<Result<PathBuf, WriteError>>,
     pub signal: Option<i32>,
 }
@@ -128,12 +135,12 @@ pub fn watch(
         Some(command) => command.finish(),
         None => (None, signal::stop_asked()),
     };
-    let (report, recorded) = session.finish(signal.is_some());
+    let (report, model, recorded) = session.finish(signal.is_some());
     let report = WatchedReport { command, ..report };
     let kept = folder
         .zip(host)
         .map(|(folder, host)| folder::keep(folder, request, host, &report, recorded));
-    Ok(WatchFinished { report, folder: kept, signal })
+    Ok(WatchFinished { report, model, folder: kept, signal })
 }
 
 /// Starts the command to be watched, if one is; it waits at its gate.
@@ -164,6 +171,8 @@ struct Process {
 struct WatchSession {
     reader: HostReader,
     finder: Finder,
+    /// Whether activations are reckoned.
+    models: bool,
     /// Whether nice values count within a session only.
     autogroup: bool,
     others: SystemSampler,
@@ -198,6 +207,7 @@ impl WatchSession {
             autogroup: reader.autogroup() == Some(true),
             reader,
             finder,
+            models: request.model,
             others: SystemSampler::default(),
             traced,
             processes: BTreeMap::new(),
@@ -281,8 +291,7 @@ impl WatchSession {
         let command = self.finder.command;
         let children = command.and_then(|pid| Some((pid, self.reader.children_cpu_ns(pid)?)));
         for tally in self.threads.values_mut() {
-            let at_ns = monotonic_ns().saturating_sub(self.begin_ns);
-            tally.sample(&self.reader, at_ns);
+            tally.sample(&self.reader, || monotonic_ns().saturating_sub(self.begin_ns));
             if let Some(kept) = self.kept.as_mut().filter(|kept| kept.len() < MOST_LOOKS) {
                 kept.extend(tally.at_last_look());
             }
@@ -311,6 +320,7 @@ impl WatchSession {
         let took_ns = used_ns().saturating_sub(begin_ns);
         match &mut self.traced {
             Some(traced) => traced.take(self.begin_ns),
+            None if self.models => {}
             None => self.others.sample(&self.reader, self.now_ns, false, &mut self.threads),
         }
         self.samples += 1;
@@ -328,7 +338,12 @@ impl WatchSession {
             traced.follow(tid, at_ns, &counts);
         }
         let born = self.samples > 0 && counts.begun >= self.begun;
-        self.threads.insert(tid, ThreadTotals::new(pid, tid, at_ns, counts, born));
+        let mut totals = ThreadTotals::new(pid, tid, at_ns, counts, born);
+        totals.reckoning = self.models.then(|| match born {
+            true => CountReckoning::since_begin(),
+            false => CountReckoning::default(),
+        });
+        self.threads.insert(tid, totals);
         let reader = &self.reader;
         self.processes.entry(pid).or_insert_with(|| Process {
             name: reader.thread_name(pid, pid).unwrap_or_default(),
@@ -407,7 +422,8 @@ impl WatchSession {
         if self.threads.values().any(ThreadTotals::lacks_times) {
             warnings.push(Warning {
                 id: "no-schedstat".to_owned(),
-                text: "this kernel does not count how long threads wait for a CPU".to_owned(),
+                text: "this kernel does not count how long threads run and wait for a CPU"
+                    .to_owned(),
                 remedy: "use a kernel with CONFIG_SCHED_INFO=y, or boot with delayacct; or --trace as root"
                     .to_owned(),
             });
@@ -415,20 +431,24 @@ impl WatchSession {
         warnings
     }
 
-    fn finish(mut self, interrupted: bool) -> (WatchedReport, folder::WatchRecording) {
-        if self.traced.is_none() {
+    fn finish(
+        mut self,
+        interrupted: bool,
+    ) -> (WatchedReport, Option<ModelDocument>, folder::WatchRecording) {
+        if self.traced.is_none() && !self.models {
             self.others.sample(&self.reader, self.now_ns, true, &mut self.threads);
         }
         let troubles = self.traced.as_mut().map(|traced| traced.end(self.begin_ns, self.now_ns));
         let mut report = self.report();
         report.interrupted = interrupted;
         report.warnings.extend(troubles.into_iter().flatten());
+        let model = self.models.then(|| model::of(&self.threads, &report));
         let recorded = folder::WatchRecording {
             begin_ns: self.begin_ns,
             kernel: self.traced.map(KernelTracer::into_parts),
             samples: self.kept.unwrap_or_default(),
         };
-        (report, recorded)
+        (report, model, recorded)
     }
 }
 

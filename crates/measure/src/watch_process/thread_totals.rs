@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use hourglass_documents::Policy;
 use hourglass_documents::watched::{WatchedInterval, WatchedSample, WatchedThread};
 use hourglass_machine::facts::{HostReader, ThreadCounts};
+use hourglass_trace::model::{CountReckoning, CountSample};
 
 /// A thread since it was first seen.
 #[derive(Debug)]
@@ -22,6 +23,8 @@ pub(super) struct ThreadTotals {
     stopped_ns: u64,
     /// By who had its CPU: name, process, and the most that it can have had, ns.
     pub(super) others: BTreeMap<u32, (String, u64)>,
+    /// What its counts say of its activations, where that is asked.
+    pub(super) reckoning: Option<CountReckoning>,
 }
 
 impl ThreadTotals {
@@ -54,15 +57,30 @@ impl ThreadTotals {
             worst: None,
             stopped_ns: 0,
             others: BTreeMap::new(),
+            reckoning: None,
         }
     }
 
-    pub(super) fn sample(&mut self, reader: &HostReader, at_ns: u64) {
+    /// Looks at the thread, by a clock that counts from the first look of all.
+    pub(super) fn sample(&mut self, reader: &HostReader, clock: impl Fn() -> u64) {
         if self.ended {
             return;
         }
+        let at_ns = clock();
         match reader.thread(self.pid, self.tid) {
             Some(counts) if counts.begun == self.last.begun => {
+                if let Some(reckoning) = &mut self.reckoning {
+                    if counts.name != self.last.name {
+                        reckoning.cut();
+                    }
+                    let again = reader.thread_times(self.pid, self.tid);
+                    reckoning.take(CountSample {
+                        from_ns: at_ns,
+                        to_ns: clock(),
+                        run_ns: counts.times.zip(again).map(|(one, two)| [one.run_ns, two.run_ns]),
+                        voluntary: counts.voluntary,
+                    });
+                }
                 self.ended = counts.has_ended();
                 // The kernel has the last counts of one that has ended until its parent has asked.
                 let state = if self.ended { self.last.state } else { counts.state };

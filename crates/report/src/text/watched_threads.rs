@@ -18,13 +18,17 @@ const AROUND: usize = 8;
 #[must_use]
 pub fn watched(report: &WatchedReport, style: Style) -> String {
     let mut out = found(report, style);
-    for Warning { text, remedy, .. } in &report.warnings {
+    warnings(&mut out, &report.warnings, style);
+    out
+}
+
+pub(super) fn warnings(out: &mut String, all: &[Warning], style: Style) {
+    for Warning { text, remedy, .. } in all {
         let said = if remedy.is_empty() { text.clone() } else { format!("{text}; {remedy}") };
         let said =
             wrapped_within(NARROW, &format!("warning: {}", clean::for_terminal(&said)), 0, 2);
-        paint_line(&mut out, &said, TextStyle::Caution, style);
+        paint_line(out, &said, TextStyle::Caution, style);
     }
-    out
 }
 
 /// The same without the warnings, which are those of the run.

@@ -114,7 +114,8 @@ fn fill(document: &mut CheckDocument, solved: Vec<ProcessorSolution>) {
 fn conclude(document: &mut CheckDocument) {
     let tasks = document.tasks.iter().map(|task| task.verdict);
     let all = tasks.chain(document.processors.iter().map(|processor| processor.verdict));
-    document.verdict = all.max().unwrap_or_default();
+    // Without tasks nothing is shown to hold.
+    document.verdict = all.max().unwrap_or(Verdict::Unknown);
     if document.verdict != Verdict::Unknown {
         document.reason = None;
     }

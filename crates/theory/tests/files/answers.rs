@@ -169,6 +169,17 @@ fn files_mean_what_they_say() {
         case("cbs-hard-edf", alone, Feasible, &[Some(10_000)], ""),
         case("edf in a server", two, Unknown, &[None; 2], "need not be the least every time"),
         case("job set", JOB_SET.to_owned(), Feasible, &[Some(5), Some(10)], ""),
+        case(
+            "bg alone",
+            BACKGROUND.split_once("[[background]]").unwrap().1.replacen(
+                '\n',
+                "[[background]]\n",
+                1,
+            ),
+            Unknown,
+            &[],
+            "no task to analyse",
+        ),
         case("bg", BACKGROUND.to_owned(), Feasible, &[Some(4_000)], ""),
         case(
             "ge1",

@@ -7,6 +7,7 @@
 //! is no bound: a longer job may come.
 
 mod activity;
+mod counts;
 mod curve;
 mod jobs;
 mod period;
@@ -20,6 +21,7 @@ use hourglass_documents::task_model::{
 };
 
 pub use activity::{Activity, Burst, Waker, of_events, of_intervals};
+pub use counts::{CountReckoning, CountSample};
 use jobs::{Grouped, Job};
 pub use period::{PeriodFit, fit};
 
