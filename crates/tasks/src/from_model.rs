@@ -181,7 +181,7 @@ fn clean(line: &str) -> String {
 
 fn comments(out: &mut String, thread: &ThreadModel) -> fmt::Result {
     for line in explained(thread) {
-        writeln!(out, "# {line}")?;
+        writeln!(out, "# {}", clean(&line))?;
     }
     Ok(())
 }
@@ -228,7 +228,7 @@ fn explained(thread: &ThreadModel) -> Vec<String> {
     let waker = |waker: &WakerModel| format!("{} ({} jobs)", waker.name, waker.jobs);
     let wakers: Vec<String> = thread.woken_by.iter().take(WAKERS).map(waker).collect();
     lines.push(format!("woken by {}", wakers.join(", ")));
-    lines.iter().map(|line| clean(line)).collect()
+    lines
 }
 
 /// What the kernel's counts say of a thread.
