@@ -349,6 +349,8 @@ def test_a_clock_is_related_only_where_the_kernel_vouches_for_it():
     # Between the readings UTC won 600 ns on the monotonic clock: half of them to either side.
     assert (found.offset_ns, found.bound_ns) == (10**18 - 1_000 + 300, 5_100 + 300)
     assert clocks.relation([one, {**other, "max_error_ns": None}]) is None and clocks.relation(None) is None
+    # As systemd-timesyncd leaves it, three seconds later.
+    assert clocks.relation([one, {**other, "max_error_ns": 1_500_000}]) is None
     # Ten seconds later: in between the bound may have grown by 500 ppm from either end.
     later = {**one, "monotonic_ns": 1_000 + 10**10, "realtime_ns": 10**18 + 10**10}
     assert clocks.relation([one, later]).bound_ns == (5_100 * 2 + 5_000_000 + 1) // 2

@@ -8,6 +8,7 @@ mod source;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use hourglass_clock::timekeeping::states_bound;
 use hourglass_documents::clocks::{UtcFacts, UtcSourceFacts};
 use hourglass_documents::manifest::UtcReading;
 use hourglass_sys::adjtimex::{self, ClockPair, Discipline};
@@ -34,28 +35,54 @@ const TRIES: u32 = 4;
 pub fn look() -> UtcFacts {
     let sources: [&dyn UtcSource; 4] = [&Kernel, &Chronyd::OWN, &ClockBound::OWN, &Ptp4l::OWN];
     let ask = || sources.map(|source| (source.name(), source.ask())).into();
-    of_one_clock(adjtimex::both_clocks, ask)
+    of_one_clock(Moment::read, ask)
+}
+
+/// Both clocks, and between which values of `CLOCK_MONOTONIC_RAW`, which no daemon slews.
+#[derive(Clone, Copy, Debug)]
+struct Moment {
+    both: ClockPair,
+    raw_ns: (u64, u64),
+}
+
+impl Moment {
+    fn read() -> Moment {
+        let raw = || now_ns(ClockId::MonotonicRaw);
+        let (before, both) = (raw(), adjtimex::both_clocks());
+        Moment { both, raw_ns: (before, raw()) }
+    }
+
+    /// By how much the clock was slewed from an earlier moment to this one, at most, ns: what a source says of the time between
+    /// them is off by as much at this one.
+    fn slewed_since(&self, earlier: &Moment) -> u64 {
+        let passed = i128::from(self.both.realtime_ns) - i128::from(earlier.both.realtime_ns);
+        let raw = |until: u64, from: u64| i128::from(until) - i128::from(from);
+        let longest = raw(self.raw_ns.1, earlier.raw_ns.0);
+        let shortest = raw(self.raw_ns.0, earlier.raw_ns.1);
+        let most = passed.abs_diff(longest).max(passed.abs_diff(shortest));
+        u64::try_from(most).unwrap_or(u64::MAX)
+    }
 }
 
 /// What the sources say is of the clock as it was when they were asked: where it is set before it is read, they are asked again.
 fn of_one_clock(
-    mut read: impl FnMut() -> ClockPair,
+    mut read: impl FnMut() -> Moment,
     mut ask: impl FnMut() -> Vec<(&'static str, UtcAnswer)>,
 ) -> UtcFacts {
     let mut before = read();
     for _ in 0..TRIES {
         let answers = ask();
-        let both = read();
-        if !is_stepped(before, both) {
-            return facts(both, answers);
+        let now = read();
+        if !is_stepped(before.both, now.both) {
+            return facts(now.both, now.slewed_since(&before), answers);
         }
-        before = both;
+        before = now;
     }
     let refused = |(name, answer): (_, UtcAnswer)| {
         let said = Err("the clock was set while it was asked, again and again".to_owned());
         (name, UtcAnswer { said, ..answer })
     };
-    facts(before, ask().into_iter().map(refused).collect())
+    facts(before.both, 0, ask().into_iter().map(refused).collect())
 }
 
 /// Slewing changes both clocks alike.
@@ -65,9 +92,13 @@ fn is_stepped(before: ClockPair, after: ClockPair) -> bool {
     distance(before).abs_diff(distance(after)) > unsure_ns.into()
 }
 
-fn facts(both: ClockPair, answers: Vec<(&str, UtcAnswer)>) -> UtcFacts {
-    let sources: Vec<UtcSourceFacts> =
-        answers.into_iter().map(|(name, answer)| source_facts(both, name, answer)).collect();
+/// `slewed_ns`: by how much the clock was slewed since the sources were asked.
+fn facts(both: ClockPair, slewed_ns: u64, answers: Vec<(&str, UtcAnswer)>) -> UtcFacts {
+    let unsure_ns = both.bracket_ns.saturating_add(slewed_ns).saturating_add(1);
+    let sources: Vec<UtcSourceFacts> = answers
+        .into_iter()
+        .map(|(name, answer)| source_facts(both, unsure_ns, name, answer))
+        .collect();
     // What chronyd states to the kernel is of its estimate alone.
     let is_of_chronyd =
         sources.iter().any(|source| source.name == CHRONYD && source.error_ns.is_some());
@@ -90,8 +121,8 @@ fn facts(both: ClockPair, answers: Vec<(&str, UtcAnswer)>) -> UtcFacts {
     }
 }
 
-/// The answer at the moment `both` was read.
-fn source_facts(both: ClockPair, name: &str, answer: UtcAnswer) -> UtcSourceFacts {
+/// The answer at the moment `both` was read, which adds `unsure_ns` to its error.
+fn source_facts(both: ClockPair, unsure_ns: u64, name: &str, answer: UtcAnswer) -> UtcSourceFacts {
     let (said, reason) = match answer.said {
         Ok(said) => (Some(said), String::new()),
         Err(reason) => (None, reason),
@@ -101,9 +132,7 @@ fn source_facts(both: ClockPair, name: &str, answer: UtcAnswer) -> UtcSourceFact
     UtcSourceFacts {
         name: name.to_owned(),
         reason,
-        error_ns: said.map(|said| {
-            said.error_ns(since(&said)).saturating_add(both.bracket_ns).saturating_add(1)
-        }),
+        error_ns: said.map(|said| said.error_ns(since(&said)).saturating_add(unsure_ns)),
         growth_ppb: said.map(|said| said.growth_ppb),
         age_ns: said.map(|said| said.age_ns.saturating_add(since(&said))),
         evidence: answer.evidence,
@@ -182,7 +211,9 @@ fn stated(both: ClockPair, discipline: Option<Discipline>) -> UtcReading {
         monotonic_ns: both.monotonic_ns,
         realtime_ns: both.realtime_ns,
         bracket_ns: both.bracket_ns,
-        max_error_ns: bound.and_then(|found| found.max_error_us.checked_mul(1_000)),
+        max_error_ns: bound
+            .and_then(|found| found.max_error_us.checked_mul(1_000))
+            .filter(|ns| states_bound(*ns)),
         source: if discipline.is_some() { "adjtimex" } else { "none" }.to_owned(),
     }
 }
@@ -196,17 +227,20 @@ mod tests {
         let both = ClockPair { monotonic_ns: 5, realtime_ns: 7, bracket_ns: 2 };
         let found = Discipline {
             synchronised: true,
-            max_error_us: 1_500,
+            max_error_us: 1_501,
             frequency: 0,
             tick_us: 10_000,
             slewing: false,
             leap: adjtimex::Leap::None,
         };
         let with = stated(both, Some(found));
-        assert_eq!((with.max_error_ns, with.source.as_str()), (Some(1_500_000), "adjtimex"));
+        assert_eq!((with.max_error_ns, with.source.as_str()), (Some(1_501_000), "adjtimex"));
         assert_eq!((with.monotonic_ns, with.realtime_ns, with.bracket_ns), (5, 7, 2));
         let without = stated(both, Some(Discipline { synchronised: false, ..found }));
         assert_eq!((without.max_error_ns, without.source.as_str()), (None, "adjtimex"));
+        // As systemd-timesyncd leaves it, three seconds later.
+        let counted = stated(both, Some(Discipline { max_error_us: 1_500, ..found }));
+        assert_eq!((counted.max_error_ns, counted.source.as_str()), (None, "adjtimex"));
         let forbidden = stated(both, None);
         assert_eq!((forbidden.max_error_ns, forbidden.source.as_str()), (None, "none"));
         let huge = stated(both, Some(Discipline { max_error_us: u64::MAX, ..found }));
@@ -222,15 +256,15 @@ mod tests {
         };
         let silent = || UtcAnswer { said: Err("away".to_owned()), evidence: Vec::new() };
         // 1 s and 9 ns at 500 ppb are 501 ns; the bracket, and one for rounding.
-        let found = facts(both, vec![("kernel", said(1_000_000)), ("chronyd", said(2_000))]);
+        let found = facts(both, 0, vec![("kernel", said(1_000_000)), ("chronyd", said(2_000))]);
         assert_eq!((found.source.as_str(), found.error_ns), ("chronyd", Some(2_511)));
         assert_eq!(found.age_ns, Some(1_000_000_016));
         assert_eq!((found.earliest_ns, found.latest_ns), (Some(8_997_489), Some(9_002_511)));
-        let found = facts(both, vec![("kernel", said(1_000)), ("chronyd", said(2_000))]);
+        let found = facts(both, 0, vec![("kernel", said(1_000)), ("chronyd", said(2_000))]);
         assert_eq!((found.source.as_str(), found.error_ns), ("chronyd", Some(2_511)));
-        let found = facts(both, vec![("kernel", said(1_000)), ("chronyd", silent())]);
+        let found = facts(both, 0, vec![("kernel", said(1_000)), ("chronyd", silent())]);
         assert_eq!((found.status.as_str(), found.source.as_str()), ("vouched", "kernel"));
-        let found = facts(both, vec![("kernel", silent()), ("chronyd", silent())]);
+        let found = facts(both, 0, vec![("kernel", silent()), ("chronyd", silent())]);
         assert_eq!((found.status.as_str(), found.error_ns), ("unvouched", None));
         assert_eq!(found.sources[1].reason, "away");
     }
@@ -248,11 +282,9 @@ mod tests {
                 let step =
                     if always { turn * 5_000 } else { u64::from(turn >= stepped_at) * 5_000 };
                 let monotonic_ns = turn * 1_000;
-                ClockPair {
-                    monotonic_ns,
-                    realtime_ns: 70_000 + monotonic_ns + step,
-                    bracket_ns: 100,
-                }
+                let realtime_ns = 70_000 + monotonic_ns + step;
+                let both = ClockPair { monotonic_ns, realtime_ns, bracket_ns: 100 };
+                Moment { both, raw_ns: (monotonic_ns, monotonic_ns) }
             }
         };
         for (stepped_at, always, questions) in [(9, false, 1), (2, false, 2), (0, true, TRIES + 1)]
@@ -268,6 +300,29 @@ mod tests {
         for (by_ns, stepped) in [(22, false), (23, true)] {
             let after = ClockPair { monotonic_ns: 500, realtime_ns: 1_500 + by_ns, ..both };
             assert_eq!((is_stepped(both, after), is_stepped(after, both)), (stepped, stepped));
+        }
+    }
+
+    /// The bug: chronyd slews by up to 100,000 ppm, 3 ms while it is asked.
+    #[test]
+    fn what_is_slewed_while_sources_are_asked_is_in_the_bound() {
+        let both = |monotonic_ns| ClockPair {
+            monotonic_ns,
+            realtime_ns: 1_000_000_000 + monotonic_ns,
+            bracket_ns: 100,
+        };
+        let said = || UtcAnswer {
+            said: Ok(UtcStatement { error_ns: 9, growth_ppb: 0, at_ns: 0, age_ns: 0 }),
+            evidence: Vec::new(),
+        };
+        for (raw_ns, error_ns) in
+            [(40_000_000, 110), (36_000_000, 4_000_110), (44_000_000, 4_000_110)]
+        {
+            let mut raw = [(5, 7), (raw_ns + 5, raw_ns + 7)].into_iter();
+            let mut at_ns = [0, 40_000_000].into_iter();
+            let read = || Moment { both: both(at_ns.next().unwrap()), raw_ns: raw.next().unwrap() };
+            let found = of_one_clock(read, || vec![("chronyd", said())]);
+            assert_eq!(found.error_ns, Some(error_ns + 2), "{raw_ns}");
         }
     }
 

@@ -28,7 +28,8 @@ class Relation:
 
 def relation(readings: Optional[list[Mapping[str, Any]]]) -> Optional[Relation]:
     """What the readings before and after a run allow to say; None where the clock was not synchronised or was set."""
-    if not readings or any(one["max_error_ns"] is None for one in readings):
+    # A multiple of what the kernel adds each second began at 0: its synchroniser stated no bound.
+    if not readings or any(not (one["max_error_ns"] or 0) % 500_000 for one in readings):
         return None
     offsets = [one["realtime_ns"] - one["monotonic_ns"] for one in readings]
     errors = [one["max_error_ns"] + one["bracket_ns"] for one in readings]

@@ -82,5 +82,5 @@ pub use share::{OpenPageError, PageReader, Writer};
 pub use source_timebase::ExtendedTimebase;
 pub use timebase::{Discipline, Leap, ReferenceClock, SourceId, Timebase};
 pub use trust::MeasuredRate;
-pub use utc::{Utc, UtcInterval};
+pub use utc::{Utc, UtcInterval, states_bound};
 pub use wall_clock::{WallReference, WallStatus, WallTime};

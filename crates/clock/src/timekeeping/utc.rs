@@ -7,7 +7,7 @@
 //! greater error and the loss of synchronisation are no generation of their own: they are seen at the kernel's next
 //! tick. Until then the bound is what was vouched for, grown by the kernel's 500 ppm.
 //!
-//! No source vouches while the clock is slewed faster than that: the daemon that slews it may be dead, and the clock goes on
+//! No source vouches by a bound that began at 0 ([`states_bound`]), nor while the clock is slewed faster than that: the daemon that slews it may be dead, and the clock goes on
 //! at that rate.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -32,6 +32,15 @@ const LATE_NS: u64 = 10_000_000;
 /// How long an answer of the kernel serves where no tick of it comes. A leap second that is 2 s away when the kernel
 /// is asked is still to come by then.
 const KEPT_NS: u64 = 100_000_000;
+
+/// Whether the kernel's `maxerror`, in ns, is the statement of a synchroniser about UTC. systemd-timesyncd, ptp4l and phc2sys
+/// set it to 0, whatever the error of their own source, to have the kernel count anew, by 500 us each second. Another that
+/// happens to state a multiple of this is refused with them.
+#[must_use]
+pub const fn states_bound(max_error_ns: u64) -> bool {
+    const OF_SECOND_NS: u64 = SECOND_NS / 1_000_000 * GROWTH_PPM;
+    !max_error_ns.is_multiple_of(OF_SECOND_NS)
+}
 
 /// UTC at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -206,8 +215,11 @@ pub(super) fn of_kernel<B: Timebase>(base: &B) -> (WallTime, Option<KernelStatem
             let at_ns = from_ns;
             is_one.then_some(KernelStatement { generation, at_ns, least_ns, most_ns })
         };
-        let is_bound =
-            |said: &Discipline| said.synchronised && said.correction.unsigned_abs() <= FASTEST;
+        let is_bound = |said: &Discipline| {
+            said.synchronised
+                && states_bound(said.max_error_ns)
+                && said.correction.unsigned_abs() <= FASTEST
+        };
         let Some(said) = said.filter(is_bound) else {
             let wall = WallTime { ns: held(ns), error_ns: None, status: WallStatus::Unknown };
             return (wall, keep(i64::MAX, i64::MIN));

@@ -1,7 +1,7 @@
 //! Who may vouch for the wall clock.
 
 use hourglass_clock::Clock;
-use hourglass_clock::timekeeping::{ClockSettings, Native, SourceId, Start};
+use hourglass_clock::timekeeping::{ClockSettings, Native, SourceId, Start, states_bound};
 use hourglass_documents::clocks::SourceEvidence;
 use hourglass_sys::adjtimex;
 use hourglass_sys::clock::{ClockId, now_ns};
@@ -91,7 +91,11 @@ impl UtcSource for Kernel {
             // It began at 0 at the earliest, and grew by 500 ppm.
             age_ns: error_ns.saturating_mul(2_000),
         });
-        let refused = if state.synchronised {
+        let refused = if state.synchronised
+            && !states_bound(state.max_error_us.saturating_mul(1_000))
+        {
+            "its synchroniser states no bound: systemd-timesyncd, ptp4l and phc2sys set maxerror to 0"
+        } else if state.synchronised {
             "it is slewed by more than 500 ppm, faster than its bound grows"
         } else {
             "it is not synchronised"

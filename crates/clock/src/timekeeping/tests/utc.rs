@@ -87,7 +87,7 @@ fn rows() -> Vec<Row> {
         row("clock_settime", &[(S, Kind::Set(30 * S))], &[(S - EVERY_NS, 4 * MS)], &[S, 9 * S]),
         row(
             "makestep",
-            &[(S, Kind::Step(S / 2)), (S, Kind::Synchronised(503_000))],
+            &[(S, Kind::Step(S / 2)), (S, Kind::Synchronised(503_001))],
             &[(S - EVERY_NS, 5 * MS), (S, 510 * MS)],
             &[],
         ),
@@ -95,9 +95,9 @@ fn rows() -> Vec<Row> {
             "makestep back, and a smaller bound",
             &[
                 (S, Kind::Step(S / 2)),
-                (S, Kind::Synchronised(503_000)),
+                (S, Kind::Synchronised(503_001)),
                 (2 * S, Kind::Step(-S / 2)),
-                (2 * S, Kind::Synchronised(3_000)),
+                (2 * S, Kind::Synchronised(3_001)),
             ],
             &[(2 * S - EVERY_NS, 510 * MS), (2 * S + EVERY_NS, 4 * MS)],
             &[],
@@ -116,7 +116,7 @@ fn rows() -> Vec<Row> {
         ),
         row(
             "a greater error",
-            &[(S, Kind::Synchronised(800_000))],
+            &[(S, Kind::Synchronised(800_001))],
             &[(S - EVERY_NS, 4 * MS), (S, 801 * MS)],
             &[],
         ),
@@ -135,7 +135,7 @@ fn rows() -> Vec<Row> {
         row("no daemon synchronises", &[(S, Kind::Unsynchronised)], &[], &[S, 9 * S]),
         row(
             "a daemon synchronises",
-            &[(0, Kind::Unsynchronised), (S, Kind::Synchronised(3_000))],
+            &[(0, Kind::Unsynchronised), (S, Kind::Synchronised(3_001))],
             &[(S, 4 * MS)],
             &[S - EVERY_NS],
         ),
@@ -149,7 +149,7 @@ fn slewed_by_a_dead_daemon() -> Row {
         happens: vec![
             (S, Kind::Tick(10_800)),
             (6 * S, Kind::Tick(10_000)),
-            (6 * S, Kind::Synchronised(500_000)),
+            (6 * S, Kind::Synchronised(500_001)),
         ],
         known: vec![(S - EVERY_NS, 4 * MS), (6 * S, 510 * MS)],
         unknown: vec![S, 3 * S, 6 * S - EVERY_NS],
@@ -160,7 +160,7 @@ impl Row {
     fn sim(&self) -> SlowKernel {
         let adjustment =
             |(at, kind): &(i64, Kind)| Adjustment { at: Span::from_nanos(*at + 1), kind: *kind };
-        let first = [(0, Kind::Set(BEGIN_NS + AHEAD_NS)), (0, Kind::Synchronised(3_000))];
+        let first = [(0, Kind::Set(BEGIN_NS + AHEAD_NS)), (0, Kind::Synchronised(3_001))];
         let adjustments = first.iter().chain(&self.happens).map(adjustment).collect();
         let tick = Span::from_millis(4);
         let kernel = Some(SimKernel { tick, adjustments, shown: true });
@@ -260,7 +260,7 @@ fn a_step_within_a_read_is_seen() {
             name: "within",
             happens: vec![
                 (1_000 + at, Kind::Step(-S / 2)),
-                (1_000 + at, Kind::Synchronised(500_000)),
+                (1_000 + at, Kind::Synchronised(500_001)),
             ],
             known: vec![],
             unknown: vec![],

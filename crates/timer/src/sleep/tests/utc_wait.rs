@@ -25,7 +25,7 @@ type SimSleeper = Sleeper<Arc<Clock<Arc<SimSource>>>, SimMachine>;
 
 /// A sleeper on a machine to whose wall clock this happens, at times after the beginning.
 fn sleeper(happens: &[(i64, Kind)]) -> (Arc<SimSource>, SimSleeper) {
-    let first = [(0, Kind::Set(BEGIN_NS + AHEAD_NS)), (0, Kind::Synchronised(3_000))];
+    let first = [(0, Kind::Set(BEGIN_NS + AHEAD_NS)), (0, Kind::Synchronised(3_001))];
     let adjustment =
         |(at, kind): &(i64, Kind)| Adjustment { at: Span::from_nanos(*at + 1), kind: *kind };
     let adjustments = first.iter().chain(happens).map(adjustment).collect();
@@ -66,9 +66,9 @@ fn a_wait_ends_when_the_time_has_surely_passed() {
             "set back by what was wrong",
             &[
                 (0, Kind::Step(S / 10)),
-                (0, Kind::Synchronised(103_000)),
+                (0, Kind::Synchronised(103_001)),
                 (S / 5, Kind::Step(-S / 10)),
-                (S / 5, Kind::Synchronised(3_000)),
+                (S / 5, Kind::Synchronised(3_001)),
             ],
             3 * MS,
         ),
@@ -76,9 +76,9 @@ fn a_wait_ends_when_the_time_has_surely_passed() {
             "set forward by what was wrong",
             &[
                 (0, Kind::Step(-S / 10)),
-                (0, Kind::Synchronised(103_000)),
+                (0, Kind::Synchronised(103_001)),
                 (S / 5, Kind::Step(S / 10)),
-                (S / 5, Kind::Synchronised(3_000)),
+                (S / 5, Kind::Synchronised(3_001)),
             ],
             3 * MS,
         ),
@@ -122,7 +122,7 @@ fn what_cannot_be_waited_for_is_said() {
     assert_eq!(wait.end, UtcWaitEnd::Unvouched);
     assert!(ended < S / 4 + 110 * MS, "{ended}, {wait:?}");
     // A bound of 0.5 s is more than what may be waited; said at once.
-    let (wait, ended) = waited(&[(0, Kind::Synchronised(500_000))], 0, Span::from_millis(200));
+    let (wait, ended) = waited(&[(0, Kind::Synchronised(500_001))], 0, Span::from_millis(200));
     assert_eq!((wait.end, wait.is_past()), (UtcWaitEnd::OutOfReach, false));
     assert!(ended < 100_000, "{ended}");
     // Set back meanwhile.
