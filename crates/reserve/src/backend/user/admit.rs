@@ -111,11 +111,16 @@ pub(super) fn class_above(own: &ReservationClaim) -> Vec<ReservationClaim> {
     class.into_iter().map(|held| held.share).collect()
 }
 
-/// What other reservations, and these of the deadline class, may take of the time until each deadline, ns.
-pub(super) fn planned(entry: &RegistryEntry, class: &[ReservationClaim]) -> u64 {
-    let claims = entry.others().into_iter().map(|held| held.share);
-    let others: Vec<ReservationClaim> = claims.chain(class.iter().cloned()).collect();
-    planned_ns(entry.share(), &others)
+/// What other reservations, and these of the deadline class, may take of the time until each deadline, ns; and how many
+/// reservations of this kind share a CPU with it.
+pub(super) fn planned(entry: &RegistryEntry, class: &[ReservationClaim]) -> (u64, u64) {
+    let own = entry.share();
+    let mut others: Vec<ReservationClaim> =
+        entry.others().into_iter().map(|held| held.share).collect();
+    others.retain(|other| !other.cpus.intersection(&own.cpus).is_empty());
+    let sharers = others.len() as u64;
+    others.extend_from_slice(class);
+    (planned_ns(own, &others), sharers)
 }
 
 /// Others that have time of the CPUs of a claim, at its priority or above.

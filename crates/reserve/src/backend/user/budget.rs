@@ -98,7 +98,7 @@ pub(crate) struct Budget {
     pub(crate) supply: Supply,
     /// Periods whose processor time could not be separated.
     pub(crate) left_out: u64,
-    /// The most that reservations at the same priority or above may take of the time until the deadline, ns.
+    /// The most that reservations at the same priority or above, and enforcers, may take of the time until the deadline, ns.
     pub(crate) planned_ns: u64,
 }
 

@@ -108,8 +108,9 @@ struct EnforcerShared {
     report: Mutex<EnforcerReport>,
     /// Terms from the next period on.
     change: Mutex<Option<BudgetTerms>>,
-    /// [`Budget::planned_ns`](super::budget::Budget::planned_ns).
+    /// What other reservations may take of the time until a deadline, ns, and how many share a CPU with this one.
     planned_ns: AtomicU64,
+    sharers: AtomicU64,
 }
 
 struct EnforcerTask {
@@ -179,9 +180,11 @@ impl BudgetEnforcer {
         *self.shared.change.lock().unwrap_or_else(PoisonError::into_inner) = Some(terms);
     }
 
-    /// What other reservations may take of the time until each deadline from now on, ns.
-    pub(super) fn plan(&self, planned_ns: u64) {
+    /// What other reservations may take of the time until each deadline from now on, ns, and how many share a CPU with this
+    /// one: their enforcers take time, too.
+    pub(super) fn plan(&self, planned_ns: u64, sharers: u64) {
         self.shared.planned_ns.store(planned_ns, Ordering::Relaxed);
+        self.shared.sharers.store(sharers, Ordering::Relaxed);
     }
 
     pub(super) fn report(&self) -> EnforcerReport {

@@ -202,7 +202,8 @@ impl User {
         let mut class = Vec::new();
         if let Some(entry) = &entry {
             class = admit::class_above(&share);
-            enforcer.plan(admit::planned(entry, &class));
+            let (planned_ns, sharers) = admit::planned(entry, &class);
+            enforcer.plan(planned_ns, sharers);
         }
         enforcer.enforce(team, terms, pledge, cpus.len() > 1).map_err(refused)?;
         Ok(UserReservation { leavers, enforcer, grouped, entry, class, reservation, cpus_at_once })
@@ -349,7 +350,8 @@ impl ActiveReservation for UserReservation {
         if entry.missed() < missed {
             self.class = admit::class_above(entry.share());
         }
-        self.enforcer.plan(admit::planned(entry, &self.class));
+        let (planned_ns, sharers) = admit::planned(entry, &self.class);
+        self.enforcer.plan(planned_ns, sharers);
         entry.tell(periods, missed);
     }
 

@@ -123,7 +123,7 @@ impl Run {
         let reading =
             BudgetSample { now_ns: now, used_ns: self.used_ns, starved_ns: self.denied_ns };
         self.take_change(shared);
-        self.budget.planned_ns = shared.planned_ns.load(Ordering::Relaxed);
+        self.budget.planned_ns = self.planned_ns(shared, kept_ns);
         let terms = self.budget.terms;
         let missed = self.budget.supply.missed;
         let order = self.budget.decide(reading);
@@ -177,6 +177,13 @@ impl Run {
     }
 
     /// Never waits, as [`Run::tell`]: a later look takes it.
+    /// What other reservations may take of a period, and what enforcers took of this one: each about what this one did.
+    fn planned_ns(&self, shared: &EnforcerShared, kept_ns: u64) -> u64 {
+        let enforcers = shared.sharers.load(Ordering::Relaxed).saturating_add(1);
+        let kept_ns = kept_ns.saturating_sub(self.kept_ns).saturating_mul(enforcers);
+        shared.planned_ns.load(Ordering::Relaxed).saturating_add(kept_ns)
+    }
+
     fn take_change(&mut self, shared: &EnforcerShared) {
         if let Ok(mut change) = shared.change.try_lock()
             && let Some(terms) = change.take()
