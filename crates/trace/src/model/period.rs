@@ -16,6 +16,8 @@ const NEAR: i128 = 10_000;
 /// One release in so many may be far later than all others: by the width of these and this, ns.
 pub(super) const RARE: usize = 100;
 const FAR_NS: i128 = 20_000;
+/// Where fewer than half of the periods have a job, the jitter is this part of the period at most.
+const SPARSE: i128 = 8;
 /// Releases near a grid differ from those that drift by their spread over that of their steps: at most a part in
 /// `SPREAD_PART` of their number, and of `MOST`. Up to `MANY` their jitter may show it too.
 const SPREAD_PART: i128 = 80;
@@ -107,7 +109,9 @@ fn from_guess(times: &[i64], guess: i128) -> Option<PeriodFit> {
     let skipped = all.last()?.0 - all.first()?.0 + 1 - i128::try_from(all.len()).ok()?;
     let (low, high) = bounds(&all, Ratio(period, 1));
     let offset = first + low + all.first()?.0 * period;
-    let is_law = jitter * 2 <= period && jitter_is_bounded(&points, period, jitter);
+    // With enough empty periods and freedom everything has a grid.
+    let is_dense = skipped <= i128::try_from(all.len()).ok()? || jitter * SPARSE <= period;
+    let is_law = is_dense && jitter * 2 <= period && jitter_is_bounded(&points, period, jitter);
     is_law.then_some(PeriodFit {
         period_ns: u64::try_from(period).ok()?,
         jitter_ns: u64::try_from(high - low).ok()?,

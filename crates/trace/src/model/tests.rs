@@ -266,6 +266,24 @@ fn latencies_of_a_timer_hide_no_period() {
     }
 }
 
+/// A job that waits once, 4 ms after 1 to 3 ms, in each 50 ms: the bug was a period of 8.33 ms, of which two in three had no job.
+#[test]
+fn empty_periods_make_no_grid() {
+    right(|mut dice| {
+        let mut writer = Writer::new(Dice::new(dice.below(1 << 40)));
+        for job in 1..600 {
+            let first = dice.between(1_000, 3_000) * US;
+            let end = writer.burst(7, job * 50 * MS + dice.below(200 * US), first, None);
+            writer.burst(7, end + 4 * MS + dice.below(100 * US), MS, None);
+        }
+        let found = one(writer.infer(&[7]));
+        let law = &found.activation;
+        let is_right = (law.class, law.period_ns) == (ActivationClass::Periodic, 50 * MS)
+            && found.suspension.is_some();
+        if is_right { Ok(()) } else { Err(format!("{law:?}")) }
+    });
+}
+
 #[test]
 fn a_round_period_is_preferred_where_few_jobs_leave_it_open() {
     // Three releases in a strip of 10 us whose narrowest one has a slope of 10 ns more: 300 jobs apart.
