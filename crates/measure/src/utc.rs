@@ -99,9 +99,11 @@ fn facts(both: ClockPair, slewed_ns: u64, answers: Vec<(&str, UtcAnswer)>) -> Ut
         .into_iter()
         .map(|(name, answer)| source_facts(both, unsure_ns, name, answer))
         .collect();
-    // What chronyd states to the kernel is of its estimate alone.
-    let is_of_chronyd =
-        sources.iter().any(|source| source.name == CHRONYD && source.error_ns.is_some());
+    // What chronyd states to the kernel is of its estimate alone, also where that is refused.
+    let is_of_chronyd = sources.iter().any(|source| {
+        source.name == CHRONYD
+            && (source.error_ns.is_some() || chronyd::REFUSED.contains(&source.reason.as_str()))
+    });
     let best = sources
         .iter()
         .filter(|source| source.error_ns.is_some() && !(is_of_chronyd && source.name == KERNEL));
@@ -264,6 +266,9 @@ mod tests {
         assert_eq!((found.source.as_str(), found.error_ns), ("chronyd", Some(2_511)));
         let found = facts(both, 0, vec![("kernel", said(1_000)), ("chronyd", silent())]);
         assert_eq!((found.status.as_str(), found.source.as_str()), ("vouched", "kernel"));
+        let refused = || UtcAnswer { said: Err(chronyd::REFUSED[0].to_owned()), ..silent() };
+        let found = facts(both, 0, vec![("kernel", said(1_000)), ("chronyd", refused())]);
+        assert_eq!((found.status.as_str(), found.error_ns), ("unvouched", None));
         let found = facts(both, 0, vec![("kernel", silent()), ("chronyd", silent())]);
         assert_eq!((found.status.as_str(), found.error_ns), ("unvouched", None));
         assert_eq!(found.sources[1].reason, "away");

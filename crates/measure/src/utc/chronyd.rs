@@ -46,7 +46,17 @@ const IPV4: u16 = 1;
 /// `NTP_PHASE_LIMIT` of the kernel: its bound after every step, until a synchroniser states another.
 const SINCE_STEP_US: u64 = 16_000_000;
 
+/// Of the kernel's clock (`USER_HZ` = 100), in us; a us more is 100 ppm, in 2^-16 ppm.
+const TICK_US: i64 = 10_000;
+const FREQUENCY_OF_TICK: i64 = 100 << 16;
+/// 500 ppm, as of the kernel's own bound.
+const FASTEST: u64 = 500 << 16;
+
+const FAST: &str = "the clock is slewed by more than 500 ppm, by an estimate that may be wrong";
 const STEPPED: &str = "the clock was set, by another program, since chronyd last corrected it, or chronyd does not keep it (-x)";
+
+/// Reasons that speak against what it states to the kernel, too.
+pub(super) const REFUSED: [&str; 2] = [STEPPED, FAST];
 
 /// The chronyd that listens on a port of this machine.
 pub(super) struct Chronyd(u16);
@@ -123,9 +133,8 @@ impl Chronyd {
         Ok(None)
     }
 
-    /// `stepped` says whether the clock was set and chronyd has not stated a bound to the kernel since: it notices such a
-    /// step at its next measurement, and until then believes in a correction that is void.
-    fn answer(&self, stepped: impl FnOnce() -> bool) -> UtcAnswer {
+    /// `refused` says why the kernel's state of the clock speaks against whatever it answers.
+    fn answer(&self, refused: impl FnOnce() -> Option<&'static str>) -> UtcAnswer {
         let (tracking, at_ns) = match self.asked() {
             Ok(found) => found,
             Err(reason) => return UtcAnswer { said: Err(reason), evidence: Vec::new() },
@@ -142,9 +151,21 @@ impl Chronyd {
         let last = tracking.measured.map(|last| ns("last_measurement", last.error_ns));
         let evidence = evidence.into_iter().chain(last).collect();
         let said = tracking.statement(at_ns, now_ns);
-        let said = said.and_then(|said| if stepped() { Err(STEPPED.to_owned()) } else { Ok(said) });
+        let said = said.and_then(|said| refused().map_or(Ok(said), |why| Err(why.to_owned())));
         UtcAnswer { said, evidence }
     }
+}
+
+/// Why chronyd's answer does not hold under the kernel's state of the clock. It notices that another program set the clock at its next
+/// measurement, and until then believes in a correction that is void: the kernel has no bound by it. And a clock whose
+/// rate it changes by so much follows an estimate of the frequency that it cannot judge: of delays that vary by direction.
+fn refused(kernel: adjtimex::Discipline) -> Option<&'static str> {
+    if kernel.max_error_us >= SINCE_STEP_US {
+        return Some(STEPPED);
+    }
+    let by_tick = kernel.tick_us.saturating_sub(TICK_US).saturating_mul(FREQUENCY_OF_TICK);
+    let rate = kernel.frequency.saturating_add(by_tick);
+    (rate.unsigned_abs() > FASTEST).then_some(FAST)
 }
 
 impl UtcSource for Chronyd {
@@ -153,9 +174,7 @@ impl UtcSource for Chronyd {
     }
 
     fn ask(&self) -> UtcAnswer {
-        self.answer(|| {
-            adjtimex::discipline().is_ok_and(|kernel| kernel.max_error_us >= SINCE_STEP_US)
-        })
+        self.answer(|| adjtimex::discipline().ok().and_then(refused))
     }
 }
 

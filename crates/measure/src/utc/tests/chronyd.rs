@@ -170,9 +170,9 @@ fn a_server_is_asked_and_answers() {
             server.send_to(&bytes, from).unwrap();
         });
     });
-    let said = Chronyd(port).answer(|| false).said.map(|said| said.error_ns);
+    let said = Chronyd(port).answer(|| None).said.map(|said| said.error_ns);
     assert_eq!(said, Ok(750_012_000));
-    assert_eq!(Chronyd(port).answer(|| true).said, Err(STEPPED.to_owned()));
+    assert_eq!(Chronyd(port).answer(|| Some(STEPPED)).said, Err(STEPPED.to_owned()));
     answered.join().unwrap();
     // Its socket is closed by now.
     let away = Chronyd(port).ask().said.unwrap_err();
@@ -305,4 +305,29 @@ fn a_chronyd_is_read_as_chronyc_reads_it() {
             && found.reference == 0x7f00_0001
     });
     assert!(left.statement(0, left.updated_ns + 5).is_ok_and(|said| said.age_ns == 5), "{left:?}");
+}
+
+#[test]
+fn a_clock_that_is_set_or_runs_off_is_not_vouched_for() {
+    let kernel = |max_error_us, frequency, tick_us| adjtimex::Discipline {
+        synchronised: true,
+        max_error_us,
+        frequency,
+        tick_us,
+        slewing: false,
+        leap: adjtimex::Leap::None,
+    };
+    for (max_error_us, frequency, tick_us, why) in [
+        (1_234, 500 << 16, 10_000, None),
+        (1_234, 0, 9_995, None),
+        (1_234, -(500 << 16) - 1, 10_000, Some(FAST)),
+        (1_234, 1, 10_005, Some(FAST)),
+        // The one takes the other back.
+        (1_234, -(300 << 16), 10_008, None),
+        (15_999_999, 0, 10_000, None),
+        (16_000_000, 0, 10_000, Some(STEPPED)),
+        (1_234, i64::MIN, i64::MIN, Some(FAST)),
+    ] {
+        assert_eq!(refused(kernel(max_error_us, frequency, tick_us)), why, "{frequency} {tick_us}");
+    }
 }
