@@ -115,6 +115,6 @@ fn utc_is_read_for_another_clock() {
     }
     let (address, told) = told_here();
     assert_eq!(read_for(&address), 5);
-    // utc_bounded, three sources, and the narrowest of those.
-    assert_eq!(told.join().unwrap(), 5 * 5);
+    // utc_bounded, four sources, and the narrowest of those.
+    assert_eq!(told.join().unwrap(), 5 * 6);
 }
