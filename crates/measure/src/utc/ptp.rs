@@ -128,7 +128,7 @@ struct Stamping {
     device: Option<(i32, bool)>,
 }
 
-/// Asks for all data sets of a clock with so many ports.
+/// Asks for all data sets of a clock with `count` ports.
 fn state(asked: &mut ManagedClock, count: u16) -> Result<PtpState, String> {
     if !(1..=MAX_PORTS).contains(&count) {
         return Err(format!("ptp4l has {count} ports; ask one that has 1 to {MAX_PORTS}"));

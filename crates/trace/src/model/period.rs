@@ -1,4 +1,5 @@
-//! The period of activations: the numbers of the periods by least squares, then the narrowest strip that holds all of them.
+//! The period of activations: the numbers of the periods by least squares, then the narrowest strip that holds all but
+//! the few that are far later.
 //!
 //! A mean of distances would carry the jitter of the first and the last one, and count periods without a job.
 
@@ -13,7 +14,7 @@ const WIDER: i128 = 10;
 const WIDEST_NS: i128 = 9_000;
 /// A period this near to a round one, by a part of the unit, is that one if the strip widens by its own jitter at most.
 const NEAR: i128 = 10_000;
-/// One release in so many may be far later than all others: by the width of these and this, ns.
+/// One release in this number may be far later than all others: by the width of these and this, ns.
 pub(super) const RARE: usize = 100;
 const FAR_NS: i128 = 20_000;
 /// Where fewer than half of the periods have a job, the jitter is this part of the period at most.
@@ -26,11 +27,13 @@ const MANY: i128 = 200;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeriodFit {
+    /// ns, as all times here.
     pub period_ns: u64,
-    /// Holds all releases.
+    /// Of all releases.
     pub jitter_ns: u64,
-    /// Of all but few that were later.
+    /// The jitter without the late releases.
     pub usual_ns: u64,
+    /// Number of releases far later than all others, one in a hundred at most.
     pub late: u64,
     /// The earliest release in the period of the first activation.
     pub offset_ns: i64,
@@ -159,7 +162,7 @@ fn usual(points: &mut [Point], slope: Ratio) -> Option<Vec<Point>> {
 
 /// Whether releases stay near a grid, rather than drift away from it step by step, as those of a thread that sleeps for
 /// a length do. A step of a grid goes back: steps differ by twice the jitter, and have twice the variance of the
-/// releases; those of a drift have 15 parts in their number of it.
+/// releases; of a drift the releases have about their number times that of the steps, over 15.
 fn jitter_is_bounded(points: &[Point], period: i128, jitter: i128) -> bool {
     let step = |pair: &[Point]| pair[1].1 - pair[0].1 - (pair[1].0 - pair[0].0) * period;
     let steps = || points.windows(2).map(step);

@@ -286,7 +286,7 @@ fn empty_periods_make_no_grid() {
 
 #[test]
 fn a_round_period_is_preferred_where_few_jobs_leave_it_open() {
-    // Three releases in a strip of 10 us whose narrowest one has a slope of 10 ns more: 300 jobs apart.
+    // The narrowest strip is that of the first release and the last one, 23 ns a job steeper.
     let late = |job: i64| {
         if job == 0 {
             0

@@ -161,7 +161,7 @@ impl PtpState {
     fn since_sync(&self, device_ns: u64) -> Result<(u64, u64, u64), String> {
         if self.steps_removed != 1 {
             return Err(format!(
-                "{} boundary clocks are between it and the grandmaster, whose errors nobody states: follow that itself",
+                "{} boundary clocks are between it and the grandmaster, whose errors no data set states: follow that itself",
                 self.steps_removed.saturating_sub(1)
             ));
         }

@@ -145,7 +145,7 @@ impl CountReckoning {
                 self.ended(ended - 1, last_ns, end_ns);
             }
         }
-        // It ran in so many pieces of activations at most.
+        // It ran in one piece of an activation more than ended, at most.
         self.at_least(first_ns.saturating_sub(last_end_ns) / ended.saturating_add(1));
         self.before_ns = Some(last_ns);
         self.unswitched_ns = Some(end_ns);
