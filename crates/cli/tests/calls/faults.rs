@@ -5,16 +5,30 @@ use std::fmt;
 use hourglass_dice::Dice;
 use hourglass_sys::call_faults::{BegunCall, CallFault, ERRORS, FIRST_OF_RUNTIME};
 
-/// Whether every fault is tried, as `cargo xtask slow` asks, and not a sample.
-pub(crate) fn all() -> bool {
-    std::env::var_os("HOURGLASS_FAULTS").is_some_and(|which| which == "all")
+/// What `HOURGLASS_FAULTS` asks for: `all` of the faults, or of each `n` that follow one another the `k`-th (`k/n`),
+/// where one after another takes too long. `None` for a sample.
+fn asked_part() -> Option<(usize, usize)> {
+    let asked = std::env::var("HOURGLASS_FAULTS").ok()?;
+    if asked == "all" {
+        return Some((1, 1));
+    }
+    let part = asked.split_once('/').and_then(|(k, n)| Some((k.parse().ok()?, n.parse().ok()?)));
+    assert!(part.is_some_and(|(k, n)| 1 <= k && k <= n), "HOURGLASS_FAULTS is `all` or k/n: {asked}");
+    part
 }
 
-/// `count` of these, by chance; or all.
+/// `count` of these, by chance; or what is asked for.
 pub(crate) fn sample<T>(dice: &mut Dice, mut from: Vec<T>, count: usize) -> Vec<T> {
-    while !all() && from.len() > count {
-        from.swap_remove(dice.below(from.len() as u64) as usize);
+    let possible = from.len();
+    match asked_part() {
+        Some((k, n)) => from = from.into_iter().skip(k - 1).step_by(n).collect(),
+        None => {
+            while from.len() > count {
+                from.swap_remove(dice.below(from.len() as u64) as usize);
+            }
+        }
     }
+    println!("{} of {possible} faults", from.len());
     from
 }
 
