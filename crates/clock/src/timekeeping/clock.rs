@@ -22,7 +22,7 @@ use super::slow_path::{self, ReadKind};
 use super::timebase::{ReferenceClock, SourceId, Timebase};
 use super::timekeeper::{Context, Timekeeper, TimekeeperState};
 use super::utc::{self, StatementCache, Utc};
-use super::utc_statement::{KernelClockState, StatementSlot, UtcStatement, UtcStatementError};
+use super::utc_statement::StatementSlot;
 use super::wall_clock::{Wall, WallReference, WallTime};
 use crate::trust::TrustReport;
 
@@ -63,8 +63,8 @@ pub struct Clock<B: Timebase = Native> {
     pub(super) base: B,
     pub(super) settings: ClockSettings,
     timekeeper: Mutex<Timekeeper>,
-    utc: StatementCache,
-    vouched: StatementSlot,
+    pub(super) utc: StatementCache,
+    pub(super) vouched: StatementSlot,
 }
 
 /// A reading of the counter, and in which epoch: ticks of two epochs do not mix.
@@ -331,47 +331,6 @@ impl<B: Timebase> Clock<B> {
             self.utc.keep(calibration_page::guard_of(turn, said.generation), &said);
         }
         utc
-    }
-
-    /// How the kernel's clock stands, to be read before a source is asked about UTC ([`Clock::vouch_utc`]). About 0.5 us.
-    ///
-    /// # Errors
-    /// [`UtcStatementError::KernelSilent`].
-    pub fn kernel_clock_state(&self) -> Result<KernelClockState, UtcStatementError> {
-        KernelClockState::read(&self.base)
-    }
-
-    /// Hands over what a source says of `CLOCK_REALTIME`, which was asked after `before` was read: [`Clock::utc_bounded`] answers
-    /// by that or by the kernel's bound, whichever is narrower, and `Unvouched` where they contradict each other. It
-    /// replaces the last statement.
-    ///
-    /// It counts, also where the kernel's clock is unsynchronised or its synchroniser states no bound, for 5 s at most, and
-    /// is forgotten when the kernel is asked and
-    /// - `CLOCK_REALTIME` was set, the machine slept or a leap second passed: its distance from `CLOCK_MONOTONIC` is another
-    ///   one, by more than the readings tell;
-    /// - `STA_UNSYNC` was set, and was not before: the clock was set, or its daemon lost its source;
-    /// - the clock is slewed by more than 500 ppm, or by `ADJ_OFFSET`.
-    ///
-    /// Any other slewing since, also one that began and ended unseen, is measured by `CLOCK_MONOTONIC_RAW` and added to the bound
-    /// on its side. Around an announced leap second the bound is a second wider, as the kernel's. What is true of
-    /// `CLOCK_MONOTONIC_RAW` is taken for granted: that it runs at one rate for 5 s, within the statement's growth.
-    ///
-    /// # Errors
-    /// Why the statement does not count; the last one stays.
-    pub fn vouch_utc(
-        &self,
-        before: &KernelClockState,
-        said: UtcStatement,
-    ) -> Result<(), UtcStatementError> {
-        self.vouched.set(&self.base, before, said)?;
-        self.utc.clear();
-        Ok(())
-    }
-
-    /// Forgets what was handed over: the kernel's bound answers again.
-    pub fn withdraw_utc(&self) {
-        self.vouched.clear();
-        self.utc.clear();
     }
 
     /// Sets wall-clock time of this clock (not of the kernel). It may step.

@@ -85,5 +85,7 @@ pub use source_timebase::ExtendedTimebase;
 pub use timebase::{Discipline, Leap, ReferenceClock, SourceId, Timebase};
 pub use trust::MeasuredRate;
 pub use utc::{Utc, UtcInterval, states_bound};
+#[cfg(target_os = "linux")]
+pub(crate) use utc_statement::growth_ns;
 pub use utc_statement::{KernelClockState, UtcStatement, UtcStatementError};
 pub use wall_clock::{WallReference, WallStatus, WallTime};

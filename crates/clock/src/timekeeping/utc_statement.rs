@@ -14,6 +14,7 @@ use std::sync::atomic::Ordering::Acquire;
 use std::sync::atomic::fence;
 
 use super::bound::{Bounds, Status};
+use super::clock::Clock;
 use super::clock_offsets::difference;
 use super::seq_words::SeqWords;
 use super::timebase::{Discipline, ReferenceClock, Timebase};
@@ -49,7 +50,7 @@ impl UtcStatement {
 
 /// What a rate comes to, ns rounded up.
 #[must_use]
-pub(super) fn growth_ns(since_ns: u64, rate_ppb: u64) -> u64 {
+pub(crate) fn growth_ns(since_ns: u64, rate_ppb: u64) -> u64 {
     let grown = u128::from(since_ns) * u128::from(rate_ppb);
     u64::try_from(grown.div_ceil(1_000_000_000)).unwrap_or(u64::MAX)
 }
@@ -133,6 +134,12 @@ impl KernelClockState {
             lead_ns: outward(lead_ns, 1),
             kernel,
         })
+    }
+
+    /// `CLOCK_MONOTONIC` at the latest when it was read.
+    #[must_use]
+    pub fn read_ns(&self) -> u64 {
+        self.until_ns
     }
 
     fn is_slewed(&self) -> bool {
@@ -321,6 +328,49 @@ impl StatementSlot {
         };
         let now = Bounds { earliest: now.from_ns, latest: now.until_ns, status: Status::OsClock };
         Some(VouchedNow { said, now, supersedes_kernel: vouched.supersedes_kernel })
+    }
+}
+
+impl<B: Timebase> Clock<B> {
+    /// How the kernel's clock stands, to be read before a source is asked about UTC ([`Clock::vouch_utc`]). About 0.5 us.
+    ///
+    /// # Errors
+    /// [`UtcStatementError::KernelSilent`].
+    pub fn kernel_clock_state(&self) -> Result<KernelClockState, UtcStatementError> {
+        KernelClockState::read(&self.base)
+    }
+
+    /// Hands over what a source says of `CLOCK_REALTIME`, which was asked after `before` was read: [`Clock::utc_bounded`] answers
+    /// by that or by the kernel's bound, whichever is narrower, and `Unvouched` where they contradict each other. It
+    /// replaces the last statement.
+    ///
+    /// It counts, also where the kernel's clock is unsynchronised or its synchroniser states no bound, for 5 s at most, and
+    /// is forgotten when the kernel is asked and
+    /// - `CLOCK_REALTIME` was set, the machine slept or a leap second passed: its distance from `CLOCK_MONOTONIC` is another
+    ///   one, by more than the readings tell;
+    /// - `STA_UNSYNC` was set, and was not before: the clock was set, or its daemon lost its source;
+    /// - the clock is slewed by more than 500 ppm, or by `ADJ_OFFSET`.
+    ///
+    /// Any other slewing since, also one that began and ended unseen, is measured by `CLOCK_MONOTONIC_RAW` and added to the bound
+    /// on its side. Around an announced leap second the bound is a second wider, as the kernel's. What is true of
+    /// `CLOCK_MONOTONIC_RAW` is taken for granted: that it runs at one rate for 5 s, within the statement's growth.
+    ///
+    /// # Errors
+    /// Why the statement does not count; the last one stays.
+    pub fn vouch_utc(
+        &self,
+        before: &KernelClockState,
+        said: UtcStatement,
+    ) -> Result<(), UtcStatementError> {
+        self.vouched.set(&self.base, before, said)?;
+        self.utc.clear();
+        Ok(())
+    }
+
+    /// Forgets what was handed over: the kernel's bound answers again.
+    pub fn withdraw_utc(&self) {
+        self.vouched.clear();
+        self.utc.clear();
     }
 }
 
