@@ -1,10 +1,15 @@
 //! UTC between two bounds, and waiting until a time of it has passed for certain.
 
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use hourglass_clock::process::clock;
 use hourglass_clock::timekeeping::{Utc, UtcInterval};
+use hourglass_clock::utc::{UtcKeeper, UtcKeeperStatus};
 use hourglass_time::{Instant, Realtime, Span};
 use hourglass_timer::sleep::{Sleeper, UtcWait, UtcWaitEnd};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 use crate::clock::wall_status;
 use crate::sleep::{PyInterrupt, SLICE_NS, by_own_sleeper, come_near, hears_signals};
@@ -95,6 +100,62 @@ fn utc_bounded() -> Option<PyUtc> {
     clock().utc_bounded().interval().map(PyUtc::from)
 }
 
+/// A thread that has `utc_bounded` and `wait_until_past` answer by chronyd, ClockBound or ptp4l, too, until `close`.
+#[pyclass(frozen, name = "UtcKeeper", module = "hourglass.clock")]
+struct PyUtcKeeper(Mutex<Option<UtcKeeper>>);
+
+#[pymethods]
+impl PyUtcKeeper {
+    #[new]
+    fn new(py: Python<'_>) -> PyResult<PyUtcKeeper> {
+        Ok(PyUtcKeeper(Mutex::new(Some(py.detach(UtcKeeper::start)?))))
+    }
+
+    /// The source that vouches; None if none does, or it is closed.
+    #[getter]
+    fn source(&self, py: Python<'_>) -> Option<&'static str> {
+        self.status(py).source
+    }
+
+    /// The bound on the error of the wall clock that the source stated, ns.
+    #[getter]
+    fn error_ns(&self, py: Python<'_>) -> Option<u64> {
+        self.status(py).said.map(|said| said.error_ns)
+    }
+
+    /// Why the other sources do not vouch, by their name.
+    #[getter]
+    fn refused(&self, py: Python<'_>) -> HashMap<&'static str, String> {
+        self.status(py).refused.into_iter().collect()
+    }
+
+    /// Ends the thread: the kernel's bound answers again.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| drop(self.keeper().take()));
+    }
+
+    fn __enter__(slf: Py<PyUtcKeeper>) -> Py<PyUtcKeeper> {
+        slf
+    }
+
+    #[pyo3(signature = (*_raised))]
+    fn __exit__(&self, py: Python<'_>, _raised: &Bound<'_, PyTuple>) -> bool {
+        self.close(py);
+        false
+    }
+}
+
+impl PyUtcKeeper {
+    fn keeper(&self) -> MutexGuard<'_, Option<UtcKeeper>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Another thread may be ending it.
+    fn status(&self, py: Python<'_>) -> UtcKeeperStatus {
+        py.detach(|| self.keeper().as_ref().map(UtcKeeper::status)).unwrap_or_default()
+    }
+}
+
 /// Waits until `time_ns`, ns since 1970, has passed for certain. Not at all where that would take longer than `at_most`
 /// by the bound as it is.
 #[pyfunction]
@@ -151,5 +212,6 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(utc_bounded, module)?)?;
     module.add_function(wrap_pyfunction!(wait_until_past, module)?)?;
     module.add_class::<PyUtc>()?;
+    module.add_class::<PyUtcKeeper>()?;
     module.add_class::<PyUtcWait>()
 }

@@ -89,6 +89,15 @@ def test_wall_clock_time_is_set_for_this_process_only() -> None:
     assert before - FAR_NS < read.ns < after + FAR_NS
 
 
+def test_a_keeper_names_the_source_that_vouches_or_why_none_does() -> None:
+    with clock.UtcKeeper() as keeper:
+        if keeper.source is None:
+            assert keeper.error_ns is None and "chronyd" in keeper.refused
+        else:
+            assert keeper.error_ns is not None and clock.utc_bounded() is not None
+    assert keeper.source is None and keeper.refused == {}
+
+
 def test_utc_is_between_two_bounds_and_can_be_waited_out() -> None:
     try:
         clock.set_wall(clock.now_ns(), 1_000_000_000, 1_000_000)

@@ -496,7 +496,7 @@ enum {
     HG_BEFORE_YES = 1
 };
 
-/* What the kernel said last, in this process: five words, with a sequence lock. Only hg_utc_bounded reads it. */
+/* What answered last, in this process: five words, with a sequence lock. Only hg_utc_bounded reads it. */
 extern const uint64_t *const hg_clock_utc_v1;
 
 /* The same read by a call: what the inline one falls back to.
@@ -847,6 +847,33 @@ typedef struct hg_utc_wait {
  * Free: nothing. */
 hg_status hg_utc_wait_until_past(int64_t time_ns, uint64_t at_most_ns, hg_interrupt *interrupt,
                                  hg_utc_wait *wait, hg_error *error);
+
+/* A thread that asks chronyd, AWS ClockBound's daemon and linuxptp's ptp4l each second how far the wall clock may be off. While
+ * there is one, hg_utc_bounded and hg_utc_wait_until_past answer by the narrowest of their bounds, also where the kernel's vouches
+ * for nothing, or by the kernel's if that is narrower. */
+typedef struct hg_utc_keeper {
+    uint64_t handle;
+} hg_utc_keeper;
+
+/* What the source said last that vouches. */
+typedef struct hg_utc_source {
+    uint8_t name[16];    /* "chronyd", "clockbound" or "ptp4l", ended by 0 */
+    uint64_t error_ns;   /* bound on the error of the wall clock against UTC */
+    uint64_t growth_ppb; /* by how much that grows */
+    uint64_t at_ns;      /* when it held, on CLOCK_MONOTONIC */
+} hg_utc_source;
+
+/* Starts a keeper; the sources were asked once when this returns, which takes up to 0.3 s. It needs no privileges.
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_EXHAUSTED. Free: the keeper, with hg_utc_keeper_free. */
+hg_status hg_utc_keeper_start(hg_utc_keeper *keeper, hg_error *error);
+
+/* Which source vouches, and what it said.
+ * Threads: any. Signals: no. Errors: HG_NULL, HG_STALE; HG_UNSUPPORTED if none does, with the reason of each. Free: nothing. */
+hg_status hg_utc_keeper_look(hg_utc_keeper keeper, hg_utc_source *source, hg_error *error);
+
+/* Ends the thread and frees the keeper: the kernel's bound answers again. Waits for questions under way, up to 0.3 s.
+ * Threads: any. Signals: no. Errors: HG_STALE, HG_BUSY during another call on it. Free: nothing. */
+hg_status hg_utc_keeper_free(hg_utc_keeper keeper, hg_error *error);
 
 /* How the time until the deadline is spent. */
 enum {

@@ -522,6 +522,23 @@ hg_slept sleep_until(const std::chrono::time_point<Clock, Duration> &time, const
     });
 }
 
+/// While it lives, utc_bounded and wait_until_past answer by chronyd, ClockBound or ptp4l, too; hg_utc_keeper.
+class utc_keeper : public detail::owned<hg_utc_keeper, hg_utc_keeper_free>
+{
+public:
+    utc_keeper()
+    {
+        detail::check([&](hg_error *e) { return hg_utc_keeper_start(&handle_, e); });
+    }
+    /// Who vouches, and what it said; throws with the reason of each source where none does.
+    hg_utc_source source() const
+    {
+        hg_utc_source found;
+        detail::check([&](hg_error *e) { return hg_utc_keeper_look(handle_, &found, e); });
+        return found;
+    }
+};
+
 /// hg_utc_wait_until_past, for a time of hourglass::system_clock or std::chrono::system_clock, rounded up to a nanosecond.
 template <typename Clock, typename Duration>
 hg_utc_wait wait_until_past(const std::chrono::time_point<Clock, Duration> &time,

@@ -2,16 +2,39 @@
 
 use hourglass_clock::process::clock;
 use hourglass_clock::timekeeping::{Utc, UtcInterval, WallStatus};
+use hourglass_clock::utc::UtcKeeper;
 use hourglass_time::{Instant, Realtime, Span};
 use hourglass_timer::sleep::{UtcWait, UtcWaitEnd};
 
 use crate::clock::wall_status;
 use crate::error::{
-    CapiError, HG_INTERRUPTED, HG_TIMEOUT, HG_UNSUPPORTED, guard, hg_error, hg_status, reading,
+    CapiError, HG_EXHAUSTED, HG_INTERRUPTED, HG_TIMEOUT, HG_UNSUPPORTED, guard, hg_error,
+    hg_status, reading,
 };
 use crate::interrupt::{NEVER, hg_interrupt, interrupt_at};
-use crate::pointers::offer;
+use crate::pointers::{give, offer};
 use crate::sleep::by_own_sleeper;
+use crate::table::{HandleTable, handles};
+
+handles! {
+    hg_utc_keeper, "A thread that asks who vouches for UTC.";
+}
+
+static KEEPERS: HandleTable<UtcKeeper> = HandleTable::new(17, "keeper of UTC");
+
+/// What the source said that vouches.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct hg_utc_source {
+    /// Its name, ended by 0.
+    pub name: [u8; 16],
+    /// Bound on the error of the wall clock, ns.
+    pub error_ns: u64,
+    /// By how much that grows, parts in 10^9.
+    pub growth_ppb: u64,
+    /// When it held, ns on `CLOCK_MONOTONIC`.
+    pub at_ns: u64,
+}
 
 /// UTC between two bounds.
 #[repr(C)]
@@ -120,4 +143,54 @@ pub unsafe extern "C" fn hg_utc_wait_until_past(
     };
     // SAFETY: as the header says of `error`.
     unsafe { guard(error, work) }
+}
+
+/// Starts a keeper.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_utc_keeper_start(
+    keeper: *mut hg_utc_keeper,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        let started = UtcKeeper::start().map_err(|error| {
+            CapiError::new(HG_EXHAUSTED, format!("no thread for the keeper: {error}"))
+        })?;
+        Ok(hg_utc_keeper { handle: KEEPERS.insert(started)? })
+    };
+    // SAFETY: as the header says of `keeper` and `error`.
+    unsafe { give(keeper, "keeper", error, work) }
+}
+
+/// Reads who vouches.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_utc_keeper_look(
+    keeper: hg_utc_keeper,
+    source: *mut hg_utc_source,
+    error: *mut hg_error,
+) -> hg_status {
+    let work = || {
+        let status = KEEPERS.get(keeper.handle)?.status();
+        let (Some(name), Some(said)) = (status.source, status.said) else {
+            let refused = status.refused.iter().map(|(name, why)| format!("{name}: {why}"));
+            let refused = refused.collect::<Vec<_>>().join("; ");
+            return Err(CapiError::new(HG_UNSUPPORTED, refused));
+        };
+        let mut found = [0; 16];
+        // The last one stays 0.
+        found.iter_mut().take(15).zip(name.bytes()).for_each(|(to, from)| *to = from);
+        let (error_ns, growth_ppb, at_ns) = (said.error_ns, said.growth_ppb, said.at_ns);
+        Ok(hg_utc_source { name: found, error_ns, growth_ppb, at_ns })
+    };
+    // SAFETY: as the header says of `source` and `error`.
+    unsafe { give(source, "source", error, work) }
+}
+
+/// Ends a keeper.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hg_utc_keeper_free(
+    keeper: hg_utc_keeper,
+    error: *mut hg_error,
+) -> hg_status {
+    // SAFETY: as the header says of `error`.
+    unsafe { guard(error, || KEEPERS.remove(keeper.handle).map(drop)) }
 }

@@ -22,6 +22,8 @@ pub mod rate;
 pub mod source;
 pub mod timekeeping;
 pub mod trust;
+#[cfg(target_os = "linux")]
+pub mod utc;
 
 #[cfg(target_os = "linux")]
 pub use calibration::{Calibration, Pair};

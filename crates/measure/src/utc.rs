@@ -1,32 +1,21 @@
 //! Where this node's clocks stand to UTC, the bound on that, and who vouches for it.
 
-mod chronyd;
-mod clock_bound;
-mod ptp;
-mod source;
-
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use hourglass_clock::timekeeping::states_bound;
-use hourglass_documents::clocks::{UtcFacts, UtcSourceFacts};
+use hourglass_clock::timekeeping::{UtcStatement, states_bound};
+use hourglass_clock::utc::{Chronyd, ClockBound, Kernel, Ptp4l, UtcAnswer, UtcEvidence, UtcSource};
+use hourglass_documents::clocks::{SourceEvidence, UtcFacts, UtcSourceFacts};
 use hourglass_documents::manifest::UtcReading;
 use hourglass_sys::adjtimex::{self, ClockPair, Discipline};
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::signal;
 use hourglass_time::Span;
 
-use self::chronyd::Chronyd;
-use self::clock_bound::ClockBound;
-use self::ptp::Ptp4l;
-use self::source::{Kernel, UtcAnswer, UtcSource, UtcStatement};
-
 /// Time between two checks for signals.
 const ATTENTION_NS: u64 = 50_000_000;
 /// Below this a better source is hardly to be had over a network.
 const NARROW_NS: u64 = 1_000_000;
-const KERNEL: &str = "kernel";
-const CHRONYD: &str = "chronyd";
 /// How often the sources are asked again after the clock was set meanwhile.
 const TRIES: u32 = 4;
 
@@ -101,12 +90,12 @@ fn facts(both: ClockPair, slewed_ns: u64, answers: Vec<(&str, UtcAnswer)>) -> Ut
         .collect();
     // What chronyd states to the kernel is of its estimate alone, also where that is refused.
     let is_of_chronyd = sources.iter().any(|source| {
-        source.name == CHRONYD
-            && (source.error_ns.is_some() || chronyd::REFUSED.contains(&source.reason.as_str()))
+        source.name == Chronyd::NAME
+            && (source.error_ns.is_some() || Chronyd::REFUSED.contains(&source.reason.as_str()))
     });
-    let best = sources
-        .iter()
-        .filter(|source| source.error_ns.is_some() && !(is_of_chronyd && source.name == KERNEL));
+    let best = sources.iter().filter(|source| {
+        source.error_ns.is_some() && !(is_of_chronyd && source.name == Kernel::NAME)
+    });
     let best = best.min_by_key(|source| source.error_ns);
     let error_ns = best.and_then(|source| source.error_ns);
     UtcFacts {
@@ -137,14 +126,18 @@ fn source_facts(both: ClockPair, unsure_ns: u64, name: &str, answer: UtcAnswer) 
         error_ns: said.map(|said| said.error_ns(since(&said)).saturating_add(unsure_ns)),
         growth_ppb: said.map(|said| said.growth_ppb),
         age_ns: said.map(|said| said.age_ns.saturating_add(since(&said))),
-        evidence: answer.evidence,
+        evidence: answer.evidence.into_iter().map(document_of).collect(),
     }
+}
+
+fn document_of(row: UtcEvidence) -> SourceEvidence {
+    SourceEvidence { id: row.id.to_owned(), found: row.found, verdict: row.verdict.to_owned() }
 }
 
 fn narrower(best: Option<&UtcSourceFacts>) -> &'static str {
     match best {
         None => "run chronyd, or ptp4l and phc2sys, to have the clock synchronised",
-        Some(source) if source.name == KERNEL => {
+        Some(source) if source.name == Kernel::NAME => {
             "run chronyd ('chronyc tracking' shows its bound), or a PTP clock with phc2sys"
         }
         Some(source) if source.error_ns.is_some_and(|error| error > NARROW_NS) => {
@@ -152,20 +145,6 @@ fn narrower(best: Option<&UtcSourceFacts>) -> &'static str {
         }
         Some(_) => "",
     }
-}
-
-/// For fuzzing: bytes as the page of ClockBound's daemon and the moment at which it is read; the bound that follows, ns.
-#[doc(hidden)]
-pub fn of_clock_bound(bytes: &[u8]) -> Result<Option<u64>, String> {
-    let (page, now) = bytes.split_at(bytes.len().saturating_sub(8));
-    let now_ns = now.first_chunk().map_or(0, |now| u64::from_be_bytes(*now));
-    Ok(clock_bound::strange(page, now_ns)?.map(|said| said.error_ns))
-}
-
-/// For fuzzing: bytes as messages of ptp4l, each after its length, and three clocks; the bound that follows, ns.
-#[doc(hidden)]
-pub fn of_ptp4l(bytes: &[u8]) -> Result<u64, String> {
-    ptp::strange(bytes).map(|said| said.error_ns)
 }
 
 /// Looks every `every` until `length` has passed or a signal comes, whose number it returns.
@@ -224,6 +203,10 @@ fn stated(both: ClockPair, discipline: Option<Discipline>) -> UtcReading {
 mod tests {
     use super::*;
 
+    fn statement(error_ns: u64, growth_ppb: u64, at_ns: u64, age_ns: u64) -> UtcStatement {
+        UtcStatement { error_ns, growth_ppb, at_ns, age_ns, supersedes_kernel: false }
+    }
+
     #[test]
     fn a_bound_holds_only_while_the_clock_is_synchronised() {
         let both = ClockPair { monotonic_ns: 5, realtime_ns: 7, bracket_ns: 2 };
@@ -253,7 +236,7 @@ mod tests {
     fn the_narrowest_bound_answers_and_none_is_an_answer() {
         let both = ClockPair { monotonic_ns: 2_000_000_000, realtime_ns: 9_000_000, bracket_ns: 9 };
         let said = |error_ns| UtcAnswer {
-            said: Ok(UtcStatement { error_ns, growth_ppb: 500, at_ns: 1_000_000_000, age_ns: 7 }),
+            said: Ok(statement(error_ns, 500, 1_000_000_000, 7)),
             evidence: Vec::new(),
         };
         let silent = || UtcAnswer { said: Err("away".to_owned()), evidence: Vec::new() };
@@ -266,7 +249,7 @@ mod tests {
         assert_eq!((found.source.as_str(), found.error_ns), ("chronyd", Some(2_511)));
         let found = facts(both, 0, vec![("kernel", said(1_000)), ("chronyd", silent())]);
         assert_eq!((found.status.as_str(), found.source.as_str()), ("vouched", "kernel"));
-        let refused = || UtcAnswer { said: Err(chronyd::REFUSED[0].to_owned()), ..silent() };
+        let refused = || UtcAnswer { said: Err(Chronyd::REFUSED[0].to_owned()), ..silent() };
         let found = facts(both, 0, vec![("kernel", said(1_000)), ("chronyd", refused())]);
         assert_eq!((found.status.as_str(), found.error_ns), ("unvouched", None));
         let found = facts(both, 0, vec![("kernel", silent()), ("chronyd", silent())]);
@@ -276,10 +259,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_set_between_question_and_reading_is_asked_again() {
-        let said = || UtcAnswer {
-            said: Ok(UtcStatement { error_ns: 9, growth_ppb: 0, at_ns: 0, age_ns: 0 }),
-            evidence: Vec::new(),
-        };
+        let said = || UtcAnswer { said: Ok(statement(9, 0, 0, 0)), evidence: Vec::new() };
         let read = |stepped_at: u64, always: bool| {
             let mut turn = 0;
             move || {
@@ -316,10 +296,7 @@ mod tests {
             realtime_ns: 1_000_000_000 + monotonic_ns,
             bracket_ns: 100,
         };
-        let said = || UtcAnswer {
-            said: Ok(UtcStatement { error_ns: 9, growth_ppb: 0, at_ns: 0, age_ns: 0 }),
-            evidence: Vec::new(),
-        };
+        let said = || UtcAnswer { said: Ok(statement(9, 0, 0, 0)), evidence: Vec::new() };
         for (raw_ns, error_ns) in
             [(40_000_000, 110), (36_000_000, 4_000_110), (44_000_000, 4_000_110)]
         {

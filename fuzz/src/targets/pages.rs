@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use hourglass_clock::Clock;
 use hourglass_clock::timekeeping::PageReader;
-use hourglass_measure::utc;
+use hourglass_clock::utc;
 use hourglass_reserve::progress::{Progress, ProgressPage, ProgressSource, WordProgress};
 use hourglass_sys::memfd::SharedWords;
 use hourglass_sys::tracefs::{Format, Page, PageLayout};

@@ -180,6 +180,8 @@ fn of_clock() -> Vec<Layout> {
         clock::hg_wall_time { ns, error_ns, status, reserved }
         utc::hg_utc { earliest_ns, latest_ns, status, reserved }
         utc::hg_utc_wait { waited_ns, ahead_ns, error_ns, last }
+        utc::hg_utc_keeper { handle }
+        utc::hg_utc_source { name, error_ns, growth_ppb, at_ns }
         clock::hg_wall_reference { monotonic_ns, wall_ns, error_ns }
         clock::hg_maintained { next_ns, drawn, reserved }
         clock::hg_trust { trusted, reserved, reason }

@@ -154,6 +154,24 @@ static void utc(void)
     CHECK(now.status != HG_WALL_UNKNOWN || hg_utc_wait_until_past(0, 0, NULL, NULL, NULL) == HG_UNSUPPORTED);
 }
 
+static void utc_keeper(void)
+{
+    hg_error error;
+    hg_utc_keeper keeper;
+    hg_utc_source source;
+    hg_status found;
+    OK(hg_utc_keeper_start(&keeper, &error));
+    found = hg_utc_keeper_look(keeper, &source, &error);
+    if (found == HG_OK) {
+        CHECK(source.name[0] != 0 && source.at_ns <= hg_now_ordered());
+        CHECK(hg_utc_bounded().status == HG_WALL_SYNCHRONISED);
+    } else {
+        CHECK(found == HG_UNSUPPORTED && strstr(error.text, "chronyd: ") != NULL);
+    }
+    OK(hg_utc_keeper_free(keeper, &error));
+    CHECK(hg_utc_keeper_look(keeper, &source, &error) == HG_STALE);
+}
+
 static void wall(void)
 {
     hg_error error;
@@ -210,6 +228,7 @@ int main(void)
     scales_and_ticks();
     wall();
     utc();
+    utc_keeper();
     OK(hg_clock_examine(&trust, &error));
     CHECK(trust.reason[0] != '\0');
     sources();

@@ -22,6 +22,7 @@ use super::slow_path::{self, ReadKind};
 use super::timebase::{ReferenceClock, SourceId, Timebase};
 use super::timekeeper::{Context, Timekeeper, TimekeeperState};
 use super::utc::{self, StatementCache, Utc};
+use super::utc_statement::StatementSlot;
 use super::wall_clock::{Wall, WallReference, WallTime};
 use crate::trust::TrustReport;
 
@@ -62,7 +63,8 @@ pub struct Clock<B: Timebase = Native> {
     pub(super) base: B,
     pub(super) settings: ClockSettings,
     timekeeper: Mutex<Timekeeper>,
-    utc: StatementCache,
+    pub(super) utc: StatementCache,
+    pub(super) vouched: StatementSlot,
 }
 
 /// A reading of the counter, and in which epoch: ticks of two epochs do not mix.
@@ -154,6 +156,7 @@ impl<B: Timebase> Clock<B> {
             settings,
             timekeeper: Mutex::new(Timekeeper::NEW),
             utc: StatementCache::new(),
+            vouched: StatementSlot::new(),
         }
     }
 
@@ -293,7 +296,8 @@ impl<B: Timebase> Clock<B> {
     /// greater error and the loss of synchronisation are seen at the kernel's next tick, 1 to 10 ms later, or after
     /// 0.1 s where none comes; a step and a leap second at once. A clock whose kernel shows no generation asks at each read.
     ///
-    /// The bound holds while what the daemon states to the kernel holds. `Unvouched` while the clock is slewed by more than
+    /// The bound holds while what the daemon states to the kernel holds. A statement of another source, if there is one, is
+    /// asked for beside the kernel's ([`Clock::vouch_utc`]). `Unvouched` while the clock is slewed by more than
     /// 500 ppm.
     ///
     /// Unordered, as [`Clock::now_bounded`].
@@ -322,11 +326,11 @@ impl<B: Timebase> Clock<B> {
             let now = self.now_bounded();
             return content.wall.at(now.middle(), now.error_ns()).into();
         }
-        let (wall, said) = utc::of_kernel(&self.base);
+        let (utc, said) = utc::of_both(utc::of_kernel(&self.base), self.vouched.now(&self.base));
         if let Some(said) = said {
             self.utc.keep(calibration_page::guard_of(turn, said.generation), &said);
         }
-        wall.into()
+        utc
     }
 
     /// Sets wall-clock time of this clock (not of the kernel). It may step.

@@ -42,6 +42,7 @@ mod native;
 mod reference_rate;
 mod reference_state;
 mod sample;
+mod seq_words;
 mod settings;
 #[cfg(target_os = "linux")]
 mod share;
@@ -55,6 +56,7 @@ mod timebase;
 mod timekeeper;
 mod trust;
 mod utc;
+mod utc_statement;
 mod wall_clock;
 
 #[cfg(test)]
@@ -83,4 +85,7 @@ pub use source_timebase::ExtendedTimebase;
 pub use timebase::{Discipline, Leap, ReferenceClock, SourceId, Timebase};
 pub use trust::MeasuredRate;
 pub use utc::{Utc, UtcInterval, states_bound};
+#[cfg(target_os = "linux")]
+pub(crate) use utc_statement::growth_ns;
+pub use utc_statement::{KernelClockState, UtcStatement, UtcStatementError};
 pub use wall_clock::{WallReference, WallStatus, WallTime};

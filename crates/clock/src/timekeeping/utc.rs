@@ -10,28 +10,30 @@
 //! No source vouches by a bound that began at 0 ([`states_bound`]), nor while the clock is slewed faster than that: the daemon that slews it may be dead, and the clock goes on
 //! at that rate.
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicU64, fence};
+use std::sync::atomic::Ordering::Acquire;
+use std::sync::atomic::fence;
 
 use hourglass_time::{Bounded, Instant, Realtime};
 
 use super::bound::Bounds;
 use super::clock_offsets::difference;
+use super::seq_words::SeqWords;
 use super::timebase::{Discipline, Leap, ReferenceClock, Timebase};
+use super::utc_statement::VouchedNow;
 use super::wall_clock::{WallStatus, WallTime};
 
 /// How often the kernel is asked again after its clock was set meanwhile.
 const TRIES: u32 = 4;
-const SECOND_NS: u64 = 1_000_000_000;
+pub(super) const SECOND_NS: u64 = 1_000_000_000;
 /// The kernel lets its bound grow by 500 ppm, each second at once (`second_overflow`, `MAXFREQ`).
 const GROWTH_PPM: u64 = 500;
 /// A rate above which the clock leaves its bound, 2^-32: 500 ppm.
-const FASTEST: u64 = 2_147_484;
+pub(super) const FASTEST: u64 = 2_147_484;
 /// How late a tick may come that begins a second, or a leap second (HZ = 100).
 const LATE_NS: u64 = 10_000_000;
 /// How long an answer of the kernel serves where no tick of it comes. A leap second that is 2 s away when the kernel
 /// is asked is still to come by then.
-const KEPT_NS: u64 = 100_000_000;
+pub(super) const KEPT_NS: u64 = 100_000_000;
 
 /// Whether the kernel's `maxerror`, in ns, is the statement of a synchroniser about UTC. systemd-timesyncd, ptp4l and phc2sys
 /// set it to 0, whatever the error of their own source, to have the kernel count anew, by 500 us each second. Another that
@@ -124,16 +126,21 @@ impl UtcInterval {
 pub(super) struct KernelStatement {
     pub(super) generation: u32,
     /// When it was asked, ns on `CLOCK_MONOTONIC`.
-    at_ns: u64,
+    pub(super) at_ns: u64,
     /// UTC minus `CLOCK_MONOTONIC`, at least and at most, ns.
-    least_ns: i64,
-    most_ns: i64,
+    pub(super) least_ns: i64,
+    pub(super) most_ns: i64,
 }
 
 impl KernelStatement {
+    /// That no source vouches.
+    fn silent(self) -> KernelStatement {
+        KernelStatement { least_ns: i64::MAX, most_ns: i64::MIN, ..self }
+    }
+
     /// UTC at a moment under the same generation; `None` if that is too long after.
     #[inline(always)]
-    fn at(&self, now: Bounds) -> Option<Utc> {
+    pub(super) fn at(&self, now: Bounds) -> Option<Utc> {
         let age_ns = now.latest.saturating_sub(self.at_ns);
         if age_ns > KEPT_NS {
             return None;
@@ -150,30 +157,22 @@ impl KernelStatement {
     }
 }
 
-/// The last answer of the kernel. Readers take no lock; one that finds another at work asks the kernel itself. Readers in
-/// other languages know its layout ([`super::Clock::utc_address`]).
+/// The last answer. Readers take no lock; one that finds another at work asks the kernel itself. The words are the guard of page
+/// and kernel under which it holds ([`super::calibration_page::guard_of`]), and [`KernelStatement`].
 #[derive(Debug)]
-#[repr(C)]
-pub(super) struct StatementCache {
-    /// Odd while the words are written.
-    turn: AtomicU64,
-    /// The guard of page and kernel under which it holds ([`super::calibration_page::guard_of`]), and [`KernelStatement`].
-    words: [AtomicU64; 4],
-}
+#[repr(transparent)]
+pub(super) struct StatementCache(SeqWords<4>);
 
 impl StatementCache {
     pub(super) const fn new() -> StatementCache {
-        StatementCache { turn: AtomicU64::new(0), words: [const { AtomicU64::new(0) }; 4] }
+        StatementCache(SeqWords::new())
     }
 
     /// UTC at a moment, by what was said under `guard`.
     #[inline(always)]
     pub(super) fn at(&self, guard: u64, now: Bounds) -> Option<Utc> {
-        let turn = self.turn.load(Acquire);
-        let [under, at_ns, least, most] =
-            [0, 1, 2, 3].map(|index: usize| self.words[index].load(Relaxed));
-        fence(Acquire);
-        if turn & 1 != 0 || self.turn.load(Relaxed) != turn || under != guard || at_ns == 0 {
+        let ([under, at_ns, least, most], _) = self.0.read()?;
+        if under != guard || at_ns == 0 {
             return None;
         }
         let (least_ns, most_ns) = (least.cast_signed(), most.cast_signed());
@@ -182,20 +181,38 @@ impl StatementCache {
 
     /// Keeps what was said, unless another thread is at it.
     pub(super) fn keep(&self, guard: u64, said: &KernelStatement) {
-        let turn = self.turn.load(Relaxed);
-        let begun = turn & 1 == 0
-            && self.turn.compare_exchange(turn, turn.wrapping_add(1), Acquire, Relaxed).is_ok();
-        if !begun {
-            return;
-        }
-        fence(Release);
-        let words =
-            [guard, said.at_ns, said.least_ns.cast_unsigned(), said.most_ns.cast_unsigned()];
-        for (word, value) in self.words.iter().zip(words) {
-            word.store(value, Relaxed);
-        }
-        self.turn.store(turn.wrapping_add(2), Release);
+        let [least, most] = [said.least_ns, said.most_ns].map(i64::cast_unsigned);
+        self.0.write([guard, said.at_ns, least, most]);
     }
+
+    /// Has the kernel asked again by the next reader.
+    pub(super) fn clear(&self) {
+        self.0.write([0; 4]);
+    }
+}
+
+/// The answer by the kernel's bound and a statement, and what may be kept of it: the narrower one. Two that contradict each
+/// other are none, since one of them is wrong.
+pub(super) fn of_both(
+    (wall, kernel): (WallTime, Option<KernelStatement>),
+    vouched: Option<VouchedNow>,
+) -> (Utc, Option<KernelStatement>) {
+    let of_kernel = Utc::from(wall);
+    let Some((vouched, own)) = vouched.and_then(|v| Some((v.said.at(v.now)?, v))) else {
+        return (of_kernel, kernel);
+    };
+    let keep = Some(own.said).filter(|said| said.generation & 1 == 0);
+    let (Some(interval), false) = (of_kernel.interval(), own.supersedes_kernel) else {
+        return (vouched, keep);
+    };
+    let apart = |kernel: KernelStatement| {
+        own.said.least_ns > kernel.most_ns || own.said.most_ns < kernel.least_ns
+    };
+    if kernel.is_some_and(apart) {
+        return (Utc::Unvouched, keep.map(KernelStatement::silent));
+    }
+    let is_narrower = vouched.interval().is_some_and(|own| own.error_ns() < interval.error_ns());
+    if is_narrower { (vouched, keep) } else { (of_kernel, kernel) }
 }
 
 /// Asks the kernel how far its clock may be off between two readings of that; a clock that was set between them is
@@ -251,12 +268,17 @@ fn bound(said: &Discipline, ns: u64) -> u64 {
     let of_second = ns % SECOND_NS;
     let since_ns = if of_second < LATE_NS { of_second + SECOND_NS } else { of_second };
     let bound_ns = said.max_error_ns.saturating_add(since_ns * GROWTH_PPM / 1_000_000);
-    let near = match said.leap {
+    let near = is_leap_near(said.leap, bound_ns, ns);
+    bound_ns.saturating_add(if near { SECOND_NS } else { 0 })
+}
+
+/// Whether UTC may leap soon, or has just done so, where the clock is off by `bound_ns` at most.
+pub(super) fn is_leap_near(leap: Leap, bound_ns: u64, ns: u64) -> bool {
+    match leap {
         Leap::None => false,
         Leap::Announced => to_midnight(ns) <= bound_ns.saturating_add(2 * SECOND_NS),
         Leap::Running => true,
-    };
-    bound_ns.saturating_add(if near { SECOND_NS } else { 0 })
+    }
 }
 
 /// How far the nearest midnight is, ns.
@@ -272,4 +294,4 @@ fn held(ns: u64) -> i64 {
 
 #[cfg(test)]
 #[path = "tests/utc.rs"]
-mod tests;
+pub(super) mod tests;

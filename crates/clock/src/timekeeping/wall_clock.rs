@@ -10,7 +10,8 @@ use super::slope::{relative, relative_from_ppb, share_of};
 pub enum WallStatus {
     /// No source: the kernel's clock is not synchronised (`STA_UNSYNC`), or its state is unknown.
     Unknown = 0,
-    /// The kernel's clock is synchronised; the bound is the synchroniser's (`adjtimex` maxerror).
+    /// The kernel's clock is synchronised; the bound is the synchroniser's (`adjtimex` maxerror), or a source's that was
+    /// asked beside it ([`super::Clock::vouch_utc`]).
     Synchronised = 1,
     /// Wall-clock time was set by hand, with the error stated then.
     ByHand = 2,

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 use hourglass_time::Span;
 
@@ -10,15 +12,18 @@ use super::*;
 use crate::source::SimSource;
 use crate::source::sim::{Adjustment, AdjustmentKind as Kind, LeapKind, SimConfig, SimKernel};
 
-const S: i64 = SECOND_NS as i64;
+pub(in super::super) const S: i64 = SECOND_NS as i64;
 /// 5 s before a midnight of UTC.
-const BEGIN_NS: i64 = 20_000 * 86_400 * S - 5 * S;
+pub(in super::super) const BEGIN_NS: i64 = 20_000 * 86_400 * S - 5 * S;
 /// How far the kernel's clock is ahead of UTC; 3 ms are vouched for.
 const AHEAD_NS: i64 = 2_000_000;
 
 /// Each question to the kernel takes 100 ns, so that whatever happens also happens within a read. Counts how often it
 /// was asked for its bound.
-struct SlowKernel(SimSource, AtomicU64);
+pub(in super::super) struct SlowKernel(
+    pub(in super::super) SimSource,
+    pub(in super::super) AtomicU64,
+);
 
 impl SlowKernel {
     fn pass(&self) {
@@ -72,7 +77,7 @@ struct Row {
 
 /// How often a reader reads.
 const EVERY_NS: i64 = 2 * MS as i64;
-const MS: u64 = 1_000_000;
+pub(in super::super) const MS: u64 = 1_000_000;
 
 fn rows() -> Vec<Row> {
     let row = |name, happens: &[(i64, Kind)], known: &[(i64, u64)], unknown: &[i64]| Row {

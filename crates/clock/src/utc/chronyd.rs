@@ -12,7 +12,8 @@ use std::time::Duration;
 use hourglass_sys::adjtimex;
 use hourglass_sys::clock::{ClockId, now_ns};
 
-use super::source::{UtcAnswer, UtcSource, UtcStatement, evidence};
+use super::source::{UtcAnswer, UtcSource, evidence};
+use crate::timekeeping::UtcStatement;
 
 const PORT: u16 = 323;
 const TIMEOUT: Duration = Duration::from_millis(100);
@@ -55,14 +56,17 @@ const FASTEST: u64 = 500 << 16;
 const FAST: &str = "the clock is slewed by more than 500 ppm, by an estimate that may be wrong";
 const STEPPED: &str = "the clock was set, by another program, since chronyd last corrected it, or chronyd does not keep it (-x)";
 
-/// Reasons that speak against what it states to the kernel, too.
-pub(super) const REFUSED: [&str; 2] = [STEPPED, FAST];
-
 /// The chronyd that listens on a port of this machine.
-pub(super) struct Chronyd(u16);
+#[derive(Clone, Copy, Debug)]
+pub struct Chronyd(u16);
 
 impl Chronyd {
-    pub(super) const OWN: Chronyd = Chronyd(PORT);
+    /// The one that listens where it does by default.
+    pub const OWN: Chronyd = Chronyd(PORT);
+    /// Of the source.
+    pub const NAME: &str = "chronyd";
+    /// Reasons that speak against what it states to the kernel, too.
+    pub const REFUSED: [&str; 2] = [STEPPED, FAST];
 
     fn asked(&self) -> Result<(Tracking, u64), String> {
         let failed = |error: std::io::Error| self.failure(&error);
@@ -133,8 +137,8 @@ impl Chronyd {
         Ok(None)
     }
 
-    /// `refused` says why the kernel's state of the clock speaks against whatever it answers.
-    fn answer(&self, refused: impl FnOnce() -> Option<&'static str>) -> UtcAnswer {
+    /// `kernel` asks for the kernel's state of the clock, which may speak against whatever it answers.
+    fn answer(&self, kernel: impl FnOnce() -> Option<adjtimex::Discipline>) -> UtcAnswer {
         let (tracking, at_ns) = match self.asked() {
             Ok(found) => found,
             Err(reason) => return UtcAnswer { said: Err(reason), evidence: Vec::new() },
@@ -150,8 +154,13 @@ impl Chronyd {
         ];
         let last = tracking.measured.map(|last| ns("last_measurement", last.error_ns));
         let evidence = evidence.into_iter().chain(last).collect();
-        let said = tracking.statement(at_ns, now_ns);
-        let said = said.and_then(|said| refused().map_or(Ok(said), |why| Err(why.to_owned())));
+        let said = tracking.statement(at_ns, now_ns).and_then(|said| match kernel() {
+            Some(kernel) => match refused(kernel) {
+                Some(why) => Err(why.to_owned()),
+                None => Ok(tracking.slewed_by(kernel, said)),
+            },
+            None => Ok(said),
+        });
         UtcAnswer { said, evidence }
     }
 }
@@ -163,18 +172,22 @@ fn refused(kernel: adjtimex::Discipline) -> Option<&'static str> {
     if kernel.max_error_us >= SINCE_STEP_US {
         return Some(STEPPED);
     }
+    (rate(kernel).unsigned_abs() > FASTEST).then_some(FAST)
+}
+
+/// By how much the kernel's clock runs faster, 2^-16 ppm.
+fn rate(kernel: adjtimex::Discipline) -> i64 {
     let by_tick = kernel.tick_us.saturating_sub(TICK_US).saturating_mul(FREQUENCY_OF_TICK);
-    let rate = kernel.frequency.saturating_add(by_tick);
-    (rate.unsigned_abs() > FASTEST).then_some(FAST)
+    kernel.frequency.saturating_add(by_tick)
 }
 
 impl UtcSource for Chronyd {
     fn name(&self) -> &'static str {
-        super::CHRONYD
+        Chronyd::NAME
     }
 
     fn ask(&self) -> UtcAnswer {
-        self.answer(|| adjtimex::discipline().ok().and_then(refused))
+        self.answer(|| adjtimex::discipline().ok())
     }
 }
 
@@ -218,6 +231,12 @@ fn amount(bytes: &[u8], at: usize, unit: u64) -> Result<u64, &'static str> {
     }
 }
 
+fn signed(bytes: &[u8], at: usize, unit: u64) -> Result<i64, &'static str> {
+    let (negative, _) = scaled(long(bytes, at), unit);
+    let amount = i64::try_from(amount(bytes, at, unit)?).map_err(|_| "an amount out of range")?;
+    Ok(if negative { -amount } else { amount })
+}
+
 fn positive(bytes: &[u8], at: usize, unit: u64) -> Result<u64, &'static str> {
     match scaled(long(bytes, at), unit) {
         (true, 1..) => Err("a negative length"),
@@ -257,6 +276,8 @@ struct Tracking {
     /// When the clock was last updated, ns since 1970.
     updated_ns: u64,
     correction_ns: u64,
+    /// How fast the clock would run if it was not corrected.
+    frequency_ppb: i64,
     residual_ppb: u64,
     skew_ppb: u64,
     root_delay_ns: u64,
@@ -280,6 +301,7 @@ impl Tracking {
             leap: word(bytes, 54),
             updated_ns,
             correction_ns: amount(bytes, 68, 1_000_000_000)?,
+            frequency_ppb: signed(bytes, 80, 1_000)?,
             residual_ppb: amount(bytes, 84, 1_000)?,
             skew_ppb: positive(bytes, 88, 1_000)?,
             root_delay_ns: positive(bytes, 92, 1_000_000_000)?,
@@ -318,7 +340,19 @@ impl Tracking {
         let measured_ns = last.error_ns.saturating_add(since_ns);
         let error_ns = self.correction_ns.saturating_add(estimate_ns.max(measured_ns));
         let age_ns = now_ns.saturating_sub(self.updated_ns);
-        Ok(UtcStatement { error_ns, growth_ppb, at_ns, age_ns })
+        // What it states to the kernel is of its estimate alone.
+        Ok(UtcStatement { error_ns, growth_ppb, at_ns, age_ns, supersedes_kernel: true })
+    }
+
+    /// Its correction is in the bound, and taken out at this rate. It goes on so beyond the end where chronyd ends before.
+    fn slewed_by(&self, kernel: adjtimex::Discipline, said: UtcStatement) -> UtcStatement {
+        // Both are rounded.
+        const ROUNDED_PPB: u64 = 2;
+        let rate_ppb = i128::from(rate(kernel)) * 1_000 / (1 << 16);
+        let slew_ppb = (rate_ppb + i128::from(self.frequency_ppb)).unsigned_abs();
+        let slew_ppb = u64::try_from(slew_ppb).unwrap_or(u64::MAX);
+        let growth_ppb = said.growth_ppb.saturating_add(slew_ppb).saturating_add(ROUNDED_PPB);
+        UtcStatement { growth_ppb, ..said }
     }
 }
 

@@ -8,7 +8,6 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hourglass_documents::clocks::SourceEvidence;
 use hourglass_sys::adjtimex::{self, Leap};
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::ptp::{Comparison, Device};
@@ -18,7 +17,8 @@ use self::management::{
     CURRENT, Exchange, ManagedClock, ManagementSocket, PARENT, PORT, PORT_HWCLOCK, PORT_PROPERTIES,
     TIME_PROPERTIES, TIME_STATUS, chunk, word,
 };
-use super::source::{UtcAnswer, UtcSource, UtcStatement, evidence};
+use super::source::{UtcAnswer, UtcEvidence, UtcSource, evidence};
+use crate::timekeeping::UtcStatement;
 
 /// The first one tells all, to root; the second one, of linuxptp 4, has no time stamping, and answers every user.
 const PLACES: [&str; 2] = ["var/run/ptp4l", "var/run/ptp4lro"];
@@ -28,18 +28,19 @@ const MAX_PORTS: u16 = 64;
 const NAME_LENGTH: usize = 15;
 
 /// The ptp4l that listens where it does by default.
-pub(super) struct Ptp4l<'a> {
+pub struct Ptp4l<'a> {
     /// Of the file system.
     root: &'a str,
     /// Of the sockets.
     owner: u32,
     /// For all questions together.
     within: Duration,
-    compare: &'a dyn Fn(PtpClock) -> Result<Comparison, String>,
+    compare: &'a (dyn Fn(PtpClock) -> Result<Comparison, String> + Sync),
 }
 
 impl Ptp4l<'_> {
-    pub(super) const OWN: Ptp4l<'static> =
+    /// The one whose socket is where it is by default.
+    pub const OWN: Ptp4l<'static> =
         Ptp4l { root: "/", owner: ROOT_USER, within: WITHIN, compare: &compared };
 
     fn socket(&self) -> Result<(PathBuf, ManagementSocket), String> {
@@ -63,7 +64,7 @@ impl Ptp4l<'_> {
         }))
     }
 
-    fn asked(&self, rows: &mut Vec<SourceEvidence>) -> Result<UtcStatement, String> {
+    fn asked(&self, rows: &mut Vec<UtcEvidence>) -> Result<UtcStatement, String> {
         let (place, mut socket) = self.socket()?;
         rows.push(evidence("socket", place.display().to_string(), "neutral"));
         let first = now_ns(ClockId::Monotonic) as u16;
@@ -101,11 +102,11 @@ fn name(clock: PtpClock) -> String {
     }
 }
 
-fn evidence_of(state: &PtpState) -> Vec<SourceEvidence> {
+fn evidence_of(state: &PtpState) -> Vec<UtcEvidence> {
     let states: Vec<&str> = state.ports.iter().map(|port| state_name(port.state)).collect();
     let identity = state.grandmaster.map(|byte| format!("{byte:02x}")).concat();
     let quality = format!("class {}, accuracy {:#x}", state.class, state.accuracy);
-    let row = |id, found| evidence(id, found, "neutral");
+    let row = |id: &'static str, found| evidence(id, found, "neutral");
     vec![
         row("domain", state.domain.to_string()),
         row("port_state", states.join(", ")),

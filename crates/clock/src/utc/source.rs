@@ -1,10 +1,11 @@
 //! Who may vouch for the wall clock.
 
-use hourglass_clock::Clock;
-use hourglass_clock::timekeeping::{ClockSettings, Native, SourceId, Start, states_bound};
-use hourglass_documents::clocks::SourceEvidence;
 use hourglass_sys::adjtimex;
 use hourglass_sys::clock::{ClockId, now_ns};
+
+use crate::timekeeping::{
+    Clock, ClockSettings, Native, SourceId, Start, UtcStatement, states_bound,
+};
 
 /// Somebody who may vouch for `CLOCK_REALTIME`.
 ///
@@ -14,7 +15,7 @@ use hourglass_sys::clock::{ClockId, now_ns};
 /// - refuse, with the reason, where it is not synchronised to UTC itself: never a number instead;
 /// - answer within 0.1 s, without privileges, and change nothing;
 /// - take every answer of another program as strange bytes.
-pub(super) trait UtcSource {
+pub trait UtcSource: Send {
     /// In documents.
     fn name(&self) -> &'static str;
     /// What it says now.
@@ -22,48 +23,44 @@ pub(super) trait UtcSource {
 }
 
 /// What a source says, or why it does not vouch; and what that stands on.
-pub(super) struct UtcAnswer {
-    pub(super) said: Result<UtcStatement, String>,
-    pub(super) evidence: Vec<SourceEvidence>,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UtcAnswer {
+    /// The bound, or one line with the reason and, where there is one, the remedy.
+    pub said: Result<UtcStatement, String>,
+    /// What was looked at.
+    pub evidence: Vec<UtcEvidence>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct UtcStatement {
-    /// At `at_ns`.
-    pub(super) error_ns: u64,
-    pub(super) growth_ppb: u64,
-    /// `CLOCK_MONOTONIC` at the latest when it held.
-    pub(super) at_ns: u64,
-    /// How long before the source heard from its own, at most.
-    pub(super) age_ns: u64,
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UtcEvidence {
+    /// What; constant between versions.
+    pub id: &'static str,
+    /// What was found.
+    pub found: String,
+    /// What that says about the source: `for`, `against`, `neutral`.
+    pub verdict: &'static str,
 }
 
-impl UtcStatement {
-    /// The bound some time after it was said.
-    pub(super) fn error_ns(&self, since_ns: u64) -> u64 {
-        self.error_ns.saturating_add(growth_ns(since_ns, self.growth_ppb))
-    }
-}
-
-/// What a rate comes to, ns rounded up.
-pub(super) fn growth_ns(since_ns: u64, rate_ppb: u64) -> u64 {
-    let grown = u128::from(since_ns) * u128::from(rate_ppb);
-    u64::try_from(grown.div_ceil(1_000_000_000)).unwrap_or(u64::MAX)
-}
-
-pub(super) fn evidence(id: &str, found: String, verdict: &str) -> SourceEvidence {
-    SourceEvidence { id: id.to_owned(), found, verdict: verdict.to_owned() }
+pub(super) fn evidence(id: &'static str, found: String, verdict: &'static str) -> UtcEvidence {
+    UtcEvidence { id, found, verdict }
 }
 
 /// What the kernel was told by its synchroniser (`adjtimex`), grown by 500 ppm since.
-pub(super) struct Kernel;
+#[derive(Clone, Copy, Debug)]
+pub struct Kernel;
 
 /// As in the kernel (`MAXFREQ`).
 pub(super) const KERNEL_GROWTH_PPB: u64 = 500_000;
 
+impl Kernel {
+    /// Of the source.
+    pub const NAME: &str = "kernel";
+}
+
 impl UtcSource for Kernel {
     fn name(&self) -> &'static str {
-        super::KERNEL
+        Kernel::NAME
     }
 
     fn ask(&self) -> UtcAnswer {
@@ -90,6 +87,7 @@ impl UtcSource for Kernel {
             at_ns,
             // It began at 0 at the earliest, and grew by 500 ppm.
             age_ns: error_ns.saturating_mul(2_000),
+            supersedes_kernel: false,
         });
         let refused = if state.synchronised
             && !states_bound(state.max_error_us.saturating_mul(1_000))

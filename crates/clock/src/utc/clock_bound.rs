@@ -4,11 +4,11 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 
-use hourglass_clock::timekeeping::disruption_marker;
 use hourglass_sys::adjtimex::{self, Leap};
 use hourglass_sys::clock::{ClockId, now_ns};
 
-use super::source::{UtcAnswer, UtcSource, UtcStatement, evidence};
+use super::source::{UtcAnswer, UtcSource, evidence};
+use crate::timekeeping::{UtcStatement, disruption_marker};
 
 /// Of version 2 and 1.
 const PLACES: [&str; 2] = ["var/run/clockbound/shm0", "var/run/clockbound/shm"];
@@ -22,13 +22,15 @@ const TRIES: usize = 16;
 const ABSURD_PPB: u32 = 1_000_000_000;
 
 /// The daemon of this machine.
-pub(super) struct ClockBound<'a> {
+#[derive(Clone, Copy, Debug)]
+pub struct ClockBound<'a> {
     /// Of the file system.
     root: &'a str,
 }
 
 impl ClockBound<'_> {
-    pub(super) const OWN: ClockBound<'static> = ClockBound { root: "/" };
+    /// The one whose page is where it is by default.
+    pub const OWN: ClockBound<'static> = ClockBound { root: "/" };
 
     /// Reads the first page that is there.
     fn page(&self) -> Result<BoundPage, String> {
@@ -67,7 +69,7 @@ impl UtcSource for ClockBound<'_> {
         };
         let now_ns = now_ns(ClockId::Monotonic);
         let leap = adjtimex::discipline().map_or(Leap::None, |found| found.leap);
-        let row = |id, found: String| evidence(id, found, "neutral");
+        let row = |id: &'static str, found: String| evidence(id, found, "neutral");
         let evidence = vec![
             row("version", page.version.to_string()),
             row("status", page.status().to_owned()),
@@ -169,7 +171,8 @@ impl BoundPage {
             ));
         }
         let (error_ns, growth_ppb) = (self.bound_ns, self.drift_ppb.into());
-        Ok(UtcStatement { error_ns, growth_ppb, at_ns: self.as_of_ns, age_ns: 0 })
+        let (at_ns, age_ns, supersedes_kernel) = (self.as_of_ns, 0, false);
+        Ok(UtcStatement { error_ns, growth_ppb, at_ns, age_ns, supersedes_kernel })
     }
 }
 

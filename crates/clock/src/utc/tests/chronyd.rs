@@ -54,6 +54,33 @@ fn source() -> [u8; 76] {
     bytes
 }
 
+fn kernel(max_error_us: u64, frequency: i64) -> adjtimex::Discipline {
+    adjtimex::Discipline {
+        synchronised: true,
+        max_error_us,
+        frequency,
+        tick_us: TICK_US,
+        slewing: false,
+        leap: adjtimex::Leap::None,
+    }
+}
+
+/// What takes the correction out goes on if chronyd ends: 7 ppm where the clock's own error is 3 ppm.
+#[test]
+fn a_slew_that_is_under_way_is_in_the_growth() {
+    let mut bytes = reply();
+    for (own_ppm, set_ppm, slew_ppb) in
+        [(-3, 10, 7_000), (3, -10, 7_000), (3, 4, 7_000), (3, -3, 0)]
+    {
+        put(&mut bytes, 80, number(4, own_ppm << 21));
+        let tracking = read(&bytes).unwrap();
+        assert_eq!(tracking.frequency_ppb, i64::from(own_ppm) * 1_000);
+        let said = tracking.statement(9, 0).unwrap();
+        let slewed = tracking.slewed_by(kernel(1, i64::from(set_ppm) << 16), said);
+        assert_eq!(slewed.growth_ppb, said.growth_ppb + slew_ppb + 2);
+    }
+}
+
 /// A report and what it followed, read as from the socket.
 fn read(bytes: &[u8]) -> Result<Tracking, String> {
     checked(bytes, TRACKING, SEQUENCE)?;
@@ -90,7 +117,8 @@ fn a_report_bounds_the_clock_by_correction_dispersion_and_half_the_delay() {
     let said = tracking.statement(9, 1_002_000_000_005).unwrap();
     let error_ns = 125_000_000 + 250_000_000 + 250_000_000;
     let growth_ppb = 2_000 + 1_000 + MAX_CLOCK_ERROR_PPB;
-    assert_eq!(said, UtcStatement { error_ns, growth_ppb, at_ns: 9, age_ns: 2_000_000_000 });
+    let (age_ns, supersedes_kernel) = (2_000_000_000, true);
+    assert_eq!(said, UtcStatement { error_ns, growth_ppb, at_ns: 9, age_ns, supersedes_kernel });
 }
 
 #[test]
@@ -172,7 +200,10 @@ fn a_server_is_asked_and_answers() {
     });
     let said = Chronyd(port).answer(|| None).said.map(|said| said.error_ns);
     assert_eq!(said, Ok(750_012_000));
-    assert_eq!(Chronyd(port).answer(|| Some(STEPPED)).said, Err(STEPPED.to_owned()));
+    assert_eq!(
+        Chronyd(port).answer(|| Some(kernel(SINCE_STEP_US, 0))).said,
+        Err(STEPPED.to_owned())
+    );
     answered.join().unwrap();
     // Its socket is closed by now.
     let away = Chronyd(port).ask().said.unwrap_err();
@@ -271,6 +302,13 @@ fn a_chronyd_is_read_as_chronyc_reads_it() {
     let ns = 1e9;
     for (name, low, text, unit, high) in [
         ("updated", before.updated_ns, &printed[3], ns, after.updated_ns),
+        (
+            "frequency",
+            before.frequency_ppb.unsigned_abs(),
+            &printed[7],
+            1e3,
+            after.frequency_ppb.unsigned_abs(),
+        ),
         ("residual", before.residual_ppb, &printed[8], 1e3, after.residual_ppb),
         ("skew", before.skew_ppb, &printed[9], 1e3, after.skew_ppb),
         ("root delay", before.root_delay_ns, &printed[10], ns, after.root_delay_ns),

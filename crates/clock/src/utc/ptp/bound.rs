@@ -12,7 +12,8 @@
 use hourglass_sys::adjtimex::Leap;
 use hourglass_sys::ptp::Comparison;
 
-use crate::utc::source::{KERNEL_GROWTH_PPB, UtcStatement, growth_ns};
+use crate::timekeeping::{UtcStatement, growth_ns};
+use crate::utc::source::KERNEL_GROWTH_PPB;
 
 /// IEEE 1588: a clock's rate is within 0.01 %.
 const OSCILLATOR_PPB: u64 = 100_000;
@@ -117,7 +118,8 @@ impl PtpState {
             // After the comparison the system clock goes on by itself.
             PtpClock::Device(_) => KERNEL_GROWTH_PPB,
         };
-        Ok(UtcStatement { error_ns, growth_ppb, at_ns, age_ns: true_age_ns })
+        let (age_ns, supersedes_kernel) = (true_age_ns, false);
+        Ok(UtcStatement { error_ns, growth_ppb, at_ns, age_ns, supersedes_kernel })
     }
 
     fn check_time_properties(&self, clock: PtpClock, leap: Leap) -> Result<(), String> {

@@ -34,7 +34,13 @@ fn statement(bytes: &[u8], now_ns: u64) -> Result<UtcStatement, String> {
 fn a_page_bounds_the_clock_from_its_time_on() {
     for version in [1, 2] {
         let said = statement(&page(version), 7 * S).unwrap();
-        let wanted = UtcStatement { error_ns: 10_000, growth_ppb: 1_000, at_ns: 5 * S, age_ns: 0 };
+        let wanted = UtcStatement {
+            error_ns: 10_000,
+            growth_ppb: 1_000,
+            at_ns: 5 * S,
+            age_ns: 0,
+            supersedes_kernel: false,
+        };
         assert_eq!(said, wanted);
         // Two seconds at 1 ppm.
         assert_eq!(said.error_ns(2 * S), 12_000);

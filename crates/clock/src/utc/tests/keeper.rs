@@ -1,0 +1,88 @@
+//! A thread that asks made-up sources about a simulated kernel's clock.
+
+use std::sync::atomic::AtomicU64;
+
+use hourglass_time::Span;
+
+use super::super::{UtcAnswer, UtcEvidence};
+use super::*;
+use crate::source::SimSource;
+use crate::source::sim::{Adjustment, AdjustmentKind, SimConfig, SimKernel};
+use crate::timekeeping::{ClockSettings, ReferenceClock, SourceId, Start, Utc};
+
+/// Says this bound, or refuses; counts how often it was asked.
+struct FakeSource(&'static str, Option<u64>, Arc<SimSource>, Arc<AtomicU64>);
+
+impl UtcSource for FakeSource {
+    fn name(&self) -> &'static str {
+        self.0
+    }
+
+    fn ask(&self) -> UtcAnswer {
+        self.3.fetch_add(1, Ordering::Relaxed);
+        let said = |error_ns| UtcStatement {
+            error_ns,
+            growth_ppb: 1_000,
+            // A second ago, as of a page that is written by a daemon.
+            at_ns: self.2.reference_ns(ReferenceClock::Monotonic) - 1_000_000_000,
+            age_ns: 0,
+            supersedes_kernel: false,
+        };
+        UtcAnswer {
+            said: self.1.map(said).ok_or_else(|| "away".to_owned()),
+            evidence: Vec::<UtcEvidence>::new(),
+        }
+    }
+}
+
+#[test]
+fn the_narrowest_statement_is_handed_over_and_withdrawn() {
+    let set = AdjustmentKind::Set(1_700_000_000_000_000_000);
+    let adjustments = vec![Adjustment { at: Span::from_nanos(1), kind: set }];
+    let kernel = Some(SimKernel { tick: Span::from_millis(4), adjustments, shown: true });
+    let time = Arc::new(SimSource::new(SimConfig { kernel, ..SimConfig::default() }));
+    time.advance(Span::from_secs(2));
+    let start = Start::With(SourceId::SIMULATED);
+    let clock =
+        Arc::new(Clock::on(time.clone(), ClockSettings { start, ..ClockSettings::DEFAULT }));
+    let times = Arc::new(AtomicU64::new(0));
+    let made = |name, error_ns| -> Box<dyn UtcSource> {
+        Box::new(FakeSource(name, error_ns, time.clone(), times.clone()))
+    };
+    assert_eq!(clock.utc_bounded(), Utc::Unvouched);
+    let sources =
+        vec![made("silent", None), made("wide", Some(90_000)), made("narrow", Some(5_000))];
+    let keeper = UtcKeeper::with(Arc::clone(&clock), sources).unwrap();
+    let status = keeper.status();
+    assert_eq!(
+        (status.source, status.refused),
+        (Some("narrow"), vec![("silent", "away".to_owned())])
+    );
+    let found = clock.utc_bounded().interval().unwrap().error_ns();
+    // The second since the statement was made is 1 us at 1 ppm.
+    assert!((6_000..7_000).contains(&found), "{found}");
+    let begun = std::time::Instant::now();
+    while times.load(Ordering::Relaxed) < 6 && begun.elapsed() < EVERY * 20 {
+        std::thread::sleep(EVERY / 20);
+    }
+    assert!(times.load(Ordering::Relaxed) >= 6);
+    drop(keeper);
+    assert_eq!(clock.utc_bounded(), Utc::Unvouched);
+}
+
+/// Whatever runs here: it answers or says why not in one line, and ends with its handle.
+#[test]
+fn the_sources_of_this_machine_answer_or_say_why_not() {
+    let keeper = UtcKeeper::start().unwrap();
+    let status = keeper.status();
+    assert_eq!(status.source.is_some(), status.said.is_some(), "{status:?}");
+    assert!(status.source.is_some() || status.refused.len() >= 3, "{status:?}");
+    assert!(
+        status.refused.iter().all(|(_, why)| !why.is_empty() && !why.contains('\n')),
+        "{status:?}"
+    );
+    assert!(
+        status.source.is_none() || crate::process::clock().utc_bounded().interval().is_some(),
+        "{status:?}"
+    );
+}
