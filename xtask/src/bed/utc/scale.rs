@@ -35,7 +35,7 @@ impl Scale {
     pub(super) fn of(phase: &str, now_ns: i64) -> Option<Scale> {
         let leap = match phase.strip_prefix("premise-date-")? {
             "inserted" | "slewed" | "slewed-slowly" => Leap::Inserted,
-            "deleted" => Leap::Deleted,
+            "deleted" | "forgotten" => Leap::Deleted,
             "smeared" => Leap::Smeared(12 * S),
             _ => return Some(Scale::default()),
         };
