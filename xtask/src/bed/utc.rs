@@ -1,9 +1,12 @@
 //! UTC between its bounds, while a real chronyd keeps the guest's clock and everything befalls it: steps and slews behind its
-//! back, servers that are lost, far away on one side, or wrong by an error that they admit, and its own death.
+//! back, servers that are lost, far away on one side, or wrong by an error that they admit, its own death, and leap seconds
+//! that the kernel makes, chronyd slews or the server smears.
 //!
 //! The reference is this machine's clock, which nothing of this changes: it is served to the guest as the time of a
-//! stratum-1 server, and brackets each reading. A reading whose latest is before the bracket's begin, or whose earliest is after
-//! its end, is wrong for certain.
+//! stratum-1 server, at another date where a leap second is to come ([`Scale`]), and brackets each reading. A reading whose
+//! latest is before the bracket's begin, or whose earliest is after its end, is wrong for certain.
+
+mod scale;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -16,6 +19,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use hourglass_skip::Requirement;
 
+use self::scale::Scale;
 use super::debian::Package;
 use super::expectation::Expectation::{ExitCode, Says, Shows};
 use super::{Packaged, TestBed, boot, passes, step};
@@ -25,7 +29,7 @@ use crate::workspace::Workspace;
 /// Of this machine, which the guest sees as 10.0.2.2.
 const NTP: u16 = 21_123;
 const REPORTS: u16 = 21_124;
-pub(super) const MINUTES: f64 = 6.0;
+pub(super) const MINUTES: f64 = 12.0;
 /// Without a report for this long there is none any more; before the first one the guest boots.
 const SILENCE: Duration = Duration::from_secs(60);
 const BOOT: Duration = Duration::from_secs(480);
@@ -53,6 +57,9 @@ pub(super) const BED: TestBed = TestBed {
         Packaged { package: CHRONY, program: "usr/sbin/chronyd" },
         Packaged { package: CHRONY, program: "usr/bin/chronyc" },
     ],
+    // Or, where this machine is busy, the guest takes its TSC for unstable; that is another clock source, and then the kernel
+    // forgets a leap second (`ntp_clear`), as it does in the phase `leap-forgotten`.
+    kernel_arguments: "tsc=reliable",
     tests: &["runs"],
     processor_limit: Duration::from_secs(86_400),
     steps: &[
@@ -70,22 +77,38 @@ const NETWORK: &str = "\
     do insmod /lib/modules/$module.ko || exit 1; done; \
     ifconfig lo 127.0.0.1 up; ifconfig eth0 10.0.2.15 netmask 255.255.255.0 up; ifconfig eth0";
 
-/// Also what the rounds start it by: with `makestep` at the beginning, at any time and never.
+/// Also what the rounds start it by: with `makestep` at the beginning, at any time and never, and with leap seconds that it
+/// slews, by 100,000 ppm and by fewer than the kernel's bound grows.
 const CHRONYD: &str = "\
     mkdir -p /etc /var/lib /var/run; echo root:x:0:0::/:/bin/sh >/etc/passwd; \
-    for steps in 3 -1 0; do { echo server 10.0.2.2 port 21123 iburst minpoll 0 maxpoll 2; \
-    echo user root; echo rtcsync; echo makestep 0.1 $steps; echo bindcmdaddress /; \
+    for steps in 3 -1 0 -slewed -slewed-slowly; do { echo server 10.0.2.2 port 21123 iburst minpoll 0 maxpoll 2; \
+    echo user root; echo rtcsync; echo bindcmdaddress /; case $steps in \
+    -slewed) echo makestep 0.1 3; echo leapsecmode slew;; \
+    -slewed-slowly) echo makestep 0.1 3; echo leapsecmode slew; echo maxslewrate 400;; \
+    *) echo makestep 0.1 $steps;; esac; \
     echo pidfile /tmp/chronyd.pid; } >/tmp/chrony$steps.conf; done; \
     echo start >/tmp/phase; chronyd -d -f /tmp/chrony3.conf >/tmp/chronyd.log 2>&1 & \
     chronyc -n -h 127.0.0.1 waitsync 60 0.1 0 1; code=$?; cat /tmp/chronyd.log; \
     chronyc -n -h 127.0.0.1 tracking; exit $code";
 
-/// The phases, over and over: what each is is said to the other side, whose server does its part ([`premise`]).
+/// The phases, over and over: what each is is said to the other side, whose server does its part ([`premise`]). The server has
+/// another date as soon as it hears of it, chronyd once it is started anew.
 const READINGS: &str = r#"
 phase() { echo $1 >/tmp/phase; sleep $2; }
 chrony() { rm -f /tmp/chronyd.pid; chronyd -d -f /tmp/chrony$1.conf >>/tmp/chronyd.log 2>&1 & }
 stop() { kill $1 $(pidof chronyd); sleep 1; }
-rounds() { for steps in 3 -1 3 -1 3 -1 3 -1 3 -1 3 -1 3 -1 3 -1 3 -1 3 -1; do
+date_of() { phase premise-date-$1 0; stop -15; adjtimex -t 10000 -f 0; chrony $2
+    chronyc -n -h 127.0.0.1 waitsync 15 0.1 0 1; sleep 5; }
+leap() { date_of $1 $2; phase leap-$1 40; }
+rounds() { while true; do for steps in 3 -1; do
+    leap inserted 3
+    leap deleted 3
+    leap slewed -slewed
+    leap slewed-slowly -slewed-slowly
+    leap smeared 3
+    date_of forgotten 3; phase leap-forgotten 0
+    for source in hpet tsc; do echo $source >/sys/devices/system/clocksource/clocksource0/current_clocksource; done; sleep 40
+    date_of none $steps
     phase settled 8
     phase admitted-error 25
     phase far-on-one-side 35
@@ -103,11 +126,10 @@ rounds() { for steps in 3 -1 3 -1 3 -1 3 -1 3 -1 3 -1 3 -1 3 -1 3 -1 3 -1; do
     phase killed-in-a-slew 0; stop -15; date -s @$(($(date +%s)+1)); chrony 0; sleep 6; stop -9; adjtimex; sleep 40
     phase started-anew 0; adjtimex -t 10000 -f 0; chrony -1; sleep 12
     phase ended 0; stop -15; sleep 8
-    chrony $steps
-done; }
+done; done; }
 rounds >/tmp/rounds.log 2>&1 &
 HOURGLASS_UTC_REPORTS=10.0.2.2:21124 runs --exact utc::utc_is_read_for_another_clock --nocapture
-code=$?; tail -n 50 /tmp/chronyd.log; cat /tmp/rounds.log; exit $code"#;
+code=$?; dmesg | grep -i -e 'leap second' -e clocksource; tail -n 200 /tmp/chronyd.log; tail -n 100 /tmp/rounds.log; exit $code"#;
 
 pub(super) fn run(
     workspace: &Workspace,
@@ -122,7 +144,7 @@ pub(super) fn run(
             StepFailure::Unable(free, format!("UDP port {port} of this machine: {error}"))
         })
     };
-    let phase = Arc::new(Mutex::new(String::new()));
+    let phase = Arc::new(Mutex::new(Phase::default()));
     let (server, told) = (open(NTP)?, open(REPORTS)?);
     let heard = Arc::clone(&phase);
     // Both end with this process, of which the bed is the last work.
@@ -135,10 +157,28 @@ pub(super) fn run(
     if let Some(path) = record {
         fs::write(path, &document).map_err(|e| StepFailure::file(path, &e))?;
     }
-    match tally.wrong() {
-        (_, 0) => Err(StepFailure::Broken("bed utc: nothing was vouched for".to_owned())),
-        (0, _) => Ok(()),
-        (wrong, _) => Err(StepFailure::Broken(format!("bed utc: {wrong} readings are wrong"))),
+    let why = match (tally.wrong(), tally.unproved()) {
+        ((_, 0), _) => "nothing was vouched for".to_owned(),
+        ((0, _), None) => return Ok(()),
+        ((0, _), Some(phase)) => format!("nothing was vouched for in {phase}"),
+        ((wrong, _), _) => format!("{wrong} readings are wrong"),
+    };
+    Err(StepFailure::Broken(format!("bed utc: {why}")))
+}
+
+/// What the guest is at, and the time that is served meanwhile.
+#[derive(Clone, Debug, Default)]
+struct Phase {
+    name: String,
+    scale: Scale,
+}
+
+impl Phase {
+    fn hear(&mut self, name: &str, now_ns: i64) {
+        if self.name != name {
+            self.scale = Scale::of(name, now_ns).unwrap_or(self.scale);
+            name.clone_into(&mut self.name);
+        }
     }
 }
 
@@ -150,6 +190,12 @@ fn premise(phase: &str, source: &str) -> Option<&'static str> {
         "admitted-error" | "far-on-one-side" | "settled-again" if is_of_kernel => {
             Some("chronyd's estimate is within the bound that it states to the kernel")
         }
+        _ if phase.starts_with("leap-slewed") && is_of_kernel => {
+            Some("the kernel is told of a leap second that is announced")
+        }
+        _ if phase.starts_with("leap-forgotten") => Some(
+            "the kernel's clock is not set, nor its source changed, once a leap second is announced",
+        ),
         // Before the new chronyd is there its rate is put back, as after a slew whose daemon is dead.
         _ if phase.starts_with("premise-") || phase.starts_with("started-") => {
             Some("no other program sets the clock or changes its rate")
@@ -165,26 +211,29 @@ fn now_ns() -> i64 {
 }
 
 /// A server of stratum 1 (RFC 5905), which does to the guest what its phase says.
-fn serve(socket: &UdpSocket, phase: &Mutex<String>) {
+fn serve(socket: &UdpSocket, phase: &Mutex<Phase>) {
     let begun = Instant::now();
     let mut asked = [0; 128];
     while let Ok((length, from)) = socket.recv_from(&mut asked) {
         let phase = phase.lock().map(|phase| phase.clone()).unwrap_or_default();
-        if length < 48 || phase == "server-lost" {
+        if length < 48 || phase.name == "server-lost" {
             continue;
         }
         // Sawteeth whose periods have nothing to do with those of questions.
         let saw =
             |period_ms: u128| (begun.elapsed().as_millis() % period_ms * 1_000 / period_ms) as i64;
-        let (error_ns, admitted_ms) = match phase.as_str() {
+        let (error_ns, admitted_ms) = match phase.name.as_str() {
             // Within 40 ms, 50 of which are admitted.
             "admitted-error" => ((saw(17_000) - 500) * 80_000, 50),
             _ => (0, 1),
         };
-        if phase == "far-on-one-side" {
+        if phase.name == "far-on-one-side" {
             thread::sleep(Duration::from_millis(saw(7_300).unsigned_abs() * 150 / 1_000));
         }
-        let _ = socket.send_to(&reply(&asked, now_ns() + error_ns, admitted_ms), from);
+        let now_ns = now_ns();
+        let mut bytes = reply(&asked, phase.scale.label(now_ns) + error_ns, admitted_ms);
+        bytes[0] |= phase.scale.indicator(now_ns) << 6;
+        let _ = socket.send_to(&bytes, from);
     }
 }
 
@@ -207,7 +256,7 @@ fn reply(asked: &[u8], time_ns: i64, dispersion_ms: u32) -> [u8; 48] {
 }
 
 /// Answers reports with the time, and judges what is in them.
-fn collect(socket: &UdpSocket, minutes: f64, phase: &Mutex<String>) -> Tally {
+fn collect(socket: &UdpSocket, minutes: f64, phase: &Mutex<Phase>) -> Tally {
     let mut tally = Tally::default();
     let mut first = None;
     let mut report = [0; 2048];
@@ -224,10 +273,11 @@ fn collect(socket: &UdpSocket, minutes: f64, phase: &Mutex<String>) -> Tally {
         if let [since, name, readings @ ..] = words.as_slice()
             && let (Ok(since_ns), false) = (since.parse(), readings.is_empty())
         {
-            if let Ok(mut phase) = phase.lock() {
-                (*name).clone_into(&mut phase);
-            }
-            tally.add(name, readings, since_ns, until_ns);
+            let scale = phase.lock().map_or(Scale::default(), |mut phase| {
+                phase.hear(name, until_ns);
+                phase.scale
+            });
+            tally.add(name, scale, readings, since_ns, until_ns);
         }
         if begun.elapsed().as_secs_f64() > minutes * 60.0 {
             let _ = answer("end", from);
@@ -262,19 +312,23 @@ struct Tally {
 
 impl Tally {
     /// `NAME EARLIEST LATEST` of each source, read between two times of this machine.
-    fn add(&mut self, phase: &str, readings: &[&str], since_ns: i64, until_ns: i64) {
+    fn add(&mut self, phase: &str, scale: Scale, readings: &[&str], since_ns: i64, until_ns: i64) {
+        let phase = match phase.starts_with("leap-") {
+            true => format!("{phase}{}", scale.part(since_ns, until_ns)),
+            false => phase.to_owned(),
+        };
         self.widest_ns = self.widest_ns.max(until_ns - since_ns);
         self.total_ns += until_ns - since_ns;
         self.turns += 1;
         for found in readings.chunks_exact(3) {
-            let row = self.rows.entry((phase.to_owned(), found[0].to_owned())).or_default();
+            let row = self.rows.entry((phase.clone(), found[0].to_owned())).or_default();
             row.readings += 1;
             let (Ok(earliest), Ok(latest)) = (found[1].parse::<i64>(), found[2].parse::<i64>())
             else {
                 continue;
             };
-            let (half_ns, wrong_ns) =
-                ((latest - earliest) / 2, (since_ns - latest).max(earliest - until_ns));
+            let half_ns = (latest - earliest) / 2;
+            let wrong_ns = scale.misses((earliest, latest), since_ns, until_ns);
             row.bounded += 1;
             row.least_ns = Some(row.least_ns.map_or(half_ns, |least| least.min(half_ns)));
             row.most_ns = row.most_ns.max(half_ns);
@@ -290,6 +344,17 @@ impl Tally {
         let held = self.rows.iter().filter(|((phase, source), _)| premise(phase, source).is_none());
         let wrong = held.map(|(_, row)| row.wrong).sum();
         (wrong, self.rows.values().map(|row| row.bounded).sum())
+    }
+
+    /// A leap second of the kernel's at which nothing was vouched for, so that nothing could be wrong.
+    fn unproved(&self) -> Option<&str> {
+        let of_kernel = |phase: &str, source: &str| {
+            matches!(phase, "leap-inserted-near" | "leap-deleted-near") && source == "utc_bounded"
+        };
+        let mut rows = self.rows.iter();
+        let found =
+            rows.find(|((phase, source), row)| of_kernel(phase, source) && row.bounded == 0);
+        found.map(|((phase, _), _)| phase.as_str())
     }
 
     fn document(&self, minutes: f64) -> String {
@@ -331,9 +396,15 @@ mod tests {
         for (earliest, latest) in
             [("100", "200"), ("0", "99"), ("0", "100"), ("151", "200"), ("150", "200")]
         {
-            tally.add("settled", &["kernel", earliest, latest, "chronyd", "-", "-"], 100, 150);
+            tally.add(
+                "settled",
+                Scale::default(),
+                &["kernel", earliest, latest, "chronyd", "-", "-"],
+                100,
+                150,
+            );
         }
-        tally.add("premise-set-back", &["kernel", "0", "10"], 100, 150);
+        tally.add("premise-set-back", Scale::default(), &["kernel", "0", "10"], 100, 150);
         assert_eq!(tally.wrong(), (2, 6));
         let row = &tally.rows[&("settled".to_owned(), "kernel".to_owned())];
         assert_eq!((row.readings, row.bounded, row.wrong_by_ns, row.least_ns), (5, 5, 1, Some(24)));
@@ -343,6 +414,28 @@ mod tests {
                 && text.contains("\"wrong_by_ns\": 90"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_leap_second_has_to_be_vouched_for() {
+        let scale = Scale::of("premise-date-inserted", 0).unwrap();
+        let at = 35_000_000_000;
+        let label = scale.label(at);
+        for (found, unproved) in [("-", Some("leap-inserted-near")), (&*label.to_string(), None)] {
+            let mut tally = Tally::default();
+            tally.add("leap-inserted", scale, &["utc_bounded", found, found], at, at);
+            assert_eq!((tally.unproved(), tally.wrong().0), (unproved, 0));
+        }
+        let mut tally = Tally::default();
+        let late = (label + 1_000_000_000).to_string();
+        tally.add(
+            "leap-slewed",
+            scale,
+            &["utc_bounded", &late, &late, "chronyd", &late, &late],
+            at,
+            at,
+        );
+        assert_eq!(tally.wrong(), (1, 2));
     }
 
     #[test]

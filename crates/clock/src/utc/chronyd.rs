@@ -55,6 +55,10 @@ const FASTEST: u64 = 500 << 16;
 
 const FAST: &str = "the clock is slewed by more than 500 ppm, by an estimate that may be wrong";
 const STEPPED: &str = "the clock was set, by another program, since chronyd last corrected it, or chronyd does not keep it (-x)";
+const UNTOLD: &str = "a leap second comes of which it does not tell the kernel (leapsecmode)";
+
+/// How near midnight a leap second may be: the kernel vouches for less than 16 s, and 23:59:59 may be left out.
+const NEAR_NS: u64 = 20_000_000_000;
 
 /// The chronyd that listens on a port of this machine.
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +70,7 @@ impl Chronyd {
     /// Of the source.
     pub const NAME: &str = "chronyd";
     /// Reasons that speak against what it states to the kernel, too.
-    pub const REFUSED: [&str; 2] = [STEPPED, FAST];
+    pub const REFUSED: [&str; 3] = [STEPPED, FAST, UNTOLD];
 
     fn asked(&self) -> Result<(Tracking, u64), String> {
         let failed = |error: std::io::Error| self.failure(&error);
@@ -154,13 +158,16 @@ impl Chronyd {
         ];
         let last = tracking.measured.map(|last| ns("last_measurement", last.error_ns));
         let evidence = evidence.into_iter().chain(last).collect();
-        let said = tracking.statement(at_ns, now_ns).and_then(|said| match kernel() {
-            Some(kernel) => match refused(kernel) {
-                Some(why) => Err(why.to_owned()),
-                None => Ok(tracking.slewed_by(kernel, said)),
-            },
-            None => Ok(said),
-        });
+        let said = tracking.statement(at_ns, now_ns);
+        let said = match kernel() {
+            Some(kernel) => {
+                match refused(kernel).or_else(|| untold(&tracking, kernel.leap, now_ns)) {
+                    Some(why) if said.is_ok() || tracking.is_in_leap() => Err(why.to_owned()),
+                    _ => said.map(|said| tracking.slewed_by(kernel, said)),
+                }
+            }
+            None => said,
+        };
         UtcAnswer { said, evidence }
     }
 }
@@ -179,6 +186,15 @@ fn refused(kernel: adjtimex::Discipline) -> Option<&'static str> {
 fn rate(kernel: adjtimex::Discipline) -> i64 {
     let by_tick = kernel.tick_us.saturating_sub(TICK_US).saturating_mul(FREQUENCY_OF_TICK);
     kernel.frequency.saturating_add(by_tick)
+}
+
+/// Why neither its answer nor the kernel's holds where it slews a leap second, or steps over it: from midnight until it does, and
+/// tells, the clock is off by a second more than the kernel knows.
+fn untold(tracking: &Tracking, kernel: adjtimex::Leap, now_ns: u64) -> Option<&'static str> {
+    const DAY_NS: u64 = 86_400_000_000_000;
+    let of_day = now_ns % DAY_NS;
+    let is_near = of_day.min(DAY_NS - of_day) <= NEAR_NS;
+    (tracking.is_in_leap() && kernel == adjtimex::Leap::None && is_near).then_some(UNTOLD)
 }
 
 impl UtcSource for Chronyd {
@@ -319,9 +335,18 @@ impl Tracking {
         }
     }
 
+    fn announces_leap(&self) -> bool {
+        matches!(self.leap, 1 | 2)
+    }
+
+    /// For 2 s from its moment on it has another word for it, and keeps its reference.
+    fn is_in_leap(&self) -> bool {
+        self.announces_leap() || (self.leap == UNSYNCHRONISED && self.reference != 0)
+    }
+
     /// The bound that follows, asked for at `at_ns` and answered before `now_ns` of the wall clock.
     fn statement(&self, at_ns: u64, now_ns: u64) -> Result<UtcStatement, String> {
-        if self.leap == 1 || self.leap == 2 {
+        if self.announces_leap() {
             return Err("a leap second is announced, which its report does not bound".to_owned());
         }
         if self.leap != 0 || self.stratum == 0 || self.stratum > 15 || self.reference == 0 {

@@ -369,3 +369,29 @@ fn a_clock_that_is_set_or_runs_off_is_not_vouched_for() {
         assert_eq!(refused(kernel(max_error_us, frequency, tick_us)), why, "{frequency} {tick_us}");
     }
 }
+
+/// The bug: with `leapsecmode slew` the kernel's bound, of milliseconds, answered while the clock was a second off.
+#[test]
+fn a_leap_second_of_which_the_kernel_is_not_told_is_not_vouched_for() {
+    use adjtimex::Leap;
+    const MIDNIGHT_NS: u64 = 1_798_761_600_000_000_000;
+    for (its, kernels, now_ns, why) in [
+        (1, Leap::None, MIDNIGHT_NS - 1, Some(UNTOLD)),
+        (1, Leap::None, MIDNIGHT_NS, Some(UNTOLD)),
+        (2, Leap::None, MIDNIGHT_NS - NEAR_NS, Some(UNTOLD)),
+        (1, Leap::None, MIDNIGHT_NS + NEAR_NS, Some(UNTOLD)),
+        (1, Leap::None, MIDNIGHT_NS - NEAR_NS - 1, None),
+        (1, Leap::None, MIDNIGHT_NS + NEAR_NS + 1, None),
+        (0, Leap::None, MIDNIGHT_NS, None),
+        (3, Leap::None, MIDNIGHT_NS, Some(UNTOLD)),
+        // The kernel's bound is a second wider.
+        (1, Leap::Announced, MIDNIGHT_NS - 1, None),
+        (1, Leap::Running, MIDNIGHT_NS - 1, None),
+    ] {
+        let tracking = Tracking { leap: its, ..Tracking::of(&reply()).unwrap() };
+        assert_eq!(untold(&tracking, kernels, now_ns), why, "{its} {kernels:?} {now_ns}");
+    }
+    let away = Tracking { leap: 3, reference: 0, ..Tracking::of(&reply()).unwrap() };
+    assert_eq!(untold(&away, Leap::None, MIDNIGHT_NS), None);
+    assert!(Chronyd::REFUSED.contains(&UNTOLD));
+}
