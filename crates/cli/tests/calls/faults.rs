@@ -13,7 +13,10 @@ fn asked_part() -> Option<(usize, usize)> {
         return Some((1, 1));
     }
     let part = asked.split_once('/').and_then(|(k, n)| Some((k.parse().ok()?, n.parse().ok()?)));
-    assert!(part.is_some_and(|(k, n)| 1 <= k && k <= n), "HOURGLASS_FAULTS is `all` or k/n: {asked}");
+    assert!(
+        part.is_some_and(|(k, n)| 1 <= k && k <= n),
+        "HOURGLASS_FAULTS is `all` or k/n: {asked}"
+    );
     part
 }
 
