@@ -241,7 +241,7 @@ fn scheduling(
     if let Some(server) = set.server_of(&task.name) {
         let strength = match server.kind {
             ServerKind::CbsHard => ReservationKind::Hard,
-            ServerKind::CbsSoft => ReservationKind::Soft,
+            ServerKind::CbsSoft | ServerKind::CbsReclaim => ReservationKind::Soft,
             _ => return Err(PlanError::Server(server.name.clone())),
         };
         let other_deadline = server.deadline.is_some_and(|deadline| deadline != server.period);

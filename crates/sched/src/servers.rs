@@ -10,6 +10,7 @@
 //! The caller that uses a supply must check this with [`is_delivered`].
 
 use crate::edf::qpa::{self, Feasibility};
+use crate::exact_fraction::compare_shares;
 use crate::fixed_priority;
 use crate::sections::segment_before;
 use crate::sections::{Sections, TimeModel};
@@ -30,17 +31,21 @@ pub enum ServerPolicy {
     HardBandwidth,
     /// A constant-bandwidth server that goes on at once with a later deadline.
     SoftBandwidth,
+    /// A hard constant-bandwidth server that takes what others leave besides its budget (GRUB: Lipari and Baruah,
+    /// ECRTS 2000). Its budget lasts at least as long as it would without, so that it gives no less.
+    Reclaiming,
     /// Budget at any time of the period.
     Periodic,
 }
 
 /// All kinds.
-pub const KINDS: [ServerPolicy; 6] = [
+pub const KINDS: [ServerPolicy; 7] = [
     ServerPolicy::Polling,
     ServerPolicy::Deferrable,
     ServerPolicy::Sporadic,
     ServerPolicy::HardBandwidth,
     ServerPolicy::SoftBandwidth,
+    ServerPolicy::Reclaiming,
     ServerPolicy::Periodic,
 ];
 
@@ -73,8 +78,8 @@ impl Server {
         Server::with_deadline(kind, period, budget, period)
     }
 
-    /// A server whose budget is delivered within `deadline` of each replenishment. A soft server
-    /// is not held to less than its period, whatever is said here.
+    /// A server whose budget is delivered within `deadline` of each replenishment. A soft or
+    /// reclaiming server is not held to less than its period, whatever is said here.
     ///
     /// # Errors
     /// A budget of 0 or over the deadline, a deadline over the period.
@@ -85,7 +90,8 @@ impl Server {
         deadline: u64,
     ) -> Result<Server, SupplyError> {
         Supply::with_deadline(period, budget, deadline)?;
-        let deadline = if kind == ServerPolicy::SoftBandwidth { period } else { deadline };
+        let by_period = matches!(kind, ServerPolicy::SoftBandwidth | ServerPolicy::Reclaiming);
+        let deadline = if by_period { period } else { deadline };
         Ok(Server { kind, period, budget, deadline })
     }
 
@@ -114,7 +120,7 @@ impl Server {
     }
 
     /// What the server is to tasks of lower fixed priority: a task with its budget as cost. `None` if
-    /// nothing bounds what it takes: a soft server goes on when its budget is spent.
+    /// nothing bounds what it takes: a soft server goes on when its budget is spent, a reclaiming one takes what is left.
     ///
     /// A deferrable or periodic server may spend a budget at the end of a period and the next at once,
     /// as if released with a jitter of P - Q. A constant-bandwidth server may trickle away its rate with
@@ -126,7 +132,7 @@ impl Server {
             ServerPolicy::Polling | ServerPolicy::Sporadic => 0,
             ServerPolicy::Deferrable | ServerPolicy::Periodic => room,
             ServerPolicy::HardBandwidth => room.saturating_mul(2),
-            ServerPolicy::SoftBandwidth => return None,
+            ServerPolicy::SoftBandwidth | ServerPolicy::Reclaiming => return None,
         };
         Some(self.as_task().ok()?.with_jitter(late))
     }
@@ -140,8 +146,11 @@ impl Server {
     /// Whether it is a constant-bandwidth server with a deadline of its period, of which any number may
     /// share a processor by their deadlines.
     fn is_constant(&self) -> bool {
-        matches!(self.kind, ServerPolicy::HardBandwidth | ServerPolicy::SoftBandwidth)
-            && self.deadline == self.period
+        let constant = matches!(
+            self.kind,
+            ServerPolicy::HardBandwidth | ServerPolicy::SoftBandwidth | ServerPolicy::Reclaiming
+        );
+        constant && self.deadline == self.period
     }
 
     /// The least that the server gives its tasks in any window that begins when one of them, or one
@@ -159,6 +168,7 @@ impl Server {
             ServerPolicy::Deferrable
             | ServerPolicy::Sporadic
             | ServerPolicy::HardBandwidth
+            | ServerPolicy::Reclaiming
             | ServerPolicy::Periodic => supply,
         })
     }
@@ -187,7 +197,8 @@ impl Server {
         // up, which comes back while no job is there (`replenish_dl_entity`).
         let is_fresh = finds_it_idle && task.cost() < self.budget;
         let fits = periods <= task.period() && (is_fresh || self.deadline == self.period);
-        if self.kind != ServerPolicy::HardBandwidth || waits || !fits {
+        let is_hard = matches!(self.kind, ServerPolicy::HardBandwidth | ServerPolicy::Reclaiming);
+        if !is_hard || waits || !fits {
             return None;
         }
         let served = periods.checked_sub(self.period - self.deadline)?;
@@ -259,6 +270,11 @@ pub struct PlacedServer {
 /// The priority of the deadline class among fixed priorities.
 pub const DEADLINE_CLASS: u32 = u32::MAX - 1;
 
+/// The part of a processor that the kernel gives to its deadline class unless told otherwise
+/// (`Documentation/scheduler/sched-deadline.rst`, section 4). Reclaiming servers leave the rest, which is more than what
+/// the kernel's bandwidths of 20 binary digits are wrong by.
+const RECLAIMABLE: (u64, u64) = (19, 20);
+
 /// Servers that no analysis of Hourglass has on such a processor, each by its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnsupportedServer {
@@ -276,6 +292,12 @@ pub enum UnsupportedServer {
     /// A soft server before tasks or servers of fixed priority.
     #[error("server {0} goes on when its budget is spent, before every fixed priority")]
     GoesOn(usize),
+    /// A reclaiming server before tasks or servers of fixed priority.
+    #[error("server {0} may take all that other reservations leave, before every fixed priority")]
+    Reclaims(usize),
+    /// Reclaiming among servers of more than [`RECLAIMABLE`].
+    #[error("servers that reclaim share a processor of which reservations have more than 95 %")]
+    NotAdmitted,
     /// A short deadline before tasks.
     #[error("server {0} has a deadline before its period, and fixed priorities below")]
     ShortDeadline(usize),
@@ -301,6 +323,9 @@ pub fn among_priorities(
         let is_first = placed.priority.is_none();
         if is_first && below && placed.server.kind == ServerPolicy::SoftBandwidth {
             return Err(UnsupportedServer::GoesOn(at));
+        }
+        if is_first && below && placed.server.kind == ServerPolicy::Reclaiming {
+            return Err(UnsupportedServer::Reclaims(at));
         }
         if is_first && below && placed.server.deadline != placed.server.period {
             return Err(UnsupportedServer::ShortDeadline(at));
@@ -341,6 +366,13 @@ pub fn among_deadlines(
 }
 
 fn all_constant(servers: &[PlacedServer], ordered: &[usize]) -> Result<(), UnsupportedServer> {
+    let all = ordered.iter().map(|at| servers[*at].server);
+    let share = |server: Server| (server.budget, server.period);
+    if all.clone().any(|server| server.kind == ServerPolicy::Reclaiming)
+        && compare_shares(all.map(share), RECLAIMABLE).is_gt()
+    {
+        return Err(UnsupportedServer::NotAdmitted);
+    }
     match ordered.iter().find(|at| !servers[**at].server.is_constant()) {
         Some(at) if ordered.len() > 1 => Err(UnsupportedServer::NotConstant(*at)),
         _ => Ok(()),

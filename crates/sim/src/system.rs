@@ -29,7 +29,7 @@ pub struct System {
     pub interference: ProgressRates,
     /// Execution times of the kernel.
     pub overheads: Overheads,
-    /// The limit on fixed priorities; none as a rule.
+    /// The limit on fixed priorities; none as a rule. Reclaiming servers leave what it leaves, without it 5 %.
     pub throttling: Option<Throttling>,
     /// How long a round-robin thread runs before others of its priority, ns; above zero.
     pub quantum: u64,

@@ -135,9 +135,9 @@ impl RecordedTaskSet {
         let allowed: CpuSet =
             cpus.parse().map_err(|error: ParseCpuSetError| wrong("cpus", cpus, &error))?;
         let policy = match reserved_times(policy) {
-            Some(times) => {
+            Some((times, soft)) => {
                 let reason = "not a reservation such as DEADLINE:3ms/8ms";
-                let server = server(name, times, &allowed);
+                let server = server(name, times, soft, &allowed);
                 let server = server.ok_or_else(|| wrong("policy", policy, &reason))?;
                 self.set.servers.push(server);
                 Policy::Deadline
@@ -150,16 +150,18 @@ impl RecordedTaskSet {
     }
 }
 
-/// The times of a reservation that was in force, by the deadline class or in user space.
-fn reserved_times(policy: &str) -> Option<&str> {
-    policy.strip_prefix("DEADLINE:").or_else(|| policy.strip_prefix("USER:"))
+/// The times of a reservation that was in force, and the kind of a soft one: the deadline class reclaims, a reserve in
+/// user space goes on.
+fn reserved_times(policy: &str) -> Option<(&str, ServerKind)> {
+    let by_class = policy.strip_prefix("DEADLINE:").map(|times| (times, ServerKind::CbsReclaim));
+    by_class.or_else(|| Some((policy.strip_prefix("USER:")?, ServerKind::CbsSoft)))
 }
 
 /// The server that a policy such as `DEADLINE:3.1ms/8ms`, or with a `+` behind it a soft one,
 /// stands for.
-fn server(name: &str, times: &str, cpus: &CpuSet) -> Option<Server> {
+fn server(name: &str, times: &str, soft: ServerKind, cpus: &CpuSet) -> Option<Server> {
     let (times, kind) = match times.strip_suffix('+') {
-        Some(times) => (times, ServerKind::CbsSoft),
+        Some(times) => (times, soft),
         None => (times, ServerKind::CbsHard),
     };
     let (budget, period) = times.split_once('/')?;

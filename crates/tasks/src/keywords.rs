@@ -35,12 +35,13 @@ pub(crate) const PROTOCOLS: [(&str, Protocol); 4] = [
     ("plain", Protocol::Plain),
 ];
 
-pub(crate) const SERVER_KINDS: [(&str, ServerKind); 7] = [
+pub(crate) const SERVER_KINDS: [(&str, ServerKind); 8] = [
     ("polling", ServerKind::Polling),
     ("deferrable", ServerKind::Deferrable),
     ("sporadic", ServerKind::Sporadic),
     ("cbs-hard", ServerKind::CbsHard),
     ("cbs-soft", ServerKind::CbsSoft),
+    ("cbs-reclaim", ServerKind::CbsReclaim),
     ("periodic-resource", ServerKind::PeriodicResource),
     ("explicit-deadline", ServerKind::ExplicitDeadline),
 ];

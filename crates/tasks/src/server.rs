@@ -43,6 +43,9 @@ pub enum ServerKind {
     /// Constant-bandwidth server that goes on at once with a later deadline (Abeni and
     /// Buttazzo 1998).
     CbsSoft,
+    /// As [`ServerKind::CbsHard`], and it may use what other reservations leave (GRUB, Lipari and Baruah, ECRTS 2000;
+    /// `SCHED_FLAG_RECLAIM` of the kernel's deadline class).
+    CbsReclaim,
     /// Budget at any time of the period (Shin and Lee 2003).
     PeriodicResource,
     /// Budget within a deadline of the period's begin (Easwaran, Anand and Lee 2007).
@@ -53,7 +56,7 @@ impl ServerKind {
     /// Whether it is chosen by its deadline, before every fixed priority, as the kernel's deadline class is.
     #[must_use]
     pub fn is_constant_bandwidth(self) -> bool {
-        matches!(self, ServerKind::CbsHard | ServerKind::CbsSoft)
+        matches!(self, ServerKind::CbsHard | ServerKind::CbsSoft | ServerKind::CbsReclaim)
     }
 }
 

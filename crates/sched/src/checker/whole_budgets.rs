@@ -28,7 +28,8 @@ pub fn whole_budgets(
     let budgets = u128::from(task.cost).div_ceil(u128::from(server.budget()));
     let periods = budgets * u128::from(server.period());
     let is_idle_before = periods + jitter <= period;
-    let takes_whole_budgets = server.kind() == ServerPolicy::HardBandwidth
+    let is_hard = matches!(server.kind(), ServerPolicy::HardBandwidth | ServerPolicy::Reclaiming);
+    let takes_whole_budgets = is_hard
         && task.is_plain()
         && (task.suspension, task.blocking) == (0, 0)
         && (is_idle_before && task.cost < server.budget() || periods <= period && room == 0);

@@ -12,7 +12,7 @@ use super::super::script;
 use super::super::server::{Charge, ServerKind, SimServer};
 use super::super::settings::SimSettings;
 use super::super::source::{ExecutionTimes, Releases};
-use super::super::system::System;
+use super::super::system::{System, Throttling};
 use super::super::thread::{Class, Mark, Thread};
 use super::fair::Share;
 use super::monitor::CallReasons;
@@ -51,6 +51,7 @@ impl<const TELL: bool> SimState<TELL> {
             overheads: system.overheads,
             // All of a period is no limit.
             throttling: system.throttling.filter(|limit| limit.runtime < limit.period),
+            most_bandwidth: most_bandwidth(system.throttling.unwrap_or(Throttling::LINUX)),
             quantum: system.quantum,
             slice: system.slice,
             turns: 0,
@@ -327,4 +328,10 @@ fn locks(system: &System) -> Vec<Lock> {
         woken_waiters: Vec::new(),
     };
     system.resources.iter().map(free).collect()
+}
+
+/// What deadlines may use of a CPU, in 2^-20.
+fn most_bandwidth(limit: Throttling) -> u64 {
+    let share = u128::from(limit.runtime) * u128::from(ONE) / u128::from(limit.period.max(1));
+    u64::try_from(share.clamp(1, u128::from(ONE))).unwrap_or(ONE)
 }

@@ -72,6 +72,8 @@ pub(super) struct SimState<const TELL: bool> {
     rates: Rates,
     overheads: Overheads,
     throttling: Option<Throttling>,
+    /// What deadlines may use of a CPU, in 2^-20.
+    most_bandwidth: u64,
     quantum: u64,
     slice: u64,
     /// Numbers who came first.

@@ -36,20 +36,12 @@ impl<const TELL: bool> SimState<TELL> {
         // does so on each CPU; here on a CPU of the domain on average.
         let domain = &self.domains[keeper.domain];
         let cpus = domain.cpus.len() as u64;
-        let most = self.most_bandwidth();
+        let most = self.most_bandwidth;
         let extra = (most * cpus).saturating_sub(domain.bandwidth);
         let inactive = domain.bandwidth.saturating_sub(domain.active);
         let spare = (inactive + extra) / cpus;
         let active = most.saturating_sub(spare).max(keeper.bandwidth);
         (active * ONE).div_ceil(most).clamp(1, ONE)
-    }
-
-    /// What deadlines may use of a CPU: the share of throttling, or all of it without.
-    pub(super) fn most_bandwidth(&self) -> u64 {
-        let share = self.throttling.map_or(u128::from(ONE), |throttling| {
-            u128::from(throttling.runtime) * u128::from(ONE) / u128::from(throttling.period)
-        });
-        u64::try_from(share.clamp(1, u128::from(ONE))).unwrap_or(ONE)
     }
 
     /// A thread of a server has become ready.

@@ -250,7 +250,7 @@ pub(crate) const SERVER: TableDef = TableDef {
             "kind",
             Words(&names(&keywords::SERVER_KINDS)),
             r#""cbs-hard""#,
-            "How it gives its budget; `cbs-hard` is the kernel's deadline class.",
+            "How it gives its budget; `cbs-hard` is the kernel's deadline class, `cbs-reclaim` the class with reclaiming.",
         )
         .required()
         .frequent(),

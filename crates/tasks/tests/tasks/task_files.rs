@@ -85,6 +85,7 @@ fn everything_that_can_be_said() {
             ServerKind::CbsSoft,
             ServerKind::PeriodicResource,
             ServerKind::ExplicitDeadline,
+            ServerKind::CbsReclaim,
         ]
     );
     assert_eq!(set.servers[5].scheduler, Scheduler::Edf);

@@ -388,7 +388,7 @@ fn a_recorded_run_becomes_a_set_of_tasks() {
     assert_eq!((set.tasks[0].period, set.tasks[0].wcet), (us(8), ns(3_200)));
     assert_eq!(set.tasks[0].bcet, Some(ns(3_000)));
     assert_eq!(set.tasks[0].policy, Some(Policy::Fifo(80)));
-    assert_eq!(set.servers[0].kind, ServerKind::CbsSoft);
+    assert_eq!(set.servers[0].kind, ServerKind::CbsReclaim);
     assert_eq!(set.servers[0].budget, ns(17_100));
     assert_eq!(
         recorded.notes,

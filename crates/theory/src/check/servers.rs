@@ -28,6 +28,7 @@ pub(super) fn known(server: &Server) -> Result<servers::Server, String> {
         ServerKind::Sporadic => ServerPolicy::Sporadic,
         ServerKind::CbsHard => ServerPolicy::HardBandwidth,
         ServerKind::CbsSoft => ServerPolicy::SoftBandwidth,
+        ServerKind::CbsReclaim => ServerPolicy::Reclaiming,
         ServerKind::PeriodicResource | ServerKind::ExplicitDeadline => ServerPolicy::Periodic,
     };
     let (budget, period) = (server.budget.nanos_or_zero(), server.period.nanos_or_zero());
@@ -129,6 +130,15 @@ fn unfit(why: UnsupportedServer, servers: &[&Server]) -> String {
             "server '{}' goes on when its budget is spent, before every fixed priority",
             name(at)
         ),
+        UnsupportedServer::Reclaims(at) => format!(
+            "server '{}' may take all that other reservations leave, before every fixed priority",
+            name(at)
+        ),
+        UnsupportedServer::NotAdmitted => {
+            "servers that reclaim share a CPU of which reservations have more than 95 %, which the kernel does not \
+             admit"
+                .to_owned()
+        }
         UnsupportedServer::ShortDeadline(at) => format!(
             "server '{}' has a deadline before its period, which no analysis of Hourglass covers above fixed \
              priorities",

@@ -63,7 +63,7 @@ impl Ranks {
             ServerKind::Polling => sim::ServerKind::Polling,
             ServerKind::Deferrable => sim::ServerKind::Deferrable,
             ServerKind::Sporadic => sim::ServerKind::Sporadic,
-            ServerKind::CbsHard => sim::ServerKind::CbsHard,
+            ServerKind::CbsHard | ServerKind::CbsReclaim => sim::ServerKind::CbsHard,
             ServerKind::CbsSoft => sim::ServerKind::CbsSoft,
             ServerKind::PeriodicResource | ServerKind::ExplicitDeadline => {
                 let text = format!(
@@ -75,9 +75,13 @@ impl Ranks {
                 sim::ServerKind::ReserveHard
             }
         };
-        sim::SimServer::new(kind, ns(server.budget), ns(server.period))
+        let simulated = sim::SimServer::new(kind, ns(server.budget), ns(server.period))
             .with_deadline(ns(server.deadline()))
-            .with_rank(self.rank(server))
+            .with_rank(self.rank(server));
+        match server.kind {
+            ServerKind::CbsReclaim => simulated.reclaiming(),
+            _ => simulated,
+        }
     }
 
     fn rank(&self, server: &Server) -> ServerRank {

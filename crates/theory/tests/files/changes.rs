@@ -207,7 +207,7 @@ const WORDS: &[&[&str]] = &[
     &["absolute", "relative"],
     &["true", "false"],
     &["yes", "no"],
-    &["polling", "deferrable", "sporadic", "cbs-hard", "cbs-soft"],
+    &["polling", "deferrable", "sporadic", "cbs-hard", "cbs-soft", "cbs-reclaim"],
     &["inheritance", "ceiling", "spin", "plain"],
     &["rate-monotonic", "deadline-monotonic", "given"],
     &["periodic", "sporadic"],

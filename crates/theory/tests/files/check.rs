@@ -209,6 +209,35 @@ fn servers() {
     assert_eq!(bounds(&server("cbs-soft")), [5_000]);
 }
 
+/// A reclaiming server gives what a hard one does (Lipari and Baruah, ECRTS 2000), also beside others. Work of fixed
+/// priority below it has no bound, and nothing has where the kernel would not admit them all.
+#[test]
+fn servers_that_reclaim() {
+    let server = |name: &str, kind: &str, budget: u32| {
+        format!(
+            "[[server]]\nname = \"{name}\"\nkind = \"{kind}\"\nbudget = {budget}\nperiod = 10\ntasks = [\"of-{name}\"]\n"
+        )
+    };
+    let tasks = task("of-r", "wcet = 3\nperiod = 30") + &task("of-h", "wcet = 5\nperiod = 10");
+    let both = |kind, budget| {
+        answer(&(tasks.clone() + &server("r", kind, budget) + &server("h", "cbs-hard", 5)))
+    };
+    let found = both("cbs-reclaim", 3);
+    assert_eq!((found.verdict, bounds(&found)), (Verdict::Feasible, bounds(&both("cbs-hard", 3))));
+    let found = both("cbs-reclaim", 5);
+    assert_eq!(found.verdict, Verdict::Unknown);
+    assert!(
+        found.reason.as_deref().is_some_and(|why| why.contains("more than 95 %")),
+        "{:?}",
+        found.reason
+    );
+    let below = task("below", "wcet = 1\nperiod = 100\npriority = 5")
+        + &task("of-r", "wcet = 1\nperiod = 30\npriority = 1");
+    let found = |kind| answer(&(below.clone() + &server("r", kind, 1)));
+    assert_eq!(found("cbs-hard").verdict, Verdict::Feasible);
+    assert_eq!(found("cbs-reclaim").verdict, Verdict::Unknown);
+}
+
 /// What a soft server's tasks are ordered by plays no part: 2 + 3 of 2 every 5 are done by 14. Below it,
 /// nothing is certain: it goes on where a task or a server of fixed priority waits, and a demand over its
 /// rate may still be met.
