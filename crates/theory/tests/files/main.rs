@@ -4,3 +4,4 @@ mod answers;
 mod changes;
 mod check;
 mod orders;
+mod servers;
