@@ -134,7 +134,7 @@ pub(super) struct KernelStatement {
 
 impl KernelStatement {
     /// That no source vouches.
-    fn silent(self) -> KernelStatement {
+    pub(super) fn silent(self) -> KernelStatement {
         KernelStatement { least_ns: i64::MAX, most_ns: i64::MIN, ..self }
     }
 

@@ -26,7 +26,7 @@ const MAX_AGE_NS: u64 = 5 * SECOND_NS;
 /// What a source says about `CLOCK_REALTIME`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UtcStatement {
-    /// Bound on its distance from UTC at `at_ns`, ns.
+    /// Bound on its distance from UTC at `at_ns`, ns; [`UtcStatement::NO_BOUND`] if there is none.
     pub error_ns: u64,
     /// By how much that grows at most, parts in 10^9, while the kernel goes on at the frequency and the tick that it had
     /// been given at `at_ns`. What slews the clock otherwise is found by the [`super::Clock`].
@@ -41,6 +41,10 @@ pub struct UtcStatement {
 }
 
 impl UtcStatement {
+    /// The error of a source that vouches for nothing. One that supersedes the kernel says by it that what the kernel was
+    /// told bounds nothing either.
+    pub const NO_BOUND: u64 = u64::MAX;
+
     /// The bound some time after it was said.
     #[must_use]
     pub fn error_ns(&self, since_ns: u64) -> u64 {
@@ -250,12 +254,13 @@ impl Vouched {
         let slewed_ns = now.slewed_ns(self.rate, self.begin_ns);
         let behind_ns = slewed_ns[0].saturating_sub(self.slewed_ns[1]).min(0);
         let ahead_ns = slewed_ns[1].saturating_sub(self.slewed_ns[0]).max(0);
-        Ok(KernelStatement {
+        let said = KernelStatement {
             generation: now.generation.unwrap_or(u32::MAX),
             at_ns: now.from_ns,
             least_ns: least.saturating_sub(ahead_ns),
             most_ns: most.saturating_sub(behind_ns),
-        })
+        };
+        Ok(if self.error_ns == UtcStatement::NO_BOUND { said.silent() } else { said })
     }
 
     fn to_words(self) -> [u64; WORDS] {

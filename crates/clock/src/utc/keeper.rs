@@ -115,6 +115,8 @@ impl Drop for UtcKeeper {
 fn asked<B: Timebase>(clock: &Clock<B>, sources: &[Box<dyn UtcSource>]) -> UtcKeeperStatus {
     let mut status = UtcKeeperStatus::default();
     let mut supersedes_kernel = false;
+    // What it told the kernel bounds nothing.
+    let mut none = None;
     let mut best: Option<(KernelClockState, &'static str, UtcStatement)> = None;
     for source in sources {
         let before = match clock.kernel_clock_state() {
@@ -135,7 +137,21 @@ fn asked<B: Timebase>(clock: &Clock<B>, sources: &[Box<dyn UtcSource>]) -> UtcKe
                     best = Some((before, source.name(), said));
                 }
             }
-            Err(reason) => status.refused.push((source.name(), reason)),
+            Err(reason) => {
+                let is_of_kernel = source.name() == Chronyd::NAME;
+                if is_of_kernel && Chronyd::REFUSED.contains(&reason.as_str()) {
+                    supersedes_kernel = true;
+                    none = Some(before);
+                }
+                status.refused.push((source.name(), reason));
+            }
+        }
+    }
+    if let (None, Some(before)) = (&best, none) {
+        let (error_ns, at_ns) = (UtcStatement::NO_BOUND, before.read_ns());
+        let said = UtcStatement { error_ns, growth_ppb: 0, at_ns, age_ns: 0, supersedes_kernel };
+        if let Err(error) = clock.vouch_utc(&before, said) {
+            status.refused.push((Chronyd::NAME, error.to_string()));
         }
     }
     if let Some((before, name, said)) = best {

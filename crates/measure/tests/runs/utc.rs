@@ -6,10 +6,12 @@
 use std::fmt::Write;
 use std::fs;
 use std::net::UdpSocket;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use hourglass_clock::Clock;
+use hourglass_clock::utc::UtcKeeper;
 use hourglass_measure::utc;
 
 /// Who is told: `ADDRESS:PORT`. Without it the test tells itself.
@@ -20,7 +22,7 @@ const EVERY: Duration = Duration::from_millis(20);
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// What is read: `NAME EARLIEST LATEST` of each that vouches, `NAME - -` of the others.
-fn readings(clock: &Clock) -> String {
+fn readings(clock: &Clock, kept: &Clock) -> String {
     let mut text = String::new();
     let mut add = |name: &str, found: Option<(i64, i64)>| {
         let _ = match found {
@@ -28,8 +30,10 @@ fn readings(clock: &Clock) -> String {
             None => write!(text, " {name} - -"),
         };
     };
-    let bounded = clock.utc_bounded().interval();
-    add("utc_bounded", bounded.map(|found| (found.earliest_ns, found.latest_ns)));
+    for (name, clock) in [("utc_bounded", clock), ("utc_bounded/keeper", kept)] {
+        let bounded = clock.utc_bounded().interval();
+        add(name, bounded.map(|found| (found.earliest_ns, found.latest_ns)));
+    }
     let found = utc::look();
     let (at, ns) = (found.realtime_ns.cast_signed(), u64::cast_signed);
     for source in &found.sources {
@@ -61,12 +65,14 @@ fn read_for(other: &str) -> u64 {
     socket.connect(other).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
     let clock = Clock::new();
+    let kept = Arc::new(Clock::new());
+    let _keeper = UtcKeeper::with(Arc::clone(&kept), UtcKeeper::sources()).unwrap();
     for turns in 0.. {
         let since = answer(&socket, "0 ask");
         if since == "end" {
             return turns;
         }
-        let found = readings(&clock);
+        let found = readings(&clock, &kept);
         let phase = fs::read_to_string(PHASE).unwrap_or_default();
         let phase = phase.split_whitespace().next().unwrap_or("none");
         if answer(&socket, &format!("{since} {phase}{found}")) == "end" {
@@ -115,6 +121,6 @@ fn utc_is_read_for_another_clock() {
     }
     let (address, told) = told_here();
     assert_eq!(read_for(&address), 5);
-    // utc_bounded, four sources, and the narrowest of those.
-    assert_eq!(told.join().unwrap(), 5 * 6);
+    // utc_bounded with a keeper and without, four sources, and the narrowest of those.
+    assert_eq!(told.join().unwrap(), 5 * 7);
 }

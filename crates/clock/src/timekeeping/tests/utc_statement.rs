@@ -147,6 +147,11 @@ fn the_narrower_bound_answers_unless_one_supersedes_the_other() {
     let said = UtcStatement { supersedes_kernel: true, ..machine.said(5_000 * US, 0) };
     machine.clock.vouch_utc(&before, said).unwrap();
     assert!(machine.bound().unwrap() > 7_000 * US);
+    let before = machine.clock.kernel_clock_state().unwrap();
+    let said = UtcStatement { error_ns: UtcStatement::NO_BOUND, ..said };
+    let said = UtcStatement { at_ns: machine.said(0, 0).at_ns, ..said };
+    machine.clock.vouch_utc(&before, said).unwrap();
+    assert_eq!((machine.bound(), machine.bound()), (None, None));
 }
 
 /// One of them is wrong, and which one is not known.

@@ -70,6 +70,35 @@ fn the_narrowest_statement_is_handed_over_and_withdrawn() {
     assert_eq!(clock.utc_bounded(), Utc::Unvouched);
 }
 
+/// chronyd that denies what it told the kernel denies the kernel's bound; one that is away says nothing about it.
+#[test]
+fn a_source_that_denies_the_kernels_bound_leaves_none() {
+    struct Denier(&'static str);
+    impl UtcSource for Denier {
+        fn name(&self) -> &'static str {
+            Chronyd::NAME
+        }
+        fn ask(&self) -> UtcAnswer {
+            UtcAnswer { said: Err(self.0.to_owned()), evidence: Vec::new() }
+        }
+    }
+    let kind = AdjustmentKind::Synchronised(3_001);
+    let adjustments = vec![Adjustment { at: Span::from_nanos(1), kind }];
+    let kernel = Some(SimKernel { tick: Span::from_millis(4), adjustments, shown: true });
+    let time = Arc::new(SimSource::new(SimConfig { kernel, ..SimConfig::default() }));
+    time.advance(Span::from_secs(2));
+    let start = Start::With(SourceId::SIMULATED);
+    let clock = Arc::new(Clock::on(time, ClockSettings { start, ..ClockSettings::DEFAULT }));
+    for (why, is_bounded) in
+        Chronyd::REFUSED.map(|why| (why, false)).into_iter().chain([("away", true)])
+    {
+        assert!(clock.utc_bounded().interval().is_some());
+        let keeper = UtcKeeper::with(Arc::clone(&clock), vec![Box::new(Denier(why))]).unwrap();
+        assert_eq!(clock.utc_bounded().interval().is_some(), is_bounded, "{why}");
+        assert_eq!(keeper.status().refused, [(Chronyd::NAME, why.to_owned())]);
+    }
+}
+
 /// Whatever runs here: it answers or says why not in one line, and ends with its handle.
 #[test]
 fn the_sources_of_this_machine_answer_or_say_why_not() {
