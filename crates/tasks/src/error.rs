@@ -154,6 +154,19 @@ pub enum TaskSetWarning {
     )]
     PriorityNotUsed { server: String },
     #[error(
+        "servers of constant bandwidth have more than 95 % of {cpus}, which the kernel's deadline class does not admit \
+         unless sched_rt_runtime_us is raised; the set can be analysed and simulated, but not run by that class"
+    )]
+    NotAdmitted {
+        /// `CPU 2`, `2 CPUs`.
+        cpus: String,
+    },
+    #[error(
+        "server '{server}': the kernel's deadline class has periods of 100us to 4.194304s and budgets of 1.024us at least; \
+         the set can be analysed and simulated, but not run by that class"
+    )]
+    OutsideDeadlineClass { server: String },
+    #[error(
         "task '{task}': the execution time of {wcet} is longer than the deadline of {deadline}; \
          it is infeasible on any processor of this speed"
     )]

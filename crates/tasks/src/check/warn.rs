@@ -1,13 +1,23 @@
 //! Warnings about what may not be meant.
 
+use crate::exact_fraction::compare_shares;
 use crate::{Scheduler, Server, Task, TaskSet, TaskSetWarning};
 
 /// The priorities of the kernel's real-time classes.
 const KERNEL_PRIORITIES: std::ops::RangeInclusive<u32> = 1..=99;
 
+/// The part of a CPU that the deadline class has, as far as its administrator leaves `sched_rt_runtime_us` alone
+/// (`Documentation/scheduler/sched-deadline.rst`, section 4).
+const ADMITTED: (u64, u64) = (19, 20);
+/// `sched_deadline_period_min_us` to `sched_deadline_period_max_us`, as they are by default.
+const CLASS_PERIODS_NS: std::ops::RangeInclusive<u64> = 100_000..=4_194_304_000;
+/// `__checkparam_dl`: 2^10.
+const LEAST_BUDGET_NS: u64 = 1 << 10;
+
 pub(super) fn warnings(set: &TaskSet) -> Vec<TaskSetWarning> {
     let mut found = Vec::new();
     found.extend(beyond_kernel(set));
+    found.extend(not_admitted(set));
     set.tasks.iter().for_each(|task| about_task(task, &mut found));
     for server in &set.servers {
         about_server(set, server, &mut found);
@@ -41,6 +51,32 @@ fn beyond_kernel(set: &TaskSet) -> Option<TaskSetWarning> {
     Some(TaskSetWarning::PriorityOutOfRange { task: task.name.clone(), priority, others })
 }
 
+/// The sums that the kernel holds to its limit: of a CPU to which servers are pinned, which is a root domain of its own
+/// then, and of all CPUs.
+fn not_admitted(set: &TaskSet) -> Option<TaskSetWarning> {
+    let cpus = set.cpus();
+    let all = set.servers.iter().filter(|server| server.kind.is_constant_bandwidth());
+    let share =
+        |server: &Server| (server.budget.nanos_or_zero(), server.period.nanos_or_zero().max(1));
+    let on = |server: &Server, cpu: u32| {
+        server.cpus.as_ref().is_some_and(|cpus| cpus.len() == 1 && cpus.contains(cpu))
+    };
+    let (admitted, of) = ADMITTED;
+    let exceeds = |cpu: &u32| {
+        let pinned = all.clone().filter(|server| on(server, *cpu));
+        compare_shares(pinned.map(share), ADMITTED).is_gt()
+    };
+    if let Some(cpu) = cpus.iter().find(exceeds) {
+        return Some(TaskSetWarning::NotAdmitted { cpus: format!("CPU {cpu}") });
+    }
+    let count = cpus.len();
+    let limit = admitted.checked_mul(u64::try_from(count).ok()?)?;
+    let cpus = if count == 1 { "the CPU".to_owned() } else { format!("{count} CPUs") };
+    compare_shares(all.map(share), (limit, of))
+        .is_gt()
+        .then_some(TaskSetWarning::NotAdmitted { cpus })
+}
+
 fn about_task(task: &Task, found: &mut Vec<TaskSetWarning>) {
     let name = || task.name.clone();
     let (wcet, deadline) = (task.wcet, task.deadline());
@@ -58,6 +94,13 @@ fn about_task(task: &Task, found: &mut Vec<TaskSetWarning>) {
 fn about_server(set: &TaskSet, server: &Server, found: &mut Vec<TaskSetWarning>) {
     if server.tasks.is_empty() {
         found.push(TaskSetWarning::EmptyServer { server: server.name.clone() });
+    }
+    let is_of_class = |server: &Server| {
+        let (budget, period) = (server.budget.nanos_or_zero(), server.period.nanos_or_zero());
+        CLASS_PERIODS_NS.contains(&period) && budget >= LEAST_BUDGET_NS
+    };
+    if server.kind.is_constant_bandwidth() && !is_of_class(server) {
+        found.push(TaskSetWarning::OutsideDeadlineClass { server: server.name.clone() });
     }
     if server.kind.is_constant_bandwidth() && server.priority.is_some() {
         found.push(TaskSetWarning::PriorityNotUsed { server: server.name.clone() });

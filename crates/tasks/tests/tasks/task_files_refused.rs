@@ -90,3 +90,46 @@ fn priorities_beyond_the_kernel_are_one_warning() {
         assert_eq!(warnings(scheduler), [""; 0], "{scheduler}");
     }
 }
+
+/// `Documentation/scheduler/sched-deadline.rst`, section 4, and `__checkparam_dl`: what the kernel's deadline class refuses.
+#[test]
+fn what_the_deadline_class_does_not_admit_is_a_warning() {
+    let server = |name: &str, kind: &str, times: &str, cpu: &str| {
+        format!(
+            "[[task]]\nname = \"of-{name}\"\nwcet = \"1us\"\nperiod = 100\n[[server]]\nname = \"{name}\"\n\
+             kind = \"{kind}\"\n{times}\n{cpu}\ntasks = [\"of-{name}\"]\n"
+        )
+    };
+    let two = |kind: &str, second: u32, pins: [&str; 2]| {
+        let times = |budget: u32| format!("budget = {budget}\nperiod = 100");
+        "unit = \"1ms\"\nmachine.cpus = \"0-1\"\n".to_owned()
+            + &server("a", kind, &times(60), pins[0])
+            + &server("b", kind, &times(second), pins[1])
+    };
+    let admitted = |text: &str| warnings(text).iter().all(|text| !text.contains("95 %"));
+    for kind in ["cbs-hard", "cbs-soft", "cbs-reclaim"] {
+        assert!(admitted(&two(kind, 100, ["", ""])), "160 % of two CPUs");
+        assert!(admitted(&two(kind, 35, ["cpu = 1", "cpu = 1"])), "95 % of one");
+        assert!(!admitted(&two(kind, 36, ["cpu = 1", "cpu = 1"])), "96 % of one");
+        assert!(admitted(&two(kind, 36, ["cpu = 1", "cpu = 0"])));
+    }
+    assert!(admitted(&two("deferrable", 36, ["cpu = 1", "cpu = 1"])));
+    let three =
+        two("cbs-hard", 90, ["", ""]) + &server("c", "cbs-hard", "budget = 50\nperiod = 100", "");
+    assert!(warnings(&three)[0].contains("95 % of 2 CPUs"), "{:?}", warnings(&three));
+    for (times, is_refused) in [
+        ("budget = \"1023ns\"\nperiod = 1", true),
+        ("budget = \"1024ns\"\nperiod = 1", false),
+        ("budget = \"50us\"\nperiod = \"99us\"", true),
+        ("budget = 5\nperiod = \"4194304us\"", false),
+        ("budget = 5\nperiod = \"4194305us\"", true),
+    ] {
+        let text = "unit = \"1ms\"\n".to_owned() + &server("a", "cbs-hard", times, "");
+        let found = warnings(&text);
+        assert_eq!(
+            found.iter().any(|text| text.contains("100us to 4.194304s")),
+            is_refused,
+            "{times}: {found:?}"
+        );
+    }
+}
