@@ -7,12 +7,16 @@
 
 use std::fs::File;
 use std::hint::black_box;
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
 use hourglass_clock::Clock;
 use hourglass_clock::source::probe;
-use hourglass_clock::timekeeping::{ClockSettings, ExtendedTimebase, PageReader, SourceId, Start};
+use hourglass_clock::timekeeping::{
+    ClockSettings, ExtendedTimebase, PageReader, SourceId, Start, UtcStatement,
+};
+use hourglass_clock::utc::{UtcAnswer, UtcKeeper, UtcSource};
 use hourglass_sys::clock::{ClockId, now_ns};
 
 use super::{counter, settle};
@@ -33,6 +37,9 @@ struct Clocks {
     clock: Clock,
     /// On the OS clock, as after a failover.
     os: Clock,
+    /// For which a thread asks a source about UTC.
+    kept: Arc<Clock>,
+    _keeper: UtcKeeper,
     /// The processor's counter as one added at run time.
     with_source: Option<Clock<ExtendedTimebase>>,
     /// The page of `clock`, mapped from its memfd as another process does.
@@ -65,10 +72,34 @@ pub(super) fn measure(rounds: u32) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
+/// Says the same on every machine, whoever keeps its clock.
+struct FixedSource;
+
+impl UtcSource for FixedSource {
+    fn name(&self) -> &'static str {
+        "fixed"
+    }
+
+    fn ask(&self) -> UtcAnswer {
+        let at_ns = now_ns(ClockId::Monotonic);
+        let said = UtcStatement {
+            error_ns: 1_000_000,
+            growth_ppb: 1_000,
+            at_ns,
+            age_ns: 0,
+            supersedes_kernel: true,
+        };
+        UtcAnswer { said: Ok(said), evidence: Vec::new() }
+    }
+}
+
 impl Clocks {
     fn new() -> Result<Clocks> {
         let clock = Clock::new();
         let os = Clock::new();
+        let kept = Arc::new(Clock::new());
+        let keeper = UtcKeeper::with(Arc::clone(&kept), vec![Box::new(FixedSource)])
+            .context("no thread for a source of UTC")?;
         settle(&clock);
         os.set_source(SourceId::OS)?;
         let descriptor = clock.share().context("the page cannot be shared")?;
@@ -80,13 +111,22 @@ impl Clocks {
             settle(with_source);
         }
         let page = PageReader::open(&File::from(descriptor))?;
-        Ok(Clocks { clock, os, with_source, page, quanta: quanta::Clock::new() })
+        Ok(Clocks {
+            clock,
+            os,
+            kept,
+            _keeper: keeper,
+            with_source,
+            page,
+            quanta: quanta::Clock::new(),
+        })
     }
 
     /// So that calibrations are due between the rounds and not in them.
     fn maintain(&self) {
         self.clock.maintain();
         self.os.maintain();
+        self.kept.maintain();
         if let Some(with_source) = &self.with_source {
             with_source.maintain();
         }
@@ -107,7 +147,7 @@ fn subject<'a, T>(name: &'static str, read: impl Fn() -> T + Copy + 'a) -> Subje
 }
 
 fn now(clocks: &Clocks) -> Vec<Subject<'_>> {
-    let Clocks { clock, os, with_source, page, quanta } = clocks;
+    let Clocks { clock, os, with_source, page, quanta, .. } = clocks;
     let first = clock.ticks();
     let mut subjects = vec![
         subject("hourglass", || clock.now()),
@@ -160,9 +200,10 @@ fn now_bounded(clocks: &Clocks) -> Vec<Subject<'_>> {
 
 /// UTC with its bound; beside it the bounded read on the monotonic scale, which it is to cost 1.3 times at most.
 fn utc_bounded(clocks: &Clocks) -> Vec<Subject<'_>> {
-    let Clocks { clock, os, .. } = clocks;
+    let Clocks { clock, os, kept, .. } = clocks;
     vec![
         subject("hourglass", || clock.utc_bounded()),
+        subject("hourglass/keeper", || kept.utc_bounded()),
         subject("hourglass/now_bounded", || clock.now_bounded()),
         subject("hourglass/wall", || clock.wall()),
         subject("hourglass/os", || os.utc_bounded()),
