@@ -49,6 +49,11 @@ impl FailingCall {
         let FailingCall { number, nth, errno, .. } = self;
         CallFault::Fails { number, nth, errno }
     }
+
+    /// Whether it leaves the allocator without memory.
+    pub(crate) fn is_of_memory(self) -> bool {
+        self.name == "mmap"
+    }
 }
 
 impl fmt::Display for FailingCall {
