@@ -14,7 +14,7 @@ use anyhow::{Context, Result};
 use hourglass_clock::Clock;
 use hourglass_clock::source::probe;
 use hourglass_clock::timekeeping::{
-    ClockSettings, ExtendedTimebase, PageReader, SourceId, Start, UtcStatement,
+    ClockSettings, ExtendedTimebase, PageReader, SourceId, Start, Utc, UtcStatement,
 };
 use hourglass_clock::utc::{UtcAnswer, UtcKeeper, UtcSource};
 use hourglass_sys::clock::{ClockId, now_ns};
@@ -101,6 +101,7 @@ impl Clocks {
         let keeper = UtcKeeper::with(Arc::clone(&kept), vec![Box::new(FixedSource)])
             .context("no thread for a source of UTC")?;
         settle(&clock);
+        settle(&kept);
         os.set_source(SourceId::OS)?;
         let descriptor = clock.share().context("the page cannot be shared")?;
         let with_source = probe(counter::NAME).ok().and_then(ExtendedTimebase::new).map(|base| {
@@ -198,15 +199,23 @@ fn now_bounded(clocks: &Clocks) -> Vec<Subject<'_>> {
     ]
 }
 
+/// What a caller takes from it: both ends.
+fn ends(utc: Utc) -> Option<(i64, i64)> {
+    utc.interval().map(|found| (found.earliest_ns, found.latest_ns))
+}
+
 /// UTC with its bound; beside it the bounded read on the monotonic scale, which it is to cost 1.3 times at most.
 fn utc_bounded(clocks: &Clocks) -> Vec<Subject<'_>> {
     let Clocks { clock, os, kept, .. } = clocks;
     vec![
-        subject("hourglass", || clock.utc_bounded()),
-        subject("hourglass/keeper", || kept.utc_bounded()),
-        subject("hourglass/now_bounded", || clock.now_bounded()),
+        subject("hourglass", || ends(clock.utc_bounded())),
+        subject("hourglass/keeper", || ends(kept.utc_bounded())),
+        subject("hourglass/now_bounded", || {
+            let now = clock.now_bounded();
+            (now.earliest, now.latest)
+        }),
         subject("hourglass/wall", || clock.wall()),
-        subject("hourglass/os", || os.utc_bounded()),
+        subject("hourglass/os", || ends(os.utc_bounded())),
         subject("adjtimex", || hourglass_sys::adjtimex::discipline().ok()),
         subject(counter::PLAIN, counter::plain),
         subject("vdso", || now_ns(ClockId::Realtime)),

@@ -132,7 +132,20 @@ pub(super) struct KernelStatement {
     pub(super) most_ns: i64,
 }
 
+/// The longest that a machine runs: 73 years; with it the farthest that UTC is from its beginning, so that their sum and
+/// what a bound grows by have room: to the year 2189.
+const LONGEST_UPTIME_NS: u64 = u64::MAX / 8;
+const FARTHEST_NS: i64 = i64::MAX / 4 * 3 - SECOND_NS.cast_signed();
+
 impl KernelStatement {
+    /// That no source vouches, where sums might overflow.
+    pub(super) fn in_range(self) -> KernelStatement {
+        let is_near = |ns: i64| (-FARTHEST_NS..=FARTHEST_NS).contains(&ns);
+        let sums =
+            self.at_ns <= LONGEST_UPTIME_NS && is_near(self.least_ns) && is_near(self.most_ns);
+        if sums { self } else { self.silent() }
+    }
+
     /// That no source vouches.
     pub(super) fn silent(self) -> KernelStatement {
         KernelStatement { least_ns: i64::MAX, most_ns: i64::MIN, ..self }
@@ -148,10 +161,12 @@ impl KernelStatement {
         if self.least_ns > self.most_ns {
             return Some(Utc::Unvouched);
         }
-        let growth_ns = held(growth(age_ns) + 1);
+        // None of these sums overflows: [`KernelStatement::in_range`], and now is at most 0.1 s after it.
+        let growth_ns = growth(age_ns).cast_signed() + 1;
+        let [earliest, latest] = [now.earliest, now.latest].map(u64::cast_signed);
         Some(Utc::Bounded(UtcInterval {
-            earliest_ns: held(now.earliest).saturating_add(self.least_ns).saturating_sub(growth_ns),
-            latest_ns: held(now.latest).saturating_add(self.most_ns).saturating_add(growth_ns),
+            earliest_ns: earliest.wrapping_add(self.least_ns - growth_ns),
+            latest_ns: latest.wrapping_add(self.most_ns + growth_ns),
             status: WallStatus::Synchronised,
         }))
     }
@@ -230,7 +245,7 @@ pub(super) fn of_kernel<B: Timebase>(base: &B) -> (WallTime, Option<KernelStatem
         let is_one = generation & 1 == 0 && base.generation() == generation;
         let keep = |least_ns, most_ns| {
             let at_ns = from_ns;
-            is_one.then_some(KernelStatement { generation, at_ns, least_ns, most_ns })
+            is_one.then_some(KernelStatement { generation, at_ns, least_ns, most_ns }.in_range())
         };
         let is_bound = |said: &Discipline| {
             said.synchronised

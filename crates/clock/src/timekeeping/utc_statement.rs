@@ -260,7 +260,7 @@ impl Vouched {
             least_ns: least.saturating_sub(ahead_ns),
             most_ns: most.saturating_sub(behind_ns),
         };
-        Ok(if self.error_ns == UtcStatement::NO_BOUND { said.silent() } else { said })
+        Ok(if self.error_ns == UtcStatement::NO_BOUND { said.silent() } else { said.in_range() })
     }
 
     fn to_words(self) -> [u64; WORDS] {

@@ -379,3 +379,23 @@ fn a_bound_grows_by_500_ppm_at_least() {
         assert!((least_ns..=least_ns + least_ns / 500 + 1).contains(&growth(age_ns)), "{age_ns}");
     }
 }
+
+/// Sums of what is out of range would overflow; no source vouches there.
+#[test]
+fn a_statement_out_of_range_is_none() {
+    let said = KernelStatement { generation: 2, at_ns: 1_000, least_ns: -10, most_ns: 10 };
+    assert_eq!(said.in_range(), said);
+    let of_2185 = 215 * 31_556_952 * 1_000_000_000;
+    assert_eq!(KernelStatement { most_ns: of_2185, ..said }.in_range().most_ns, of_2185);
+    for far in [i64::MAX, i64::MIN, i64::MAX / 10 * 8] {
+        let at_ns = far.cast_unsigned();
+        for of in [
+            KernelStatement { least_ns: far, ..said },
+            KernelStatement { most_ns: far, ..said },
+            KernelStatement { at_ns, ..said },
+        ] {
+            let now = Bounds { earliest: of.at_ns, latest: of.at_ns, status: Status::OsClock };
+            assert_eq!(of.in_range().at(now), Some(Utc::Unvouched), "{of:?}");
+        }
+    }
+}
