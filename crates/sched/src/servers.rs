@@ -295,7 +295,7 @@ pub enum UnsupportedServer {
     /// A reclaiming server before tasks or servers of fixed priority.
     #[error("server {0} may take all that other reservations leave, before every fixed priority")]
     Reclaims(usize),
-    /// Reclaiming among servers of more than [`RECLAIMABLE`].
+    /// Reclaiming among servers of more than 95 % of the processor.
     #[error("servers that reclaim share a processor of which reservations have more than 95 %")]
     NotAdmitted,
     /// A short deadline before tasks.
