@@ -153,7 +153,7 @@ fn with_a_call_that_fails_it_leaves_nothing_behind() {
         let _ended = Ending(mark.clone());
         let failed = killing.run(&mark, failing.fault()).unwrap();
         // What could not be removed is removed by `--clean`.
-        if failing.name == "unlink" {
+        if matches!(failing.name, "unlink" | "rmdir") {
             reserve(&["--clean"]);
         }
         let left = || stays_behind(&mark, failed.pids[0], Duration::from_secs(8));
