@@ -55,6 +55,8 @@ const FASTEST: u64 = 500 << 16;
 
 const FAST: &str = "the clock is slewed by more than 500 ppm, by an estimate that may be wrong";
 const STEPPED: &str = "the clock was set, by another program, since chronyd last corrected it, or chronyd does not keep it (-x)";
+/// What it states to the kernel leaves out the correction that is still to come, too.
+const ANNOUNCED: &str = "a leap second is announced, which its report does not bound";
 const UNTOLD: &str = "a leap second comes of which it does not tell the kernel (leapsecmode)";
 
 /// How near midnight a leap second may be: the kernel vouches for less than 16 s, and 23:59:59 may be left out.
@@ -70,7 +72,7 @@ impl Chronyd {
     /// Of the source.
     pub const NAME: &str = "chronyd";
     /// Reasons that speak against what it states to the kernel, too.
-    pub const REFUSED: [&str; 3] = [STEPPED, FAST, UNTOLD];
+    pub const REFUSED: [&str; 4] = [STEPPED, FAST, UNTOLD, ANNOUNCED];
 
     fn asked(&self) -> Result<(Tracking, u64), String> {
         let failed = |error: std::io::Error| self.failure(&error);
@@ -347,7 +349,7 @@ impl Tracking {
     /// The bound that follows, asked for at `at_ns` and answered before `now_ns` of the wall clock.
     fn statement(&self, at_ns: u64, now_ns: u64) -> Result<UtcStatement, String> {
         if self.announces_leap() {
-            return Err("a leap second is announced, which its report does not bound".to_owned());
+            return Err(ANNOUNCED.to_owned());
         }
         if self.leap != 0 || self.stratum == 0 || self.stratum > 15 || self.reference == 0 {
             return Err("it is not synchronised".to_owned());
