@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use hourglass_clock::timekeeping::{UtcStatement, states_bound};
-use hourglass_clock::utc::{Chronyd, ClockBound, Kernel, Ptp4l, UtcAnswer, UtcEvidence, UtcSource};
+use hourglass_clock::utc::{Chronyd, Kernel, UtcAnswer, UtcEvidence, UtcKeeper, UtcSource};
 use hourglass_documents::clocks::{SourceEvidence, UtcFacts, UtcSourceFacts};
 use hourglass_documents::manifest::UtcReading;
 use hourglass_sys::adjtimex::{self, ClockPair, Discipline};
@@ -22,8 +22,16 @@ const TRIES: u32 = 4;
 /// Asks everybody who may vouch, and takes the narrowest bound.
 #[must_use]
 pub fn look() -> UtcFacts {
-    let sources: [&dyn UtcSource; 4] = [&Kernel, &Chronyd::OWN, &ClockBound::OWN, &Ptp4l::OWN];
-    let ask = || sources.map(|source| (source.name(), source.ask())).into();
+    look_at(&UtcKeeper::sources())
+}
+
+/// Asks the kernel and these.
+fn look_at(others: &[Box<dyn UtcSource>]) -> UtcFacts {
+    let ask = || {
+        let kernel = (Kernel.name(), Kernel.ask());
+        let others = others.iter().map(|source| (source.name(), source.ask()));
+        std::iter::once(kernel).chain(others).collect()
+    };
     of_one_clock(Moment::read, ask)
 }
 
@@ -141,7 +149,7 @@ fn narrower(best: Option<&UtcSourceFacts>) -> &'static str {
             "run chronyd ('chronyc tracking' shows its bound), or a PTP clock with phc2sys"
         }
         Some(source) if source.error_ns.is_some_and(|error| error > NARROW_NS) => {
-            "give chronyd a nearer server, or a PTP clock with phc2sys"
+            "give chronyd a nearer server, let it ask more often ('maxpoll 4'), or use a PTP clock with phc2sys"
         }
         Some(_) => "",
     }
@@ -155,6 +163,8 @@ pub fn watch(
 ) -> Option<i32> {
     // Without handlers Ctrl-C just ends the program.
     let _ = signal::catch_stop();
+    // Some learn by what they said before.
+    let sources = UtcKeeper::sources();
     let begin_ns = now_ns(ClockId::Monotonic);
     let length_ns = length.map_or(u64::MAX, Span::nanos_or_zero);
     for turn in 0u64.. {
@@ -162,7 +172,7 @@ pub fn watch(
         if at_ns > length_ns || !wait_until(begin_ns.saturating_add(at_ns)) {
             break;
         }
-        if each(look()).is_break() {
+        if each(look_at(&sources)).is_break() {
             break;
         }
     }

@@ -113,6 +113,9 @@ rounds() { while true; do for steps in 3 -1; do
     phase admitted-error 25
     phase far-on-one-side 35
     phase settled-again 8
+    phase drifting 60
+    phase drifted-lost 100
+    phase settled-once-more 8
     phase server-lost 45
     phase server-back 8
     phase premise-set-back 0; date -s @$(date +%s); sleep 18
@@ -144,7 +147,8 @@ pub(super) fn run(
             StepFailure::Unable(free, format!("UDP port {port} of this machine: {error}"))
         })
     };
-    let phase = Arc::new(Mutex::new(Phase::default()));
+    let first = Phase { name: String::new(), scale: Scale::default(), begun: Instant::now() };
+    let phase = Arc::new(Mutex::new(first));
     let (server, told) = (open(NTP)?, open(REPORTS)?);
     let heard = Arc::clone(&phase);
     // Both end with this process, of which the bed is the last work.
@@ -167,16 +171,18 @@ pub(super) fn run(
 }
 
 /// What the guest is at, and the time that is served meanwhile.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Phase {
     name: String,
     scale: Scale,
+    begun: Instant,
 }
 
 impl Phase {
     fn hear(&mut self, name: &str, now_ns: i64) {
         if self.name != name {
             self.scale = Scale::of(name, now_ns).unwrap_or(self.scale);
+            self.begun = Instant::now();
             name.clone_into(&mut self.name);
         }
     }
@@ -215,8 +221,8 @@ fn serve(socket: &UdpSocket, phase: &Mutex<Phase>) {
     let begun = Instant::now();
     let mut asked = [0; 128];
     while let Ok((length, from)) = socket.recv_from(&mut asked) {
-        let phase = phase.lock().map(|phase| phase.clone()).unwrap_or_default();
-        if length < 48 || phase.name == "server-lost" {
+        let Ok(phase) = phase.lock().map(|phase| phase.clone()) else { return };
+        if length < 48 || phase.name.ends_with("-lost") {
             continue;
         }
         // Sawteeth whose periods have nothing to do with those of questions.
@@ -227,9 +233,15 @@ fn serve(socket: &UdpSocket, phase: &Mutex<Phase>) {
             "admitted-error" => ((saw(17_000) - 500) * 80_000, 50),
             _ => (0, 1),
         };
-        if phase.name == "far-on-one-side" {
-            thread::sleep(Duration::from_millis(saw(7_300).unsigned_abs() * 150 / 1_000));
-        }
+        let away_us = match phase.name.as_str() {
+            "far-on-one-side" => saw(7_300) * 150,
+            // 250 ppm, evenly: a line fits, and the frequency is then that of the delays.
+            "drifting" => {
+                30_000 - (phase.begun.elapsed().as_micros() as i64).min(60_000_000) / 2_000
+            }
+            _ => 0,
+        };
+        thread::sleep(Duration::from_micros(away_us.unsigned_abs()));
         let now_ns = now_ns();
         let mut bytes = reply(&asked, phase.scale.label(now_ns) + error_ns, admitted_ms);
         bytes[0] |= phase.scale.indicator(now_ns) << 6;

@@ -3,8 +3,10 @@
 //!
 //! Its tracking alone is no bound, although its manual calls it one: the offset is estimated from many measurements, and root
 //! delay and dispersion are of the best of them. Where delays differ by direction, or a server's error changes within what it
-//! admits, the estimate is outside. The latest measurement bounds UTC by itself; both have to hold here.
+//! admits, the estimate is outside, and so is its frequency, by which chronyd carries its measurements on. The latest measurement
+//! bounds UTC by itself, and from then on what the clock's oscillator can be off by; both have to hold here.
 
+use std::cell::RefCell;
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Duration;
@@ -12,6 +14,7 @@ use std::time::Duration;
 use hourglass_sys::adjtimex;
 use hourglass_sys::clock::{ClockId, now_ns};
 
+use super::oscillator::{Moment, Oscillator};
 use super::source::{UtcAnswer, UtcSource, evidence};
 use crate::timekeeping::UtcStatement;
 
@@ -62,13 +65,43 @@ const UNTOLD: &str = "a leap second comes of which it does not tell the kernel (
 /// How near midnight a leap second may be: the kernel vouches for less than 16 s, and 23:59:59 may be left out.
 const NEAR_NS: u64 = 20_000_000_000;
 
-/// The chronyd that listens on a port of this machine.
-#[derive(Clone, Copy, Debug)]
-pub struct Chronyd(u16);
+/// The chronyd that listens on a port of this machine. One that is asked again and again learns how fast the clock's
+/// oscillator runs, and has narrower bounds.
+#[derive(Debug)]
+pub struct Chronyd {
+    port: u16,
+    learnt: RefCell<Learnt>,
+}
+
+#[derive(Debug, Default)]
+struct Learnt {
+    oscillator: Oscillator,
+    /// When the clock was last updated, and the age of the latest measurement.
+    last: (u64, u32),
+}
+
+impl Learnt {
+    fn learn(&mut self, tracking: &Tracking, now: Moment, error_ns: u64) {
+        let Some(measured) = tracking.measured else { return };
+        let is_new = tracking.updated_ns != self.last.0 || measured.age_s < self.last.1;
+        self.last = (tracking.updated_ns, measured.age_s);
+        if is_new {
+            self.oscillator.learn(now, error_ns);
+        }
+    }
+}
 
 impl Chronyd {
     /// The one that listens where it does by default.
-    pub const OWN: Chronyd = Chronyd(PORT);
+    #[must_use]
+    pub fn own() -> Chronyd {
+        Chronyd::on(PORT)
+    }
+
+    fn on(port: u16) -> Chronyd {
+        Chronyd { port, learnt: RefCell::default() }
+    }
+
     /// Of the source.
     pub const NAME: &str = "chronyd";
     /// Reasons that speak against what it states to the kernel, too.
@@ -77,7 +110,7 @@ impl Chronyd {
     fn asked(&self) -> Result<(Tracking, u64), String> {
         let failed = |error: std::io::Error| self.failure(&error);
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
-        socket.connect((Ipv4Addr::LOCALHOST, self.0)).map_err(failed)?;
+        socket.connect((Ipv4Addr::LOCALHOST, self.port)).map_err(failed)?;
         let begin_ns = now_ns(ClockId::Monotonic);
         for _ in 0..TRIES {
             let at_ns = now_ns(ClockId::Monotonic);
@@ -97,7 +130,7 @@ impl Chronyd {
 
     fn failure(&self, error: &std::io::Error) -> String {
         match error.kind() {
-            ErrorKind::ConnectionRefused => format!("no chronyd on UDP port {}", self.0),
+            ErrorKind::ConnectionRefused => format!("no chronyd on UDP port {}", self.port),
             ErrorKind::WouldBlock | ErrorKind::TimedOut => "no answer within 0.1 s".to_owned(),
             _ => format!("cannot be asked: {error}"),
         }
@@ -149,7 +182,8 @@ impl Chronyd {
             Ok(found) => found,
             Err(reason) => return UtcAnswer { said: Err(reason), evidence: Vec::new() },
         };
-        let now_ns = now_ns(ClockId::Realtime);
+        let now = Moment::read();
+        let mut learnt = self.learnt.borrow_mut();
         let ns = |id, ns| evidence(id, format!("{ns} ns"), "neutral");
         let evidence = vec![
             evidence("stratum", tracking.stratum.to_string(), "neutral"),
@@ -160,16 +194,20 @@ impl Chronyd {
         ];
         let last = tracking.measured.map(|last| ns("last_measurement", last.error_ns));
         let evidence = evidence.into_iter().chain(last).collect();
-        let said = tracking.statement(at_ns, now_ns);
+        let said = tracking.statement(at_ns, now.realtime_ns, learnt.oscillator.rate(&now));
         let said = match kernel() {
             Some(kernel) => {
-                match refused(kernel).or_else(|| untold(&tracking, kernel.leap, now_ns)) {
+                match refused(kernel).or_else(|| untold(&tracking, kernel.leap, now.realtime_ns)) {
                     Some(why) if said.is_ok() || tracking.is_in_leap() => Err(why.to_owned()),
                     _ => said.map(|said| tracking.slewed_by(kernel, said)),
                 }
             }
             None => said,
         };
+        if let Ok(said) = &said {
+            let since_ns = now_ns(ClockId::Monotonic).saturating_sub(at_ns);
+            learnt.learn(&tracking, now, said.error_ns(since_ns));
+        }
         UtcAnswer { said, evidence }
     }
 }
@@ -346,8 +384,9 @@ impl Tracking {
         self.announces_leap() || (self.leap == UNSYNCHRONISED && self.reference != 0)
     }
 
-    /// The bound that follows, asked for at `at_ns` and answered before `now_ns` of the wall clock.
-    fn statement(&self, at_ns: u64, now_ns: u64) -> Result<UtcStatement, String> {
+    /// The bound that follows, asked for at `at_ns` and answered before `now_ns` of the wall clock, of an oscillator that runs
+    /// this much too fast, ppb.
+    fn statement(&self, at_ns: u64, now_ns: u64, rate: [i64; 2]) -> Result<UtcStatement, String> {
         if self.announces_leap() {
             return Err(ANNOUNCED.to_owned());
         }
@@ -359,8 +398,8 @@ impl Tracking {
         }
         let last =
             self.measured.ok_or("the source that it followed is gone, or was not measured")?;
-        let growth_ppb =
-            self.skew_ppb.saturating_add(self.residual_ppb).saturating_add(MAX_CLOCK_ERROR_PPB);
+        let rate = if Oscillator::covers(last.age_s) { rate } else { Oscillator::ASSUMED };
+        let growth_ppb = self.growth_ppb(rate);
         let estimate_ns = self.root_dispersion_ns.saturating_add(self.root_delay_ns.div_ceil(2));
         // Parts in 10^9 are ns a second.
         let since_ns = growth_ppb.saturating_mul(last.age_s.into());
@@ -369,6 +408,15 @@ impl Tracking {
         let age_ns = now_ns.saturating_sub(self.updated_ns);
         // What it states to the kernel is of its estimate alone.
         Ok(UtcStatement { error_ns, growth_ppb, at_ns, age_ns, supersedes_kernel: true })
+    }
+
+    /// What chronyd's frequency may be off by. Its skew says how well a line fits its measurements: those whose delays change
+    /// evenly, more and more on one side, have a line that fits and is wrong.
+    fn growth_ppb(&self, rate: [i64; 2]) -> u64 {
+        let its_own =
+            self.skew_ppb.saturating_add(self.residual_ppb).saturating_add(MAX_CLOCK_ERROR_PPB);
+        let [by_least, by_most] = rate.map(|rate| rate.abs_diff(self.frequency_ppb));
+        its_own.max(by_least).max(by_most)
     }
 
     /// Its correction is in the bound, and taken out at this rate. It goes on so beyond the end where chronyd ends before.

@@ -56,7 +56,7 @@ impl UtcKeeper {
     /// All sources of this machine but the kernel.
     #[must_use]
     pub fn sources() -> Vec<Box<dyn UtcSource>> {
-        vec![Box::new(Chronyd::OWN), Box::new(ClockBound::OWN), Box::new(Ptp4l::OWN)]
+        vec![Box::new(Chronyd::own()), Box::new(ClockBound::OWN), Box::new(Ptp4l::OWN)]
     }
 
     /// Asks these sources for a clock: an `Arc` of one, or a reference to a static one.

@@ -3,6 +3,7 @@
 mod chronyd;
 mod clock_bound;
 mod keeper;
+mod oscillator;
 mod ptp;
 mod source;
 

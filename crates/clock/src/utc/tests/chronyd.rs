@@ -65,6 +65,28 @@ fn kernel(max_error_us: u64, frequency: i64) -> adjtimex::Discipline {
     }
 }
 
+/// The bug: skew and residual frequency alone, while delays led the frequency astray by 230 ppm.
+#[test]
+fn a_frequency_that_fits_may_be_off_by_as_much_as_the_oscillator_allows() {
+    let mut bytes = reply();
+    put(&mut bytes, 80, number(9, 230 << 16));
+    put(&mut bytes, 84, 0);
+    put(&mut bytes, 88, 0);
+    let tracking = read(&bytes).unwrap();
+    assert_eq!(tracking.frequency_ppb, 230_000);
+    for (rate, growth_ppb) in [
+        (Oscillator::ASSUMED, 280_000),
+        ([210_000, 212_000], 20_000),
+        ([230_000, 230_100], MAX_CLOCK_ERROR_PPB),
+        ([i64::MIN, i64::MAX], i64::MAX.unsigned_abs() + 230_001),
+    ] {
+        assert_eq!(tracking.growth_ppb(rate), growth_ppb, "{rate:?}");
+    }
+    // What was learnt is of half an hour.
+    let old = Tracking { measured: Some(Measurement { error_ns: 0, age_s: 2_049 }), ..tracking };
+    assert_eq!(old.statement(9, 0, [230_000; 2]).unwrap().growth_ppb, 280_000);
+}
+
 /// What takes the correction out goes on if chronyd ends: 7 ppm where the clock's own error is 3 ppm.
 #[test]
 fn a_slew_that_is_under_way_is_in_the_growth() {
@@ -75,9 +97,15 @@ fn a_slew_that_is_under_way_is_in_the_growth() {
         put(&mut bytes, 80, number(4, own_ppm << 21));
         let tracking = read(&bytes).unwrap();
         assert_eq!(tracking.frequency_ppb, i64::from(own_ppm) * 1_000);
-        let said = tracking.statement(9, 0).unwrap();
+        let said = tracking.assumed(9, 0).unwrap();
         let slewed = tracking.slewed_by(kernel(1, i64::from(set_ppm) << 16), said);
         assert_eq!(slewed.growth_ppb, said.growth_ppb + slew_ppb + 2);
+    }
+}
+
+impl Tracking {
+    fn assumed(&self, at_ns: u64, now_ns: u64) -> Result<UtcStatement, String> {
+        self.statement(at_ns, now_ns, Oscillator::ASSUMED)
     }
 }
 
@@ -94,9 +122,9 @@ fn the_latest_measurement_bounds_the_clock_too() {
     assert!(report.is_of(&source()));
     let measured = Measurement::of(&source()).unwrap();
     assert_eq!(measured, Some(Measurement { error_ns: 625_000_000, age_s: 3 }));
-    let said = Tracking { measured, ..report }.statement(9, 0).unwrap();
-    assert_eq!(said.error_ns, 125_000_000 + 625_000_000 + 3 * 4_000);
-    let none = Tracking { measured: None, ..report }.statement(9, 0);
+    let said = Tracking { measured, ..report }.assumed(9, 0).unwrap();
+    assert_eq!(said.error_ns, 125_000_000 + 625_000_000 + 3 * 50_000);
+    let none = Tracking { measured: None, ..report }.assumed(9, 0);
     assert!(none.unwrap_err().contains("gone"));
     let mut never = source();
     put(&mut never, 60, NEVER);
@@ -114,9 +142,9 @@ fn the_latest_measurement_bounds_the_clock_too() {
 #[test]
 fn a_report_bounds_the_clock_by_correction_dispersion_and_half_the_delay() {
     let tracking = read(&reply()).unwrap();
-    let said = tracking.statement(9, 1_002_000_000_005).unwrap();
+    let said = tracking.assumed(9, 1_002_000_000_005).unwrap();
     let error_ns = 125_000_000 + 250_000_000 + 250_000_000;
-    let growth_ppb = 2_000 + 1_000 + MAX_CLOCK_ERROR_PPB;
+    let growth_ppb = 50_000;
     let (age_ns, supersedes_kernel) = (2_000_000_000, true);
     assert_eq!(said, UtcStatement { error_ns, growth_ppb, at_ns: 9, age_ns, supersedes_kernel });
 }
@@ -130,7 +158,7 @@ fn a_clock_that_follows_none_is_not_vouched_for() {
         let mut bytes = reply();
         put(&mut bytes, at, value);
         let tracking = read(&bytes).unwrap();
-        assert!(tracking.statement(0, 0).is_err(), "{at} {value:#x}");
+        assert!(tracking.assumed(0, 0).is_err(), "{at} {value:#x}");
     }
 }
 
@@ -162,7 +190,8 @@ fn random_bytes_never_stop_it_and_never_narrow_a_bound_below_its_parts() {
             *byte = dice.roll() as u8;
         }
         let Ok(tracking) = read(&bytes) else { continue };
-        let Ok(said) = tracking.statement(dice.roll(), dice.roll()) else { continue };
+        let rate = [dice.roll().cast_signed(), dice.roll().cast_signed()];
+        let Ok(said) = tracking.statement(dice.roll(), dice.roll(), rate) else { continue };
         assert!(said.error_ns >= tracking.correction_ns.max(tracking.root_dispersion_ns));
     }
     for _ in 0..2_000 {
@@ -198,15 +227,15 @@ fn a_server_is_asked_and_answers() {
             server.send_to(&bytes, from).unwrap();
         });
     });
-    let said = Chronyd(port).answer(|| None).said.map(|said| said.error_ns);
-    assert_eq!(said, Ok(750_012_000));
+    let said = Chronyd::on(port).answer(|| None).said.map(|said| said.error_ns);
+    assert_eq!(said, Ok(750_150_000));
     assert_eq!(
-        Chronyd(port).answer(|| Some(kernel(SINCE_STEP_US, 0))).said,
+        Chronyd::on(port).answer(|| Some(kernel(SINCE_STEP_US, 0))).said,
         Err(STEPPED.to_owned())
     );
     answered.join().unwrap();
     // Its socket is closed by now.
-    let away = Chronyd(port).ask().said.unwrap_err();
+    let away = Chronyd::on(port).ask().said.unwrap_err();
     assert!(away.contains("no chronyd"), "{away}");
 }
 
@@ -246,7 +275,7 @@ fn free_port() -> u16 {
 fn tracking(port: u16, wanted: impl Fn(&Tracking) -> bool) -> Tracking {
     let begun = Instant::now();
     loop {
-        let found = Chronyd(port).asked().map(|(found, _)| found);
+        let found = Chronyd::on(port).asked().map(|(found, _)| found);
         match found {
             Ok(found) if wanted(&found) => return found,
             _ if begun.elapsed() > Duration::from_secs(60) => panic!("still {found:?}"),
@@ -279,12 +308,12 @@ fn a_chronyd_is_read_as_chronyc_reads_it() {
         return skip(Requirement::runs("chrony", there), "chronyd is not installed");
     };
     let free = tracking(asked, |_| true);
-    assert_eq!(free.statement(0, 0), Err("it is not synchronised".to_owned()), "{free:?}");
+    assert_eq!(free.assumed(0, 0), Err("it is not synchronised".to_owned()), "{free:?}");
 
     let server = format!("local stratum 1\nallow 127.0.0.1\nport {server_port}\n");
     let server = Daemon::start(&folder, "server", &format!("cmdport {server_asked}\n{server}"));
     let own = tracking(server_asked, |found| found.reference != 0);
-    assert!(own.statement(0, 0).unwrap_err().contains("local clock alone"), "{own:?}");
+    assert!(own.assumed(0, 0).unwrap_err().contains("local clock alone"), "{own:?}");
 
     tracking(asked, |found| found.leap == 0 && found.reference == 0x7f00_0001);
     // Between two of its measurements.
@@ -335,14 +364,14 @@ fn a_chronyd_is_read_as_chronyc_reads_it() {
         (1..1_000_000_000).contains(&measured.error_ns) && measured.age_s <= 60,
         "{measured:?}"
     );
-    let bound = |found: &Tracking| found.statement(0, found.updated_ns).unwrap().error_ns;
+    let bound = |found: &Tracking| found.assumed(0, found.updated_ns).unwrap().error_ns;
     assert!(bound(&after) >= after.root_dispersion_ns + after.root_delay_ns / 2);
     drop(server);
     let left = tracking(asked, |found| {
         found.root_dispersion_ns > after.root_dispersion_ns + 1_000
             && found.reference == 0x7f00_0001
     });
-    assert!(left.statement(0, left.updated_ns + 5).is_ok_and(|said| said.age_ns == 5), "{left:?}");
+    assert!(left.assumed(0, left.updated_ns + 5).is_ok_and(|said| said.age_ns == 5), "{left:?}");
 }
 
 #[test]
