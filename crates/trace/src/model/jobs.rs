@@ -13,6 +13,8 @@ const CLOSE: u64 = 4;
 const SHORTENED: usize = 10;
 /// Where so many times the periods without a job are more than the jobs, another grouping is tried.
 const EMPTY: u64 = 4;
+/// Bursts of a period that are found to repeat, at most.
+const LONGEST_PATTERN: usize = 8;
 /// Wakers that are tried as those of jobs.
 const WAKERS: usize = 4;
 /// A waker that did this part of a usual job, or less, between two wakings did not begin another one.
@@ -60,7 +62,21 @@ pub(super) fn group(bursts: &[Burst]) -> Grouped {
     if plain.fit.is_some_and(is_full) {
         return plain;
     }
-    by_waker(bursts, in_kernel).or_else(|| by_length(bursts)).unwrap_or(plain)
+    let found = by_waker(bursts, in_kernel).or_else(|| by_length(bursts));
+    found.unwrap_or(if repeats(&plain) { Grouped { fit: None, ..plain } } else { plain })
+}
+
+/// Whether the periods without a job come back again and again: a longer period has several bursts, of waits in a job or not,
+/// and the grid they happen to fall on is no law of them.
+fn repeats(found: &Grouped) -> bool {
+    let nominal = |job: &Job| job.nominal_ns;
+    let at: Vec<i64> = found.jobs.iter().filter_map(nominal).collect();
+    let steps: Vec<i64> = at.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
+    (2..=LONGEST_PATTERN).any(|length| {
+        let again = steps.iter().zip(steps.iter().skip(length));
+        let equal = again.filter(|(one, next)| one == next).count();
+        equal > 0 && equal * 20 >= steps.len().saturating_sub(length) * 19
+    })
 }
 
 fn grouped(bursts: &[Burst], is_inner: impl Fn(&Burst) -> bool, basis: &'static str) -> Grouped {

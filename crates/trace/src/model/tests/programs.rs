@@ -97,3 +97,20 @@ fn a_waking_by_another_thread_bounds_a_job_without_its_begin() {
     assert_eq!(found[0].execution.max_ns, 2 * MS);
     assert_eq!(found[0].fit.cut_off, 49);
 }
+
+/// rt-app's `run`, `sleep`, `run`, `timer` of 10 ms, whose second run begins after 2.5 ms each time: 2.5 ms are no period of it.
+#[test]
+fn a_pattern_of_empty_periods_is_no_grid() {
+    let mut writer = Writer::new(Dice::new(7));
+    for job in 1..200 {
+        for at in [job * 10 * MS, job * 10 * MS + 2_500 * US] {
+            let at = at + writer.dice.between(0, 30) * US;
+            writer.add(at, Kind::Waking, 7, (7, 7), INTERRUPT);
+            writer.add(at + US, Kind::Switch, 7, (0, 7), 0);
+            writer.add(at + 500 * US, Kind::Switch, 7, (7, 0), 1);
+        }
+    }
+    let law = writer.infer(&[7])[0].activation.clone();
+    assert_ne!(law.class, ActivationClass::Periodic, "{law:?}");
+    assert!(law.period_ns >= 2_470 * US, "{law:?}");
+}
