@@ -72,11 +72,14 @@ fn repeats(found: &Grouped) -> bool {
     let nominal = |job: &Job| job.nominal_ns;
     let at: Vec<i64> = found.jobs.iter().filter_map(nominal).collect();
     let steps: Vec<i64> = at.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
-    (2..=LONGEST_PATTERN).any(|length| {
-        let again = steps.iter().zip(steps.iter().skip(length));
-        let equal = again.filter(|(one, next)| one == next).count();
-        equal > 0 && equal * 20 >= steps.len().saturating_sub(length) * 19
-    })
+    let again = |length: usize| {
+        let pairs = steps.iter().zip(steps.iter().skip(length));
+        pairs.filter(|(one, next)| one == next).count()
+    };
+    // Nearly all steps are alike where most periods have a job.
+    let is_varied = again(1) * 4 <= steps.len() * 3;
+    let is_again = |length: usize| again(length) * 20 >= steps.len().saturating_sub(length) * 19;
+    is_varied && steps.len() > LONGEST_PATTERN && (2..=LONGEST_PATTERN).any(is_again)
 }
 
 fn grouped(bursts: &[Burst], is_inner: impl Fn(&Burst) -> bool, basis: &'static str) -> Grouped {

@@ -114,3 +114,14 @@ fn a_pattern_of_empty_periods_is_no_grid() {
     assert_ne!(law.class, ActivationClass::Periodic, "{law:?}");
     assert!(law.period_ns >= 2_470 * US, "{law:?}");
 }
+
+/// Nothing else ran for 30 periods: the jobs before and after them are on one grid.
+#[test]
+fn one_long_pause_is_no_pattern() {
+    let mut writer = Writer::new(Dice::new(8));
+    for job in (1..40).chain(70..110) {
+        writer.burst(7, job * 100 * MS, MS, None);
+    }
+    let law = writer.infer(&[7])[0].activation.clone();
+    assert_eq!((law.class, law.period_ns, law.skipped), (ActivationClass::Periodic, 100 * MS, 30));
+}
