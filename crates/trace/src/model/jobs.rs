@@ -169,7 +169,7 @@ fn by_waker(bursts: &[Burst], in_kernel: impl Fn(&Burst) -> bool) -> Option<Grou
     };
     let most = || wakers.iter().take(WAKERS).map(|(waker, _)| *waker);
     let locked = most().filter(|waker| others_hold_locks(bursts, *waker));
-    let basis = "the waker: at work since before the wait, as who holds a lock";
+    let basis = "the waker: at work since before the wait";
     let of_locks = locked.map(|waker| of_waker(basis, waker)).find(is_close);
     let basis = "the waker: another one begins jobs";
     of_locks.or_else(|| most().map(|waker| of_waker(basis, waker)).find(is_regular))
