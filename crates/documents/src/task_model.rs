@@ -237,6 +237,13 @@ pub struct ResponseModel {
     /// The longest from the nominal arrival, ns: from the earliest release in any period, on the grid of periodic jobs.
     /// Null of others.
     pub from_nominal_ns: Option<u64>,
+    /// The longest of `max_ns`' kind without the time that threads which are not in the model had its CPU meanwhile, ns. Null in
+    /// older documents.
+    #[serde(default)]
+    pub alone_ns: Option<u64>,
+    /// As `alone_ns`, from the nominal arrival.
+    #[serde(default)]
+    pub from_nominal_alone_ns: Option<u64>,
     /// Number of jobs that were seen from their waking to their end.
     pub jobs: u64,
 }

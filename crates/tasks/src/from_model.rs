@@ -225,6 +225,14 @@ fn explained(thread: &ThreadModel) -> Vec<String> {
     let sums: Vec<String> =
         thread.execution.successive_ns.iter().map(|ns| span(*ns).to_string()).collect();
     lines.push(format!("execution time of 1, 2, ... jobs in a row at most: {}", sums.join(", ")));
+    // Of a job without its begin, the time from the waking counts.
+    let whole_ns = thread.execution.histogram.iter().map(|bucket| bucket.hi_ns).max();
+    if let Some(whole_ns) = whole_ns.filter(|whole_ns| thread.execution.max_ns > *whole_ns) {
+        lines.push(format!(
+            "the longest was cut off and may have been shorter: all that were seen whole took less than {}",
+            span(whole_ns)
+        ));
+    }
     let waker = |waker: &WakerModel| format!("{} ({} jobs)", waker.name, waker.jobs);
     let wakers: Vec<String> = thread.woken_by.iter().take(WAKERS).map(waker).collect();
     lines.push(format!("woken by {}", wakers.join(", ")));

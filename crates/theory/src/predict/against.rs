@@ -79,10 +79,15 @@ fn held(row: &mut PredictedTask, task: &Task, thread: &ThreadModel) -> Result<bo
         // How much later than the first of its chain it came is not known.
         (None, false) => None,
     };
+    // The bound is of the threads of the file alone.
+    let broken = |alone_ns: Option<u64>| match alone_ns.is_none_or(|alone_ns| alone_ns > bound) {
+        true => Ok(false),
+        false => Err("threads that are not in the file had its CPU while it was ready".to_owned()),
+    };
     match latest {
-        _ if seen.max_ns > bound => Ok(false),
+        _ if seen.max_ns > bound => broken(seen.alone_ns),
         Some(latest) if latest <= bound => Ok(true),
-        Some(_) if nominal.is_some() => Ok(false),
+        Some(_) if nominal.is_some() => broken(seen.from_nominal_alone_ns),
         Some(_) => {
             Err("its jobs came up to the jitter after their arrival, which was not seen".to_owned())
         }
@@ -145,7 +150,12 @@ mod tests {
                 ..ActivationModel::default()
             },
             execution: ExecutionModel { max_ns: 3 * MS, ..ExecutionModel::default() },
-            response: Some(ResponseModel { max_ns: max, from_nominal_ns, jobs: 100 }),
+            response: Some(ResponseModel {
+                max_ns: max,
+                from_nominal_ns,
+                jobs: 100,
+                ..ResponseModel::default()
+            }),
             fit: FitModel { jobs: 100, explained: 100, ..FitModel::default() },
             ..ThreadModel::default()
         }
@@ -184,6 +194,29 @@ mod tests {
             assert_eq!(row.bound_ns, Some(4 * MS));
             assert_eq!(row.held, held, "{keys}: {seen:?}");
             assert_eq!(row.held.is_none(), row.not_held.is_some());
+        }
+    }
+
+    /// A bound of 4 ms, and 5 ms of which others had the CPU for some: rt-app beside a program that is not in the file.
+    #[test]
+    fn what_others_took_breaks_no_bound() {
+        let keys = "jitter = \"1ms\"";
+        for (nominal, alone_ns, held) in [
+            (None, 4 * MS, None),
+            (None, 4 * MS + 1, Some(false)),
+            (Some(5 * MS), 4 * MS, None),
+            (Some(5 * MS), 4 * MS + 1, Some(false)),
+        ] {
+            let mut seen = thread(if nominal.is_some() { 3 * MS } else { 5 * MS }, nominal);
+            let response = seen.response.as_mut().unwrap();
+            (response.alone_ns, response.from_nominal_alone_ns) = (Some(alone_ns), Some(alone_ns));
+            let document = against(keys, vec![seen]);
+            let row = &document.tasks[0];
+            assert_eq!(row.held, held, "{nominal:?} {alone_ns}");
+            assert_eq!(
+                row.not_held.as_deref().is_some_and(|why| why.contains("not in the file")),
+                held.is_none()
+            );
         }
     }
 

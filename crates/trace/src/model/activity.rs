@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::others::{OtherThreads, ReadyMoment};
 use crate::{Interval, IntervalStart, KernelEvent, KernelEventKind as Kind};
 
 /// Flags of a moment in an interrupt or a softirq (`TRACE_FLAG_HARDIRQ`, `TRACE_FLAG_SOFTIRQ`).
@@ -18,15 +19,26 @@ pub enum Waker {
     Thread(u32),
 }
 
+/// When a waker had been woken itself, and what it had run since.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WakerJob {
+    pub at_ns: i64,
+    pub ran_ns: u64,
+}
+
 /// The time from a waking to the next wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Burst {
     /// The waking, ns from the run's start.
     pub at_ns: i64,
     pub waker: Waker,
+    /// What a waker that is followed was doing.
+    pub by: Option<WakerJob>,
     /// The wait before it: since when, and the kernel's state in it.
     pub slept: Option<(i64, u64)>,
     pub run_ns: u64,
+    /// Time at most that threads which are not followed had its CPU while it was ready.
+    pub others_ns: u64,
     pub end_ns: i64,
     /// The thread still ran when it was woken: it had been released then, or before.
     pub is_late: bool,
@@ -70,6 +82,7 @@ struct EarlyWaking {
 #[derive(Clone, Debug, Default)]
 struct Follower {
     state: State,
+    ready: Option<ReadyMoment>,
     open: Option<Burst>,
     /// Whether a switch to the thread is missing in what is open.
     is_patched: bool,
@@ -87,8 +100,8 @@ pub fn of_events<E>(
     let mut threads: BTreeMap<u32, Follower> =
         tids.into_iter().map(|tid| (tid, Follower::default())).collect();
     let mut current: BTreeMap<u32, u32> = BTreeMap::new();
-    // The last switch of each CPU.
-    let mut switches: BTreeMap<u32, i64> = BTreeMap::new();
+    let mut seen: BTreeMap<u32, LastSeen> = BTreeMap::new();
+    let mut others = OtherThreads::default();
     let mut last_ns = 0;
     for event in events {
         let event = event?;
@@ -100,22 +113,42 @@ pub fn of_events<E>(
                     thread.left_unseen();
                 }
                 if let Some(thread) = threads.get_mut(&event.a) {
-                    let last = switches.get(&event.cpu).copied();
+                    let last = seen.get(&event.cpu).map(|last| last.without(event.a));
                     thread.leave(event.ns, event.value, last.unwrap_or(i64::MIN));
+                    thread.ready = (event.value == 0).then(|| others.now(event.ns));
                 }
+                let is_other = |tid: u32| u64::from(tid) != IDLE && !threads.contains_key(&tid);
+                others.switch(event.ns, event.cpu, is_other(event.a), is_other(event.b));
                 if let Some(thread) = threads.get_mut(&event.b) {
                     thread.take(event.ns);
+                    let ready = thread.ready.take();
+                    let held = ready.map_or(0, |since| others.since(&since, event.ns, event.cpu));
+                    thread.held_up(held);
                 }
                 current.insert(event.cpu, event.b);
-                switches.insert(event.cpu, event.ns);
+                seen.entry(event.cpu).or_default().switch(event.ns);
             }
             Kind::Waking => {
+                let by = match waker(&event) {
+                    Waker::Thread(tid) => threads.get(&tid).and_then(|by| by.job(event.ns)),
+                    _ => None,
+                };
                 if let Some(thread) = threads.get_mut(&event.a) {
+                    if !matches!(thread.state, State::Ready(_)) {
+                        thread.ready = Some(others.now(event.ns));
+                    }
                     thread.wake(event.ns, waker(&event));
+                    if let Some(open) = thread.open.as_mut().filter(|open| open.at_ns == event.ns) {
+                        open.by = by;
+                    }
+                }
+                if event.value != 0 {
+                    seen.entry(event.cpu).or_default().see(event.ns, event.value >> 32);
                 }
             }
             Kind::Lost => {
                 current.clear();
+                others.lose();
                 threads.values_mut().for_each(|thread| thread.lose(event.ns));
             }
             _ => {}
@@ -133,7 +166,48 @@ fn waker(event: &KernelEvent) -> Waker {
     }
 }
 
+/// Whom the last events show on a CPU. Some kernels leave out switches; wakings say who ran, too.
+#[derive(Clone, Copy, Debug)]
+struct LastSeen {
+    /// A thread's number, and when it was seen last; `None` after a switch.
+    thread: Option<u64>,
+    at_ns: i64,
+    /// When another one was, or who comes was not there yet.
+    before_ns: i64,
+}
+
+impl Default for LastSeen {
+    fn default() -> LastSeen {
+        LastSeen { thread: None, at_ns: i64::MIN, before_ns: i64::MIN }
+    }
+}
+
+impl LastSeen {
+    fn switch(&mut self, ns: i64) {
+        *self = LastSeen { thread: None, at_ns: ns, before_ns: ns };
+    }
+
+    fn see(&mut self, ns: i64, thread: u64) {
+        if self.thread != Some(thread) {
+            (self.thread, self.before_ns) = (Some(thread), self.at_ns);
+        }
+        self.at_ns = ns;
+    }
+
+    /// The last time at which `tid` did not run.
+    fn without(&self, tid: u32) -> i64 {
+        if self.thread == Some(u64::from(tid)) { self.before_ns } else { self.at_ns }
+    }
+}
+
 impl Follower {
+    /// What it does at `ns`, where it was seen to run.
+    fn job(&self, ns: i64) -> Option<WakerJob> {
+        let State::Running(since_ns) = self.state else { return None };
+        let Burst { at_ns, run_ns, .. } = *self.open.as_ref()?;
+        Some(WakerJob { at_ns, ran_ns: run_ns.saturating_add(length(since_ns, ns)) })
+    }
+
     /// What was seen of the thread so far does not go on.
     fn lose(&mut self, ns: i64) {
         if let State::Running(since_ns) = self.state {
@@ -148,6 +222,10 @@ impl Follower {
         let ran = length(since_ns, ns);
         let sum = self.open.as_mut().map_or(&mut self.unwoken_ns, |open| &mut open.run_ns);
         *sum = sum.saturating_add(ran);
+    }
+
+    fn held_up(&mut self, ns: u64) {
+        self.open.iter_mut().for_each(|open| open.others_ns = open.others_ns.saturating_add(ns));
     }
 
     fn close(&mut self, ns: i64, is_whole: bool) {
@@ -215,11 +293,14 @@ impl Follower {
     /// Ends the burst at a waking that came while it ran, and begins the next one there.
     fn split(&mut self, early: EarlyWaking) {
         let all = self.open.as_ref().map_or(self.unwoken_ns, |open| open.run_ns);
+        // What held up the job before it held up this one.
+        let others_ns = self.open.as_ref().map_or(0, |open| open.others_ns);
         let before = self.open.as_mut().map_or(&mut self.unwoken_ns, |open| &mut open.run_ns);
         *before = early.run_ns;
         self.close(early.at_ns, true);
         self.open(early.at_ns, early.waker, None, all.saturating_sub(early.run_ns));
         self.open.iter_mut().for_each(|open| open.is_late = true);
+        self.held_up(others_ns);
     }
 
     fn take(&mut self, ns: i64) {

@@ -11,8 +11,14 @@ const UNINTERRUPTIBLE: u64 = 0x2;
 const CLOSE: u64 = 4;
 /// Jobs with fewer waits than the others, one in so many at most.
 const SHORTENED: usize = 10;
+/// Where so many times the periods without a job are more than the jobs, another grouping is tried.
+const EMPTY: u64 = 4;
+/// Bursts of a period that are found to repeat, at most.
+const LONGEST_PATTERN: usize = 8;
 /// Wakers that are tried as those of jobs.
 const WAKERS: usize = 4;
+/// A waker that did this part of a usual job, or less, between two wakings did not begin another one.
+const AT_ONCE: u64 = 4;
 /// Distances of wakings that vary less than this say nothing, ns.
 const SPREAD_NS: u64 = 20_000;
 
@@ -26,6 +32,7 @@ pub(super) struct Job {
     pub(super) waker: Waker,
     pub(super) end_ns: i64,
     pub(super) run_ns: u64,
+    pub(super) others_ns: u64,
     pub(super) is_whole: bool,
     pub(super) stretch: u32,
     pub(super) waits_ns: Vec<u64>,
@@ -50,10 +57,29 @@ pub(super) fn group(bursts: &[Burst]) -> Grouped {
     let in_kernel =
         |burst: &Burst| burst.slept.is_some_and(|(_, state)| state & UNINTERRUPTIBLE != 0);
     let plain = grouped(bursts, in_kernel, "the kernel's state: uninterruptible");
-    if plain.fit.is_some() {
+    // Waits within jobs may fall on a finer grid, of which many periods then have no job.
+    let is_full = |fit: PeriodFit| fit.skipped.saturating_mul(EMPTY) < plain.jobs.len() as u64;
+    if plain.fit.is_some_and(is_full) {
         return plain;
     }
-    by_waker(bursts, in_kernel).or_else(|| by_length(bursts)).unwrap_or(plain)
+    let found = by_waker(bursts, in_kernel).or_else(|| by_length(bursts));
+    found.unwrap_or(if repeats(&plain) { Grouped { fit: None, ..plain } } else { plain })
+}
+
+/// Whether the periods without a job come back again and again: a longer period has several bursts, of waits in a job or not,
+/// and the grid they happen to fall on is no law of them.
+fn repeats(found: &Grouped) -> bool {
+    let nominal = |job: &Job| job.nominal_ns;
+    let at: Vec<i64> = found.jobs.iter().filter_map(nominal).collect();
+    let steps: Vec<i64> = at.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
+    let again = |length: usize| {
+        let pairs = steps.iter().zip(steps.iter().skip(length));
+        pairs.filter(|(one, next)| one == next).count()
+    };
+    // Nearly all steps are alike where most periods have a job.
+    let is_varied = again(1) * 4 <= steps.len() * 3;
+    let is_again = |length: usize| again(length) * 20 >= steps.len().saturating_sub(length) * 19;
+    is_varied && steps.len() > LONGEST_PATTERN && (2..=LONGEST_PATTERN).any(is_again)
 }
 
 fn grouped(bursts: &[Burst], is_inner: impl Fn(&Burst) -> bool, basis: &'static str) -> Grouped {
@@ -64,6 +90,7 @@ fn grouped(bursts: &[Burst], is_inner: impl Fn(&Burst) -> bool, basis: &'static 
         match last.filter(|_| goes_on) {
             Some(job) => {
                 job.run_ns = job.run_ns.saturating_add(burst.run_ns);
+                job.others_ns = job.others_ns.saturating_add(burst.others_ns);
                 job.end_ns = burst.end_ns;
                 job.is_whole &= burst.is_whole;
                 job.waits_ns.extend(burst.slept.map(|(from_ns, _)| length(from_ns, burst.at_ns)));
@@ -75,6 +102,7 @@ fn grouped(bursts: &[Burst], is_inner: impl Fn(&Burst) -> bool, basis: &'static 
                 waker: burst.waker,
                 end_ns: burst.end_ns,
                 run_ns: burst.run_ns,
+                others_ns: burst.others_ns,
                 is_whole: burst.is_whole,
                 stretch: burst.stretch,
                 waits_ns: Vec::new(),
@@ -135,11 +163,25 @@ fn by_waker(bursts: &[Burst], in_kernel: impl Fn(&Burst) -> bool) -> Option<Grou
     }
     let mut wakers: Vec<(Waker, usize)> = counts.into_iter().collect();
     wakers.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let mut tried = wakers.into_iter().take(WAKERS).map(|(waker, _)| {
+    let of_waker = |basis: &'static str, waker: Waker| {
         let is_inner = |burst: &Burst| in_kernel(burst) || burst.waker != waker;
-        grouped(bursts, is_inner, "the waker: another one begins jobs")
-    });
-    tried.find(is_regular)
+        grouped(bursts, is_inner, basis)
+    };
+    let most = || wakers.iter().take(WAKERS).map(|(waker, _)| *waker);
+    let locked = most().filter(|waker| others_hold_locks(bursts, *waker));
+    let basis = "the waker: at work since before the wait";
+    let of_locks = locked.map(|waker| of_waker(basis, waker)).find(is_close);
+    let basis = "the waker: another one begins jobs";
+    of_locks.or_else(|| most().map(|waker| of_waker(basis, waker)).find(is_regular))
+}
+
+/// Whether each wait that another thread than `waker` ended began while that one was at work, on what it then ended: some
+/// jobs wait for a lock, and others find it free. A message comes whenever it likes.
+fn others_hold_locks(bursts: &[Burst], waker: Waker) -> bool {
+    let inner = || bursts.iter().filter(|burst| burst.waker != waker);
+    let is_held =
+        |burst: &&Burst| burst.by.zip(burst.slept).is_some_and(|(by, (from, _))| by.at_ns <= from);
+    super::covers(inner().filter(is_held).count() as u64, inner().count() as u64)
 }
 
 /// Jobs of a thread that is woken by one with the jobs `before`, in each of them: all that it does from one of these to the next
@@ -149,10 +191,20 @@ pub(super) fn by_jobs(bursts: &[Burst], before: &[Job]) -> Option<Grouped> {
     let distances = before.windows(2).map(|pair| length(pair[0].at_ns, pair[1].at_ns));
     let mut distances: Vec<u64> = distances.collect();
     distances.sort_unstable();
-    // After a longer wait it was woken for another job, of two that the waker did at once.
+    // After a longer wait it was woken for another job, of two that the waker did at once; if the waker did next to nothing
+    // in between, it had lost the CPU with the lock.
     let longest = distances.get(distances.len() / 2)? / 2;
+    let mut work: Vec<u64> = before.iter().map(|job| job.run_ns).collect();
+    work.sort_unstable();
+    let least = work.get(work.len() / 2)? / AT_ONCE;
+    let is_held = |pair: &&[Burst]| {
+        let ran = pair[1].by.zip(pair[0].by);
+        let ran = ran.and_then(|(later, earlier)| later.ran_ns.checked_sub(earlier.ran_ns));
+        pair[0].waker == pair[1].waker && ran.is_some_and(|ran| ran <= least)
+    };
     let is_one = |pair: &&[Burst]| {
-        number(&pair[0]) == number(&pair[1]) && length(pair[0].end_ns, pair[1].at_ns) <= longest
+        let is_short = length(pair[0].end_ns, pair[1].at_ns) <= longest;
+        number(&pair[0]) == number(&pair[1]) && (is_short || is_held(pair))
     };
     let inner: Vec<i64> = bursts.windows(2).filter(is_one).map(|pair| pair[1].at_ns).collect();
     if inner.is_empty() {
@@ -196,16 +248,21 @@ fn spread(mut values: Vec<u64>) -> u64 {
     ends.map_or(0, |(low, high)| high.saturating_sub(*low))
 }
 
-/// Whether the jobs have a close period and as many waits, but for few that have fewer.
-fn is_regular(found: &Grouped) -> bool {
+/// Whether the jobs have a close period, and end in it.
+fn is_close(found: &Grouped) -> bool {
     let Some(fit) = found.fit.filter(|fit| fit.usual_ns <= fit.period_ns / CLOSE) else {
         return false;
     };
-    let most = found.jobs.iter().map(|job| job.waits_ns.len()).max().unwrap_or(0);
-    let fewer = found.jobs.iter().filter(|job| job.waits_ns.len() < most).count();
     let within = |job: &Job| {
         let all = job.waits_ns.iter().copied().fold(job.run_ns, u64::saturating_add);
         all <= fit.period_ns
     };
-    most > 0 && fewer * SHORTENED <= found.jobs.len() && found.jobs.iter().all(within)
+    found.jobs.iter().all(within)
+}
+
+/// Whether they also have as many waits, but for few that have fewer.
+fn is_regular(found: &Grouped) -> bool {
+    let most = found.jobs.iter().map(|job| job.waits_ns.len()).max().unwrap_or(0);
+    let fewer = found.jobs.iter().filter(|job| job.waits_ns.len() < most).count();
+    most > 0 && fewer * SHORTENED <= found.jobs.len() && is_close(found)
 }

@@ -10,6 +10,7 @@ mod activity;
 mod counts;
 mod curve;
 mod jobs;
+mod others;
 mod period;
 
 use std::collections::BTreeMap;
@@ -200,9 +201,13 @@ fn response(grouped: &Grouped) -> Option<ResponseModel> {
     let length = |job: &Job| u64::try_from(job.end_ns.saturating_sub(job.at_ns)).unwrap_or(0);
     let from_nominal =
         |job: &Job| Some(u64::try_from(job.end_ns.saturating_sub(job.nominal_ns?)).unwrap_or(0));
+    let alone = |job: &Job| length(job).saturating_sub(job.others_ns);
+    let nominal_alone = |job: &Job| Some(from_nominal(job)?.saturating_sub(job.others_ns));
     Some(ResponseModel {
         max_ns: whole().map(length).max()?,
+        alone_ns: whole().map(alone).max(),
         from_nominal_ns: whole().filter_map(from_nominal).max(),
+        from_nominal_alone_ns: whole().filter_map(nominal_alone).max(),
         jobs: whole().count() as u64,
     })
 }

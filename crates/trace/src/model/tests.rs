@@ -7,6 +7,8 @@ use hourglass_dice::{Dice, seed};
 use super::*;
 use crate::{KernelEvent, KernelEventKind as Kind};
 
+mod programs;
+
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
 const DRAWS: usize = 100;

@@ -1,0 +1,64 @@
+//! How long threads that are not followed had the CPU for which a followed one was ready.
+
+use std::collections::BTreeMap;
+
+use super::activity::length;
+
+/// What they ran on a CPU, ns, and since when one of them runs.
+#[derive(Clone, Copy, Debug, Default)]
+struct OnCpu {
+    ran_ns: u64,
+    since_ns: Option<i64>,
+    switch_ns: Option<i64>,
+}
+
+impl OnCpu {
+    fn until(&self, ns: i64) -> u64 {
+        let now_ns = self.since_ns.map_or(0, |since_ns| length(since_ns, ns));
+        self.ran_ns.saturating_add(now_ns)
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct OtherThreads {
+    cpus: BTreeMap<u32, OnCpu>,
+}
+
+/// When a thread became ready, and what the others had run by then.
+#[derive(Clone, Debug)]
+pub(super) struct ReadyMoment {
+    at_ns: i64,
+    ran_ns: BTreeMap<u32, u64>,
+}
+
+impl OtherThreads {
+    /// A switch on `cpu`: whether who leaves and who comes are others. Of one that was not seen to come, all since the
+    /// switch before counts: what is too long here makes a verdict unknown, what is too short makes a wrong one.
+    pub(super) fn switch(&mut self, ns: i64, cpu: u32, leaves: bool, comes: bool) {
+        let on_cpu = self.cpus.entry(cpu).or_default();
+        if leaves && on_cpu.since_ns.is_none() {
+            on_cpu.since_ns = on_cpu.switch_ns;
+        }
+        on_cpu.ran_ns = on_cpu.until(ns);
+        (on_cpu.since_ns, on_cpu.switch_ns) = (comes.then_some(ns), Some(ns));
+    }
+
+    /// Events are missing.
+    pub(super) fn lose(&mut self) {
+        self.cpus
+            .values_mut()
+            .for_each(|on_cpu| (on_cpu.since_ns, on_cpu.switch_ns) = (None, None));
+    }
+
+    pub(super) fn now(&self, ns: i64) -> ReadyMoment {
+        let ran = |(cpu, on_cpu): (&u32, &OnCpu)| (*cpu, on_cpu.until(ns));
+        ReadyMoment { at_ns: ns, ran_ns: self.cpus.iter().map(ran).collect() }
+    }
+
+    /// At most this time on `cpu` since then.
+    pub(super) fn since(&self, since: &ReadyMoment, ns: i64, cpu: u32) -> u64 {
+        let ran_ns = self.cpus.get(&cpu).map_or(0, |on_cpu| on_cpu.until(ns));
+        let before_ns = since.ran_ns.get(&cpu).copied().unwrap_or(0);
+        ran_ns.saturating_sub(before_ns).min(length(since.at_ns, ns))
+    }
+}

@@ -1,0 +1,127 @@
+//! The smallest cases of what rt-app and PipeWire did on a recorded machine.
+
+use super::*;
+
+/// rt-app's `resume` under a mutex: who holds it loses the CPU for most of a period, and the woken thread waits for it as
+/// long. A waker that begins another job in between had work to do.
+#[test]
+fn a_waker_without_the_cpu_begins_no_further_job() {
+    let mut writer = Writer::new(Dice::new(3));
+    for job in 1..200 {
+        let (at, away) = (job * 10 * MS, if job % 8 == 0 { 6 * MS } else { 0 });
+        writer.add(at, Kind::Waking, 8, (8, 8), INTERRUPT);
+        writer.add(at, Kind::Switch, 8, (0, 8), 0);
+        if away > 0 {
+            writer.add(at + 101 * US, Kind::Switch, 8, (8, 999), 0);
+            writer.add(at + 101 * US + away, Kind::Switch, 8, (999, 8), 1);
+        }
+        let waited = away + 110 * US;
+        for (woken, run) in [(at + 100 * US, 5 * US), (at + waited, MS)] {
+            writer.add(woken, Kind::Waking, 8, (7, 7), 1 | 8 << 32);
+            writer.add(woken + US, Kind::Switch, 7, (0, 7), 0);
+            writer.add(woken + US + run, Kind::Switch, 7, (7, 0), 1);
+        }
+        writer.add(at + waited + 400 * US, Kind::Switch, 8, (8, 0), 1);
+    }
+    let found = writer.infer(&[7, 8]).into_iter().find(|thread| thread.tid == Some(7)).unwrap();
+    assert_eq!((found.after.as_deref(), found.fit.jobs), (Some("8"), 199));
+}
+
+/// Two threads of rt-app share a mutex: in some of its jobs one waits for the other. Messages at the same places are no such
+/// waits, as their sender comes later than the wait.
+#[test]
+fn a_lock_that_is_held_at_times_hides_no_period() {
+    for is_lock in [true, false] {
+        let mut writer = Writer::new(Dice::new(4));
+        for job in 1..200 {
+            let at = job * 5 * MS;
+            writer.add(at, Kind::Waking, 7, (7, 7), INTERRUPT);
+            writer.add(at + US, Kind::Switch, 7, (0, 7), 0);
+            writer.add(at + 200 * US, Kind::Switch, 7, (7, 0), 1);
+            if writer.dice.one_in(4) {
+                // The other one began before the wait, or after it; it ends the wait at a place of its own.
+                let begin = if is_lock { at } else { at + 250 * US };
+                let free = at + 300 * US + writer.dice.between(0, 2_000) * US;
+                writer.add(begin, Kind::Waking, 8, (8, 8), INTERRUPT);
+                writer.add(begin, Kind::Switch, 8, (0, 8), 0);
+                writer.add(free, Kind::Waking, 8, (7, 7), 1 | 8 << 32);
+                writer.add(free + US, Kind::Switch, 7, (0, 7), 0);
+                writer.add(free + 400 * US, Kind::Switch, 7, (7, 0), 1);
+                writer.add(free + 500 * US, Kind::Switch, 8, (8, 0), 1);
+            }
+        }
+        let found = writer.infer(&[7, 8]).into_iter().find(|one| one.tid == Some(7)).unwrap();
+        let is_periodic = found.activation.class == ActivationClass::Periodic;
+        assert_eq!(is_periodic && found.activation.period_ns == 5 * MS, is_lock, "{found:?}");
+        assert_eq!(found.suspension.is_some(), is_lock);
+    }
+}
+
+/// What a thread that is not followed takes from a job is no part of its response; also where the kernel left out the switch
+/// to it.
+#[test]
+fn the_time_of_others_is_told_from_a_response() {
+    for is_seen in [true, false] {
+        let mut writer = Writer::new(Dice::new(5));
+        for job in 1..50 {
+            let at = job * 10 * MS;
+            writer.add(at - MS, Kind::Switch, 7, (0, 0), 0);
+            if is_seen {
+                writer.add(at - MS / 2, Kind::Switch, 7, (0, 999), 0);
+            }
+            writer.add(at, Kind::Waking, 7, (7, 7), INTERRUPT);
+            writer.add(at + 3 * MS, Kind::Switch, 7, (999, 7), 0);
+            writer.add(at + 4 * MS, Kind::Switch, 7, (7, 0), 1);
+        }
+        let response = writer.infer(&[7])[0].response.unwrap();
+        assert_eq!((response.max_ns, response.alone_ns), (4 * MS, Some(MS)), "{is_seen}");
+        assert_eq!(response.from_nominal_alone_ns, Some(MS));
+    }
+}
+
+/// On a kernel that leaves out a switch back, a waking by who had the CPU shows until when the thread did not run.
+#[test]
+fn a_waking_by_another_thread_bounds_a_job_without_its_begin() {
+    let mut writer = Writer::new(Dice::new(6));
+    for job in 1..50 {
+        let at = job * 10 * MS;
+        writer.add(at, Kind::Waking, 7, (7, 7), INTERRUPT);
+        writer.add(at, Kind::Switch, 7, (0, 7), 0);
+        writer.add(at + MS, Kind::Switch, 7, (7, 999), 0);
+        writer.add(at + 4 * MS, Kind::Waking, 7, (15, 15), 1 | 999 << 32);
+        // Its own waking of another one bounds nothing.
+        writer.add(at + 4 * MS + US, Kind::Waking, 7, (16, 16), 1 | 7 << 32);
+        writer.add(at + 5 * MS, Kind::Switch, 7, (7, 0), 1);
+    }
+    let found = writer.infer(&[7]);
+    assert_eq!(found[0].execution.max_ns, 2 * MS);
+    assert_eq!(found[0].fit.cut_off, 49);
+}
+
+/// rt-app's `run`, `sleep`, `run`, `timer` of 10 ms, whose second run begins after 2.5 ms each time: 2.5 ms are no period of it.
+#[test]
+fn a_pattern_of_empty_periods_is_no_grid() {
+    let mut writer = Writer::new(Dice::new(7));
+    for job in 1..200 {
+        for at in [job * 10 * MS, job * 10 * MS + 2_500 * US] {
+            let at = at + writer.dice.between(0, 30) * US;
+            writer.add(at, Kind::Waking, 7, (7, 7), INTERRUPT);
+            writer.add(at + US, Kind::Switch, 7, (0, 7), 0);
+            writer.add(at + 500 * US, Kind::Switch, 7, (7, 0), 1);
+        }
+    }
+    let law = writer.infer(&[7])[0].activation.clone();
+    assert_ne!(law.class, ActivationClass::Periodic, "{law:?}");
+    assert!(law.period_ns >= 2_470 * US, "{law:?}");
+}
+
+/// Nothing else ran for 30 periods: the jobs before and after them are on one grid.
+#[test]
+fn one_long_pause_is_no_pattern() {
+    let mut writer = Writer::new(Dice::new(8));
+    for job in (1..40).chain(70..110) {
+        writer.burst(7, job * 100 * MS, MS, None);
+    }
+    let law = writer.infer(&[7])[0].activation.clone();
+    assert_eq!((law.class, law.period_ns, law.skipped), (ActivationClass::Periodic, 100 * MS, 30));
+}
