@@ -70,25 +70,45 @@ fn move_list(folder: libc::c_int, list: &CStr, to: &CStr) -> io::Result<()> {
     done
 }
 
-/// Removes the empty folders below this one, deepest first; what is in use stays.
-pub(super) fn remove_below(folder: &CStr) -> io::Result<()> {
-    let folder = open_at(libc::AT_FDCWD, folder, libc::O_RDONLY | libc::O_DIRECTORY)?;
-    let done = remove_inner(folder, DEEPEST);
+/// Empties this folder and those below it into the group above, and removes those below, deepest first; what is in use
+/// stays. Who was moved away may have come back: a program that makes groups moves its processes when it likes.
+pub(super) fn remove_below(top: &CStr) -> io::Result<()> {
+    let folder = open_at(libc::AT_FDCWD, top, libc::O_RDONLY | libc::O_DIRECTORY)?;
+    let done = remove_inner(folder, top, DEEPEST);
     close(folder);
     done
 }
 
-fn remove_inner(folder: libc::c_int, deeper: u32) -> io::Result<()> {
+fn remove_inner(folder: libc::c_int, top: &CStr, deeper: u32) -> io::Result<()> {
     if deeper == 0 {
         return Ok(());
     }
-    folders(folder, &mut |inner, name| {
-        remove_inner(inner, deeper - 1)?;
+    let below = folders(folder, &mut |inner, name| {
+        remove_inner(inner, top, deeper - 1)?;
         // SAFETY: the name is a terminated string, and the folder is open.
         checked(unsafe { libc::unlinkat(folder, name.as_ptr(), libc::AT_REMOVEDIR) })
             .map(drop)
             .or_else(gone)
-    })
+    });
+    // Whoever stays keeps the folder itself in use, which is reported.
+    let _ = evict(folder, top);
+    below
+}
+
+/// Moves who is in an open folder into the group above `top`: thread by thread where there is such a list (version 1).
+fn evict(folder: libc::c_int, top: &CStr) -> io::Result<()> {
+    for list in [c"tasks", c"cgroup.procs"] {
+        let mut path = [0u8; libc::PATH_MAX as usize];
+        let parts = [top.to_bytes(), b"/../", list.to_bytes()];
+        let bytes = parts.into_iter().flatten();
+        path.iter_mut().zip(bytes).for_each(|(place, byte)| *place = *byte);
+        let to = CStr::from_bytes_until_nul(&path).map_err(|_| io::ErrorKind::InvalidInput)?;
+        match move_list(folder, list, to) {
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => {}
+            done => return done,
+        }
+    }
+    Ok(())
 }
 
 /// Hands over each folder in an open one, opened, with its name, but for those of other programs like this; returns the

@@ -31,7 +31,7 @@ const WORD: usize = size_of::<u64>();
 
 /// The first words of the head.
 const MAGIC: u64 = u64::from_le_bytes(*b"hgundo\0\0");
-const FORMAT: u64 = 1 << 32 | WORDS as u64;
+const FORMAT: u64 = 2 << 32 | WORDS as u64;
 
 /// A name that is not yet a record's.
 pub(super) const UNFINISHED: char = '.';

@@ -33,9 +33,9 @@ pub(super) const COOKIE: u64 = 3;
 pub(super) const MEMBERS: u64 = 4;
 pub(super) const THREAD: u64 = 5;
 pub(super) const MOVE: u64 = 6;
-pub(super) const STRAYS: u64 = 7;
-pub(super) const REMOVE: u64 = 8;
-pub(super) const GROUP: u64 = 9;
+pub(super) const REMOVE: u64 = 7;
+pub(super) const GROUP: u64 = 8;
+pub(super) const STRAYS: u64 = 9;
 pub(super) const UNHELD: u64 = 10;
 pub(super) const LAST: u64 = UNHELD;
 
@@ -103,10 +103,16 @@ pub enum UndoAction {
         /// Written to.
         to: PathBuf,
     },
+    /// An empty folder, such as an instance of the trace, is removed; tried for up to 5 s while the kernel says
+    /// that it is in use.
+    Remove(PathBuf),
+    /// A cgroup is removed, with those below it, deepest first; who is in them goes to the one above it. Tried for up to
+    /// 5 s.
+    RemoveGroup(PathBuf),
     /// Threads that left a group before they were found get `SCHED_OTHER` and their CPUs: those of its raised members'
     /// priorities, and those of timesharing priority that are kept to the CPU `pin` alone (they were born while their
     /// parent was lowered), in processes that descend from `root` or carry `mark` in their environment, and that are in
-    /// no group whose name begins with `hourglass-`.
+    /// no group whose name begins with `hourglass-`. Once the group is removed: who went back into it is found as well.
     Strays {
         /// The process for which the group was made.
         root: TaskIdentity,
@@ -119,11 +125,6 @@ pub enum UndoAction {
         /// Their CPUs.
         cpus: Option<Vec<u32>>,
     },
-    /// An empty folder, such as an instance of the trace, is removed; tried for up to 5 s while the kernel says
-    /// that it is in use.
-    Remove(PathBuf),
-    /// A cgroup is removed, with the empty ones below it, deepest first; tried for up to 5 s.
-    RemoveGroup(PathBuf),
     /// A file is removed that its holder has locked as a whole (`fcntl(2)`), unless a process holds it.
     RemoveUnheld(PathBuf),
 }

@@ -9,7 +9,7 @@ use hourglass_sys::call_faults::{self, CHANGES_NOTHING, CallFault, FaultedProgra
 
 use super::killed::Ending;
 use super::*;
-use crate::calls::faults::{of_calls, sample};
+use crate::calls::faults::{is_of_the_runtime, of_calls, sample};
 
 const SIGABRT: i32 = 6;
 const LIMIT: Duration = Duration::from_secs(30);
@@ -28,10 +28,19 @@ struct Killing {
 
 impl Killing {
     fn run(&self, mark: &str, fault: CallFault) -> std::io::Result<FaultedProgram> {
+        self.run_saying(mark, fault, Stdio::null())
+    }
+
+    fn run_saying(
+        &self,
+        mark: &str,
+        fault: CallFault,
+        stderr: Stdio,
+    ) -> std::io::Result<FaultedProgram> {
         let words = ["reserve", AMOUNT, "--backend", self.backend, "--", "sh", "-c", self.script];
         let mut command = Command::new(HOURGLASS);
         let quiet = command.args(words).env(MARK, mark);
-        quiet.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        quiet.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
         call_faults::run(quiet, fault, LIMIT)
     }
 }
@@ -151,20 +160,25 @@ fn with_a_call_that_fails_it_leaves_nothing_behind() {
     for failing in sample(&mut Dice::new(seed), of_calls(&whole.calls), 4 * SAMPLE) {
         let mark = mark();
         let _ended = Ending(mark.clone());
-        let failed = killing.run(&mark, failing.fault()).unwrap();
+        let said = std::env::temp_dir().join(format!("hourglass-{mark}"));
+        let stderr = fs::File::create(&said).unwrap();
+        let failed = killing.run_saying(&mark, failing.fault(), stderr.into()).unwrap();
+        let stderr = String::from_utf8_lossy(&fs::read(&said).unwrap()).into_owned();
+        fs::remove_file(&said).unwrap();
         // What could not be removed is removed by `--clean`.
         if matches!(failing.name, "unlink" | "rmdir") {
             reserve(&["--clean"]);
         }
         let left = || stays_behind(&mark, failed.pids[0], Duration::from_secs(8));
-        let no_memory = failing.is_of_memory() && failed.status.signal() == Some(SIGABRT);
+        let aborted = failed.status.signal() == Some(SIGABRT);
+        let no_memory = failing.is_of_memory() && aborted && is_of_the_runtime(&stderr);
         let left = match failed.status.code() {
             _ if failed.is_late => "it hangs".into(),
             // The shell ends with 2 or 126 where a call of its own fails before it is its own program.
             Some(2 | 3 | 7 | 125 | 126 | 127) => left(),
-            // Rust's allocator has no other answer.
+            // Rust's allocator has no other answer, and says so.
             None if no_memory => left(),
-            _ => format!("{:?}", failed.status),
+            _ => format!("{:?}: {stderr}", failed.status),
         };
         if !left.is_empty() {
             wrong.push(format!("{failing}: {left}"));

@@ -86,8 +86,6 @@ pub(super) struct MemberSet {
     processes: HashMap<u32, Process>,
     /// For all members of the group, who may have become more since they were looked at.
     members: Option<UndoGuard>,
-    /// Lowers threads that inherited the priority and left the group before they were found.
-    strays: Option<UndoGuard>,
     by_tid: HashMap<u32, TeamMember>,
     /// Threads among them that are not the caller's to change.
     foreign: HashSet<u32>,
@@ -95,6 +93,8 @@ pub(super) struct MemberSet {
     pub(super) most_foreign: usize,
     pub(super) moved: Moved,
     gathered: Option<TargetGroup>,
+    /// Lowers threads that inherited the priority and left the group before they were found.
+    strays: Option<UndoGuard>,
     /// The numbers of the members, where a group lists them.
     list: Option<File>,
     guardian: Guardian,
@@ -304,8 +304,9 @@ impl MemberSet {
         for kept in self.by_tid.into_values().filter_map(|known| known.undo) {
             done = done.and(kept.undo());
         }
-        done = done.and(self.strays.map_or(Ok(()), UndoGuard::undo));
-        done.and(self.gathered.map_or(Ok(()), TargetGroup::dissolve))
+        done = done.and(self.gathered.map_or(Ok(()), TargetGroup::dissolve));
+        // Who went back into the group is found outside of it only.
+        done.and(self.strays.map_or(Ok(()), UndoGuard::undo))
     }
 
     fn threads(&self) -> Vec<u32> {

@@ -129,3 +129,31 @@ fn a_killed_keeper_leaves_no_group_and_no_stray() {
     };
     soon(&format!("no group is left, and all is as {before:?}"), clean);
 }
+
+/// The bug: a process that went into a group below the reserve's after the guardian had emptied that one kept the group,
+/// and was not found. This program does so all the time, and goes out again.
+#[test]
+fn a_killed_keeper_leaves_no_group_to_who_goes_back_into_it() {
+    let _alone = alone();
+    let Ok(unified) = Hierarchy::unified() else {
+        return skip(Requirement::CONTROL_GROUP_2, "control groups of version 2 are not mounted");
+    };
+    let script = format!(
+        "until grep -q hourglass- /proc/self/cgroup; do sleep 0.01; done; \
+         own={}$(sed -n s/^0:://p /proc/self/cgroup); mkdir -p $own/one/two; cd $own/one/two; \
+         while echo 0 > cgroup.procs; do echo 0 > ../cgroup.procs; done 2> /dev/null; exec sleep 100",
+        unified.mount().display()
+    );
+    let program = Program::shell(&script);
+    let pid = program.pid();
+    let before = situation(pid);
+    let Some(mut keeper) = killable(pid, true) else { return };
+    let is_inside = || unified.group_of(pid).is_ok_and(|group| group.path().ends_with("one/two"));
+    soon("it goes in and out", is_inside);
+    let group = unified.group_of(0).unwrap().path().join(format!("hourglass-{}-0", keeper.pid()));
+    assert!(group.exists(), "{}", group.display());
+    keeper.0.kill().unwrap();
+    keeper.0.wait().unwrap();
+    let clean = || !group.exists() && situation(pid) == before;
+    soon(&format!("no group is left, and it is as {before:?}"), clean);
+}
