@@ -193,7 +193,10 @@ fn premise(phase: &str, source: &str) -> Option<&'static str> {
     // Only chronyd itself tells its latest measurement.
     let is_of_kernel = matches!(source, "kernel" | "utc_bounded");
     match phase {
-        "admitted-error" | "far-on-one-side" | "settled-again" if is_of_kernel => {
+        "admitted-error" | "far-on-one-side" | "settled-again" | "drifting" | "drifted-lost"
+        | "settled-once-more"
+            if is_of_kernel =>
+        {
             Some("chronyd's estimate is within the bound that it states to the kernel")
         }
         _ if phase.starts_with("leap-slewed") && is_of_kernel => {
