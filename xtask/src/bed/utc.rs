@@ -113,9 +113,6 @@ rounds() { while true; do for steps in 3 -1; do
     phase admitted-error 25
     phase far-on-one-side 35
     phase settled-again 8
-    phase drifting 60
-    phase drifted-lost 100
-    phase settled-once-more 8
     phase server-lost 45
     phase server-back 8
     phase premise-set-back 0; date -s @$(date +%s); sleep 18
@@ -147,8 +144,7 @@ pub(super) fn run(
             StepFailure::Unable(free, format!("UDP port {port} of this machine: {error}"))
         })
     };
-    let first = Phase { name: String::new(), scale: Scale::default(), begun: Instant::now() };
-    let phase = Arc::new(Mutex::new(first));
+    let phase = Arc::new(Mutex::new(Phase::default()));
     let (server, told) = (open(NTP)?, open(REPORTS)?);
     let heard = Arc::clone(&phase);
     // Both end with this process, of which the bed is the last work.
@@ -171,18 +167,16 @@ pub(super) fn run(
 }
 
 /// What the guest is at, and the time that is served meanwhile.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Phase {
     name: String,
     scale: Scale,
-    begun: Instant,
 }
 
 impl Phase {
     fn hear(&mut self, name: &str, now_ns: i64) {
         if self.name != name {
             self.scale = Scale::of(name, now_ns).unwrap_or(self.scale);
-            self.begun = Instant::now();
             name.clone_into(&mut self.name);
         }
     }
@@ -193,10 +187,7 @@ fn premise(phase: &str, source: &str) -> Option<&'static str> {
     // Only chronyd itself tells its latest measurement.
     let is_of_kernel = matches!(source, "kernel" | "utc_bounded");
     match phase {
-        "admitted-error" | "far-on-one-side" | "settled-again" | "drifting" | "drifted-lost"
-        | "settled-once-more"
-            if is_of_kernel =>
-        {
+        "admitted-error" | "far-on-one-side" | "settled-again" if is_of_kernel => {
             Some("chronyd's estimate is within the bound that it states to the kernel")
         }
         _ if phase.starts_with("leap-slewed") && is_of_kernel => {
@@ -224,8 +215,8 @@ fn serve(socket: &UdpSocket, phase: &Mutex<Phase>) {
     let begun = Instant::now();
     let mut asked = [0; 128];
     while let Ok((length, from)) = socket.recv_from(&mut asked) {
-        let Ok(phase) = phase.lock().map(|phase| phase.clone()) else { return };
-        if length < 48 || phase.name.ends_with("-lost") {
+        let phase = phase.lock().map(|phase| phase.clone()).unwrap_or_default();
+        if length < 48 || phase.name == "server-lost" {
             continue;
         }
         // Sawteeth whose periods have nothing to do with those of questions.
@@ -236,15 +227,9 @@ fn serve(socket: &UdpSocket, phase: &Mutex<Phase>) {
             "admitted-error" => ((saw(17_000) - 500) * 80_000, 50),
             _ => (0, 1),
         };
-        let away_us = match phase.name.as_str() {
-            "far-on-one-side" => saw(7_300) * 150,
-            // 250 ppm, evenly: a line fits, and the frequency is then that of the delays.
-            "drifting" => {
-                30_000 - (phase.begun.elapsed().as_micros() as i64).min(60_000_000) / 2_000
-            }
-            _ => 0,
-        };
-        thread::sleep(Duration::from_micros(away_us.unsigned_abs()));
+        if phase.name == "far-on-one-side" {
+            thread::sleep(Duration::from_millis(saw(7_300).unsigned_abs() * 150 / 1_000));
+        }
         let now_ns = now_ns();
         let mut bytes = reply(&asked, phase.scale.label(now_ns) + error_ns, admitted_ms);
         bytes[0] |= phase.scale.indicator(now_ns) << 6;

@@ -3,7 +3,8 @@
 //!
 //! Its tracking alone is no bound, although its manual calls it one: the offset is estimated from many measurements, and root
 //! delay and dispersion are of the best of them. Where delays differ by direction, or a server's error changes within what it
-//! admits, the estimate is outside, and so is its frequency, by which chronyd carries its measurements on. The latest measurement
+//! admits, the estimate is outside, and so is its frequency, by which chronyd carries its measurements on, also while it
+//! slews by as much the other way. The latest measurement
 //! bounds UTC by itself, and from then on what the clock's oscillator can be off by; both have to hold here.
 
 use std::cell::RefCell;
@@ -401,8 +402,8 @@ impl Tracking {
         let rate = if Oscillator::covers(last.age_s) { rate } else { Oscillator::ASSUMED };
         let growth_ppb = self.growth_ppb(rate);
         let estimate_ns = self.root_dispersion_ns.saturating_add(self.root_delay_ns.div_ceil(2));
-        // Parts in 10^9 are ns a second.
-        let since_ns = growth_ppb.saturating_mul(last.age_s.into());
+        // Parts in 10^9 are ns a second; of its age it leaves a part of a second out.
+        let since_ns = growth_ppb.saturating_mul(u64::from(last.age_s) + 1);
         let measured_ns = last.error_ns.saturating_add(since_ns);
         let error_ns = self.correction_ns.saturating_add(estimate_ns.max(measured_ns));
         let age_ns = now_ns.saturating_sub(self.updated_ns);

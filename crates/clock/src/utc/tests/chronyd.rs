@@ -123,7 +123,7 @@ fn the_latest_measurement_bounds_the_clock_too() {
     let measured = Measurement::of(&source()).unwrap();
     assert_eq!(measured, Some(Measurement { error_ns: 625_000_000, age_s: 3 }));
     let said = Tracking { measured, ..report }.assumed(9, 0).unwrap();
-    assert_eq!(said.error_ns, 125_000_000 + 625_000_000 + 3 * 50_000);
+    assert_eq!(said.error_ns, 125_000_000 + 625_000_000 + (3 + 1) * 50_000);
     let none = Tracking { measured: None, ..report }.assumed(9, 0);
     assert!(none.unwrap_err().contains("gone"));
     let mut never = source();
@@ -228,7 +228,7 @@ fn a_server_is_asked_and_answers() {
         });
     });
     let said = Chronyd::on(port).answer(|| None).said.map(|said| said.error_ns);
-    assert_eq!(said, Ok(750_150_000));
+    assert_eq!(said, Ok(750_200_000));
     assert_eq!(
         Chronyd::on(port).answer(|| Some(kernel(SINCE_STEP_US, 0))).said,
         Err(STEPPED.to_owned())
