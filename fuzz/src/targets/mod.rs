@@ -33,6 +33,7 @@ pub const TARGETS: &[Target] = &[
     pages::CLOCK,
     pages::PROGRESS,
     pages::CLOCK_BOUND,
+    pages::CHRONYD,
     pages::PTP4L,
     pictures::PICTURES,
     pairs::QUEUE,

@@ -190,6 +190,40 @@ pub(super) const CLOCK_BOUND: Target = Target {
     },
 };
 
+pub(super) const CHRONYD: Target = Target {
+    name: "chronyd",
+    purpose: "what chronyd answers about its tracking and its source, and the moment",
+    examples: || {
+        let reply = |length: usize, command: u32, parts: &[(usize, u32)]| {
+            let mut reply = vec![0; length];
+            reply[..2].copy_from_slice(&[6, 2]);
+            for (at, value) in [(4, command), (28, 0x0a00_0001)].iter().chain(parts) {
+                reply[*at..*at + 4].copy_from_slice(&value.to_be_bytes());
+            }
+            reply
+        };
+        let address = 1 << 16;
+        let part = 0xfa80_0000;
+        let tracking = [(32, 0x0a00_0001), (48, address), (52, 3 << 16), (60, 9), (68, part)]
+            .into_iter()
+            .chain([80, 84, 88, 92, 96].map(|at| (at, part)))
+            .collect::<Vec<_>>();
+        let source = [(44, address), (60, 3), (68, part), (72, part)];
+        let replies = [reply(104, (33 << 16) | 5, &tracking), reply(76, (15 << 16) | 3, &source)];
+        let numbers = [10_000_000_000i64, 65_536, -50_000, 50_000].map(i64::to_be_bytes);
+        vec![[replies.concat(), numbers.concat()].concat()]
+    },
+    start: || {
+        Box::new(|bytes| {
+            let found = utc::of_chronyd(bytes);
+            if let Ok((_, growth_ppb)) = found {
+                assert!(growth_ppb >= 1_000, "a growth of {growth_ppb} parts in 10^9");
+            }
+            of_result(u64::from(found.is_ok()), found)
+        })
+    },
+};
+
 /// The answers of a clock that follows a grandmaster, in the order of the questions.
 fn ptp4l() -> Vec<u8> {
     const DAY_NS: u64 = 86_400_000_000_000;

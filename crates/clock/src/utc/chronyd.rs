@@ -455,6 +455,31 @@ fn scaled(bits: u32, unit: u64) -> (bool, u64) {
     (coefficient < 0, u64::try_from(amount).unwrap_or(u64::MAX))
 }
 
+/// Takes bytes as a report, that on a source, the moment, the kernel's frequency and what is known of the oscillator.
+pub(super) fn strange(bytes: &[u8]) -> Result<UtcStatement, String> {
+    let (report, rest) = bytes.split_at(bytes.len().min(LENGTH));
+    let (source, numbers) = rest.split_at(rest.len().min(SOURCE.2));
+    checked(report, TRACKING, long(report, 16))?;
+    checked(source, SOURCE, long(source, 16))?;
+    let tracking = Tracking { measured: Measurement::of(source)?, ..Tracking::of(report)? };
+    if !tracking.is_of(source) {
+        return Err("of another source".to_owned());
+    }
+    let mut numbers = numbers.chunks_exact(8).filter_map(<[u8]>::first_chunk);
+    let mut number = || numbers.next().copied().map_or(0, i64::from_be_bytes);
+    let (now_ns, frequency) = (number().unsigned_abs(), number());
+    let said = tracking.statement(0, now_ns, [number(), number()])?;
+    let kernel = adjtimex::Discipline {
+        synchronised: true,
+        max_error_us: 0,
+        frequency,
+        tick_us: TICK_US,
+        slewing: false,
+        leap: adjtimex::Leap::None,
+    };
+    Ok(tracking.slewed_by(kernel, said))
+}
+
 #[cfg(test)]
 #[path = "tests/chronyd.rs"]
 mod tests;

@@ -21,6 +21,13 @@ pub fn of_clock_bound(bytes: &[u8]) -> Result<Option<u64>, String> {
     Ok(clock_bound::strange(page, now_ns)?.map(|said| said.error_ns))
 }
 
+/// For fuzzing: bytes as chronyd's answers about its tracking and the source that it follows, and four numbers beside them; the
+/// bound that follows and its growth, ns and parts in 10^9.
+#[doc(hidden)]
+pub fn of_chronyd(bytes: &[u8]) -> Result<(u64, u64), String> {
+    chronyd::strange(bytes).map(|said| (said.error_ns, said.growth_ppb))
+}
+
 /// For fuzzing: bytes as messages of ptp4l, each after its length, and three clocks; the bound that follows, ns.
 #[doc(hidden)]
 pub fn of_ptp4l(bytes: &[u8]) -> Result<u64, String> {
