@@ -210,6 +210,10 @@ pub enum ActivationClass {
 pub struct ExecutionModel {
     /// The longest of a job.
     pub max_ns: u64,
+    /// The longest ran for this long or longer. Below `max_ns` where the longest was cut off, or runs on over releases after
+    /// which no job was seen, and may be several jobs. Null in older documents.
+    #[serde(default)]
+    pub at_least_ns: Option<u64>,
     /// The shortest of a whole job.
     pub min_ns: u64,
     /// The longest of 1, 2, 3, ... successive jobs in all.

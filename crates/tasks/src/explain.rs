@@ -150,6 +150,7 @@ fn about_task(set: &TaskSet, task: &Task, priority: Option<u32>) -> Subject {
     facts.choice("activation", &keywords::ACTIVATIONS, &task.activation);
     facts.given("period", task.period);
     facts.given("wcet", task.wcet);
+    facts.or("wcet_at_least", task.wcet_at_least, task.wcet);
     facts.or("bcet", task.bcet, "not known");
     facts.or("execution_time", task.execution_time.as_ref(), task.wcet);
     facts.or("deadline", task.deadline, task.period);

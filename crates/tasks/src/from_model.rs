@@ -32,6 +32,11 @@ pub(super) fn task(name: &str, seen: &ThreadModel) -> Task {
         },
         jitter: span(law.jitter_ns),
         arrivals: law.arrivals_ns.iter().copied().map(span).collect(),
+        wcet_at_least: seen
+            .execution
+            .at_least_ns
+            .map(|ns| span(ns.max(1)))
+            .filter(|least| *least < span(seen.execution.max_ns)),
         bcet: Some(span(seen.execution.min_ns)).filter(|time| time.is_positive()),
         suspension: seen.suspension.as_ref().map_or(Span::ZERO, |waits| span(waits.max_ns)),
         ..Task::new(name, span(seen.execution.max_ns), span(law.period_ns))
@@ -72,6 +77,7 @@ impl TaskSet {
                         arrivals: Vec::new(),
                         ..Task {
                             wcet: own.wcet,
+                            wcet_at_least: own.wcet_at_least,
                             bcet: own.bcet,
                             suspension: own.suspension,
                             ..task(&thread.name, first)

@@ -149,6 +149,7 @@ fn task(place: Location, node: &Node, unit: Option<Span>) -> KeyResult<TaskDraft
     let period = keys.span("period")?;
     let task = Task {
         activation: keys.word("activation", &keywords::ACTIVATIONS)?.unwrap_or_default(),
+        wcet_at_least: keys.span("wcet_at_least")?,
         bcet: keys.span("bcet")?,
         execution_time,
         deadline: keys.span("deadline")?,

@@ -24,6 +24,9 @@ pub struct Task {
     pub wcet: Span,
     /// The shortest execution time of a job, if it is known; from above zero to `wcet`.
     pub bcet: Option<Span>,
+    /// Where `wcet` is no more than an upper bound of an execution time that is not known: what the longest is at least; from
+    /// above zero to `wcet`. What `wcet` alone makes late is not known to be late.
+    pub wcet_at_least: Option<Span>,
     /// The distribution of execution times in simulations and runs; the worst case without it.
     pub execution_time: Option<ExecutionTime>,
     /// The time from a job's nominal arrival within which it should be done; may be longer than
@@ -112,6 +115,7 @@ impl Task {
             period,
             wcet,
             bcet: None,
+            wcet_at_least: None,
             execution_time: None,
             deadline: None,
             jitter: Span::ZERO,
@@ -129,6 +133,12 @@ impl Task {
             tick_jitter: None,
             program: None,
         }
+    }
+
+    /// Whether `wcet` is only an upper bound of what it needs.
+    #[must_use]
+    pub fn has_upper_bound(&self) -> bool {
+        self.wcet_at_least.is_some_and(|least| least < self.wcet)
     }
 
     /// The deadline that holds: the one given, else the period.

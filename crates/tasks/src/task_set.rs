@@ -176,6 +176,24 @@ impl TaskSet {
             .unwrap_or(Fraction::ONE)
     }
 
+    /// The set with the execution times that are known to be needed, where some `wcet` is only an upper bound: what is late in it
+    /// is late. `None` without such, or where nothing sensible is left.
+    #[must_use]
+    pub fn at_least(&self) -> Option<TaskSet> {
+        let mut least = self.clone();
+        let mut is_lower = false;
+        for task in &mut least.tasks {
+            let Some(wcet) = task.wcet_at_least.take().filter(|wcet| *wcet < task.wcet) else {
+                continue;
+            };
+            is_lower = true;
+            task.wcet = wcet;
+            task.bcet = task.bcet.map(|bcet| bcet.min(wcet));
+            task.execution_time = None;
+        }
+        (is_lower && least.check().is_ok()).then_some(least)
+    }
+
     /// The share of a CPU that a task needs in the long run, exactly: wcet / period. `None` for a
     /// period that is not above zero.
     #[must_use]

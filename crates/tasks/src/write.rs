@@ -104,6 +104,7 @@ fn task(task: &Task) -> Node {
     }
     table.text("period", task.period);
     table.text("wcet", task.wcet);
+    table.if_some("wcet_at_least", task.wcet_at_least);
     table.if_some("bcet", task.bcet);
     table.if_some("execution_time", task.execution_time.as_ref());
     table.if_some("deadline", task.deadline);

@@ -30,7 +30,8 @@ and locks of an rt-app file. The processor time of a job is that of its thread's
 Where a job takes longer than its bound, the analysis is repeated with what was measured: late
 timers as release jitter, busy waiting as execution time, what others take as one more task.
 Exit code 0: every deadline held, and the analysis says that it always will; 1: some did not, or
-need not; 2: the file cannot be read or run; 3: the machine refuses a privilege. With --against,
+need not; 2: the file cannot be read or run; 3: the machine refuses a privilege; 4: they need
+not only because a wcet is an upper bound (wcet_at_least). With --against,
 0: every bound held; 1: one did not; 4: the record does not show one, or an assumption failed.
 Keys of the file: hourglass man tasks, the most frequent hourglass check --help.
 
@@ -135,6 +136,7 @@ pub(crate) fn predict(predict: &Predict, settings: Settings) -> Result<ExitCode>
     Ok(match predicted.signal {
         Some(signal) => exit::ended_by(signal),
         None if predicted.holds() => ExitCode::SUCCESS,
+        None if predicted.is_undecided() => ExitCode::from(exit::UNDECIDED),
         None => ExitCode::from(NO),
     })
 }

@@ -15,7 +15,7 @@ use hourglass_time::Span;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::commands::batch::{self, FileResult, Form};
-use crate::exit::{self, NO, Stop, YES};
+use crate::exit::{self, NO, Stop, UNDECIDED, YES};
 use crate::lab::sim::{OverrunPolicy, Throttling, smt};
 use crate::lab::task_input as input;
 use crate::lab::theory::simulate::{
@@ -51,6 +51,7 @@ Exit codes:
   0    no deadline was missed
   1    some deadline was missed
   2    wrong usage, a file that cannot be read, tasks that cannot be simulated
+  4    some deadline was missed, and none with wcet_at_least: nothing is known
   130  ended by Ctrl-C; what was simulated is printed and stored
 With several files the worst of them counts, and an error in one does not stop
 the others; --json prints one document of all (hourglass.batch/1).
@@ -205,6 +206,7 @@ fn simulate_file(
         text: text::simulation(&simulated.document, output::style()),
         exit_code: match simulated.signal {
             Some(signal) => exit::code_of(signal),
+            None if simulated.undecided => UNDECIDED,
             None if simulated.document.failed() > 0 => NO,
             None => YES,
         },

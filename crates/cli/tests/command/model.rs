@@ -260,3 +260,18 @@ fn who_is_not_there_cannot_be_counted() {
     }
     assert!(!home.path().join("x.toml").exists());
 }
+
+/// What only an upper bound makes late is not called late by any command.
+#[test]
+fn an_upper_bound_is_no_definite_no() {
+    let home = tempfile::tempdir().unwrap();
+    let at = home.path();
+    let set =
+        "[[task]]\nname = \"t\"\nperiod = \"1ms\"\nwcet = \"47ms\"\nwcet_at_least = \"120us\"\n";
+    fs::write(at.join("set.toml"), set).unwrap();
+    let found = hourglass_in(at, "check set.toml --json");
+    ends(&found, 1, "check");
+    assert_eq!(document(&found)["verdict"], "unknown");
+    ends(&hourglass_in(at, "simulate set.toml --horizon 100ms"), 4, "simulate");
+    ends(&hourglass_in(at, "predict set.toml --no-run"), 4, "predict");
+}

@@ -16,11 +16,12 @@ pub(super) fn check(task: &Task) -> CheckResult {
     not_negative(&place, "jitter", task.jitter)?;
     not_negative(&place, "blocking", task.blocking)?;
     not_negative(&place, "suspension", task.suspension)?;
-    if let Some(bcet) = task.bcet {
-        above_zero(&place, "bcet", bcet, "leave it out if it is not known")?;
-        if bcet > task.wcet {
+    for (key, time) in [("bcet", task.bcet), ("wcet_at_least", task.wcet_at_least)] {
+        let Some(time) = time else { continue };
+        above_zero(&place, key, time, "leave it out if it is not known")?;
+        if time > task.wcet {
             let reason = format!("longer than the wcet of {}", task.wcet);
-            return Err(place.bad("bcet", bcet, &reason));
+            return Err(place.bad(key, time, &reason));
         }
     }
     offset(&place, task)?;

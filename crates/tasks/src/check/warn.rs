@@ -80,7 +80,8 @@ fn not_admitted(set: &TaskSet) -> Option<TaskSetWarning> {
 fn about_task(task: &Task, found: &mut Vec<TaskSetWarning>) {
     let name = || task.name.clone();
     let (wcet, deadline) = (task.wcet, task.deadline());
-    if wcet > deadline {
+    if task.wcet_at_least.unwrap_or(wcet) > deadline {
+        let wcet = task.wcet_at_least.unwrap_or(wcet);
         found.push(TaskSetWarning::WcetOverDeadline { task: name(), wcet, deadline });
     }
     if let Some(times) = &task.execution_time

@@ -132,6 +132,14 @@ pub(crate) const TASK: TableDef = TableDef {
         )
         .without("the period")
         .frequent(),
+        key(
+            "wcet_at_least",
+            Time,
+            r#""2ms""#,
+            "Where `wcet` is an upper bound of what is not known: what the longest execution time is at least. If a \
+             deadline is missed with `wcet` and not with this, the verdict is unknown.",
+        )
+        .without("the `wcet`"),
         key("bcet", Time, r#""1ms""#, "The shortest execution time of a job.").without("not known"),
         key(
             "execution_time",

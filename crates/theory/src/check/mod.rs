@@ -52,9 +52,9 @@ mod servers;
 mod solve;
 mod time_sharing;
 
-use hourglass_documents::check::CheckDocument;
+use hourglass_documents::check::{CheckDocument, Verdict};
 use hourglass_sched::catalogue;
-use hourglass_tasks::TaskSet;
+use hourglass_tasks::{Task, TaskSet};
 use hourglass_time::Span;
 use thiserror::Error;
 
@@ -125,6 +125,21 @@ pub const MOST_TOGETHER: usize = 2_000;
 /// The request does not fit the set. A set that cannot be analysed is no error: its verdict is
 /// unknown.
 pub fn check(set: &TaskSet, request: &CheckRequest) -> Result<CheckDocument, RequestError> {
+    let mut document = answer(set, request)?;
+    if document.verdict > Verdict::Unknown && set.tasks.iter().any(Task::has_upper_bound) {
+        let plain = CheckRequest {
+            analysis: request.analysis.clone(),
+            partition: request.partition,
+            ..CheckRequest::default()
+        };
+        // What cannot be asked then is not known.
+        let least = set.at_least().and_then(|least| answer(&least, &plain).ok());
+        document::known_late(set, &mut document, least);
+    }
+    Ok(document)
+}
+
+fn answer(set: &TaskSet, request: &CheckRequest) -> Result<CheckDocument, RequestError> {
     let known = |name: &String| {
         catalogue::checked_by(name).ok_or_else(|| RequestError::UnknownAnalysis(name.clone()))
     };

@@ -26,7 +26,7 @@ use hourglass_documents::predict::{
 use hourglass_measure::experiment::{self, ExperimentObserver, Finished, RunFailure};
 use hourglass_measure::task_threads::{TaskRunPlan, plan};
 use hourglass_runs::store::WriteError;
-use hourglass_tasks::TaskSet;
+use hourglass_tasks::{Task, TaskSet};
 use hourglass_time::Span;
 
 pub use against::hold_against;
@@ -60,16 +60,30 @@ pub struct PredictionResult {
     pub not_kept: Option<String>,
     /// The signal that ended the measurement, if one did.
     pub signal: Option<i32>,
+    /// Whether no deadline is missed with the execution times that are known to be needed, where a `wcet` is an upper bound alone.
+    may_hold: bool,
 }
 
 impl PredictionResult {
     /// Whether every deadline held in the run and in the simulation, and the analysis agrees.
     #[must_use]
     pub fn holds(&self) -> bool {
-        let held = |task: &PredictedTask| {
-            [task.missed, task.lost, task.simulated_missed].iter().all(|n| n.unwrap_or(0) == 0)
-        };
-        self.document.verdict == "feasible" && self.document.tasks.iter().all(held)
+        let simulated = |task: &PredictedTask| task.simulated_missed.unwrap_or(0) == 0;
+        self.document.verdict == "feasible"
+            && self.held()
+            && self.document.tasks.iter().all(simulated)
+    }
+
+    /// Whether it does not hold only because a `wcet` is an upper bound alone.
+    #[must_use]
+    pub fn is_undecided(&self) -> bool {
+        self.may_hold && self.held() && self.document.verdict == "unknown"
+    }
+
+    fn held(&self) -> bool {
+        let each =
+            |task: &PredictedTask| task.missed.unwrap_or(0) == 0 && task.lost.unwrap_or(0) == 0;
+        self.document.tasks.iter().all(each)
     }
 }
 
@@ -99,6 +113,13 @@ pub fn predict(
     let plan = run.as_ref().map(|wish| plan(&set, wish, seed)).transpose()?;
     let bounds = theory::bounds_on_paper(&set);
     let simulated = theory::simulate(&set, horizon, seed);
+    let least = set.tasks.iter().any(Task::has_upper_bound).then(|| set.at_least());
+    let may_hold = least.is_some_and(|least| {
+        let simulated = least.map(|least| theory::simulate(&least, horizon, seed));
+        simulated.is_none_or(|found| {
+            found.is_ok_and(|found| found.tasks.iter().all(|(_, missed)| *missed == 0))
+        })
+    });
     let mut document = initial_document(&set, name, notes, &bounds, simulated);
     let (mut not_kept, mut signal) = (None, None);
     explain::explain_simulation(&set, &mut document);
@@ -126,7 +147,7 @@ pub fn predict(
             document.interrupted = signal.is_some();
         }
     }
-    Ok(PredictionResult { document, not_kept, signal })
+    Ok(PredictionResult { document, not_kept, signal, may_hold })
 }
 
 /// The document as far as theory and simulation go.

@@ -52,7 +52,7 @@ use hourglass_documents::simulation::SimulationDocument;
 use hourglass_runs::store::{CreateError, RunFolder, WriteError, merge_by_start};
 use hourglass_sim::{self as sim, OverrunPolicy, SimError, SimSettings, Throttling, smt};
 use hourglass_sys::signal;
-use hourglass_tasks::TaskSet;
+use hourglass_tasks::{Task, TaskSet};
 use hourglass_time::Span;
 use hourglass_trace::Interval;
 use thiserror::Error;
@@ -209,6 +209,8 @@ pub struct SimulationResult {
     pub folder: Option<Result<PathBuf, WriteError>>,
     /// The signal that ended it early, if one did.
     pub signal: Option<i32>,
+    /// Whether deadlines are missed only because a `wcet` is an upper bound alone.
+    pub undecided: bool,
 }
 
 /// One pass through the simulator.
@@ -275,10 +277,33 @@ pub fn simulate(
     let compared = compared.filter(|_| signal::stop_asked().is_none());
     let mut document = findings::document(request, &model, horizon, &pass, compared.as_ref());
     document.interrupted = signal::stop_asked().is_some();
+    let undecided = document.failed() > 0 && may_hold(request, watch);
+    if undecided {
+        let text = "a wcet is an upper bound alone: with wcet_at_least no deadline is missed, so that nothing is known";
+        system::warn(&mut document.warnings, "wcet-upper-bound", text.to_owned(), "record again");
+    }
     let kept = folder.map(|folder| folder::keep(folder, request, &model, &document, &pass));
     let dropped = pass.threads.iter().map(|thread| thread.dropped).fold(0, u64::saturating_add);
     let schedule = if request.wants_schedule { pass.schedule() } else { Vec::new() };
-    Ok(SimulationResult { document, schedule, dropped, folder: kept, signal: signal::stop_asked() })
+    Ok(SimulationResult {
+        document,
+        schedule,
+        dropped,
+        folder: kept,
+        signal: signal::stop_asked(),
+        undecided,
+    })
+}
+
+/// Whether no deadline is missed with the execution times that are known to be needed, where some `wcet` is no more than a bound.
+fn may_hold(request: &SimulationRequest, watch: &mut dyn SimulationObserver) -> bool {
+    if !request.set.tasks.iter().any(Task::has_upper_bound) {
+        return false;
+    }
+    // Without sensible figures nothing is known to be missed.
+    let Some(set) = request.set.at_least() else { return true };
+    let least = SimulationRequest { set, folder: None, wants_schedule: false, ..request.clone() };
+    simulate(&least, watch).is_ok_and(|least| least.document.failed() == 0)
 }
 
 impl Pass {

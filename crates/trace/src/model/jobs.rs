@@ -50,6 +50,23 @@ impl Grouped {
     pub(super) fn unseen(&self) -> u64 {
         self.jobs.iter().filter(|job| job.is_late).count() as u64
     }
+
+    /// What one job certainly ran: of those seen whole, the longest, as a part of it where it may be several.
+    pub(super) fn surely_ran(&self) -> u64 {
+        let parts = |at: usize| self.passed_over(at).saturating_add(1);
+        let whole = self.jobs.iter().enumerate().filter(|(_, job)| job.is_whole);
+        whole.map(|(at, job)| job.run_ns.div_ceil(parts(at))).max().unwrap_or(0)
+    }
+
+    /// Releases on the grid before the end of a job for which none was seen: a thread that is late goes on without a wait.
+    fn passed_over(&self, at: usize) -> u64 {
+        let job = &self.jobs[at];
+        let Some((fit, nominal_ns)) = self.fit.zip(job.nominal_ns) else { return 0 };
+        let periods = |ns: i64| length(nominal_ns, ns) / fit.period_ns.max(1);
+        let next = self.jobs.get(at + 1).filter(|next| next.stretch == job.stretch);
+        let empty = next.and_then(|next| Some(periods(next.nominal_ns?).saturating_sub(1)));
+        periods(job.end_ns).min(empty.unwrap_or(u64::MAX))
+    }
 }
 
 /// The jobs of a thread: with the waits in them that can be told from others.

@@ -75,7 +75,7 @@ fn main_waker(jobs: &[Job]) -> Option<u32> {
 fn model(facts: ThreadModel, activity: &Activity, grouped: &Grouped) -> ThreadModel {
     let jobs = &grouped.jobs;
     let whole = jobs.iter().filter(|job| job.is_whole).count() as u64;
-    let execution = execution(jobs, activity.unwoken_ns);
+    let execution = execution(grouped, activity.unwoken_ns);
     let activation = activation(grouped, execution.max_ns);
     let mut thread = ThreadModel {
         fit: FitModel {
@@ -172,7 +172,8 @@ fn activation(grouped: &Grouped, longest_ns: u64) -> ActivationModel {
     }
 }
 
-fn execution(jobs: &[Job], unwoken_ns: u64) -> ExecutionModel {
+fn execution(grouped: &Grouped, unwoken_ns: u64) -> ExecutionModel {
+    let jobs = &grouped.jobs;
     let longest = jobs.iter().map(|job| job.run_ns).max().unwrap_or(0);
     let whole = || jobs.iter().filter(|job| job.is_whole);
     let mut histogram: BTreeMap<(u64, u64), u64> = BTreeMap::new();
@@ -186,6 +187,7 @@ fn execution(jobs: &[Job], unwoken_ns: u64) -> ExecutionModel {
     };
     ExecutionModel {
         max_ns: longest.max(unwoken_ns),
+        at_least_ns: Some(grouped.surely_ran()),
         min_ns: whole().map(|job| job.run_ns).min().unwrap_or(0),
         successive_ns: (1..=SUCCESSIVE).map_while(sums).collect(),
         histogram: histogram

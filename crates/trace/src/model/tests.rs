@@ -521,3 +521,39 @@ fn a_lock_that_the_waker_holds_makes_no_further_job() {
     assert_eq!((found.execution.max_ns, found.execution.min_ns), (1_002 * US, 1_002 * US));
     assert_eq!(found.suspension.map(|waits| (waits.max_ns, waits.waits)), Some((43 * US, 1)));
 }
+
+/// A thread of 1 ms each 10 ms that is held up once, and then does five jobs without a wait: no job certainly ran for
+/// longer than 1 ms, whatever the longest time without a wait is.
+#[test]
+fn jobs_done_at_once_are_not_one_long_job() {
+    let mut writer = Writer::new(Dice::new(1));
+    for number in 0..40_u64 {
+        let at = 10 * MS * (number + 1 + 5 * u64::from(number > 20));
+        let (run, late) = if number == 20 { (6 * MS, 50 * MS) } else { (MS, 0) };
+        writer.add(at, Kind::Waking, 1, (1, 1), INTERRUPT);
+        writer.add(at + late, Kind::Switch, 1, (0, 1), 0);
+        writer.add(at + late + run, Kind::Switch, 1, (1, 0), 1);
+    }
+    let found = of_events([1], writer.events.into_iter().map(Ok::<_, Infallible>)).unwrap();
+    let facts = ThreadModel { tid: Some(1), ..ThreadModel::default() };
+    let model = &infer(vec![(facts, found[&1].clone())])[0];
+    assert_eq!(model.activation.class, ActivationClass::Periodic, "{model:?}");
+    assert_eq!((model.execution.max_ns, model.execution.at_least_ns), (6 * MS, Some(MS)));
+}
+
+/// Of a job without the switch to it, nothing is certain.
+#[test]
+fn a_missing_switch_leaves_no_certain_time() {
+    let mut writer = Writer::new(Dice::new(1));
+    for number in 0..40_u64 {
+        let (at, late) = (10 * MS * (number + 1), 8 * MS * u64::from(number == 20));
+        writer.add(at, Kind::Waking, 1, (1, 1), INTERRUPT);
+        if late == 0 {
+            writer.add(at, Kind::Switch, 1, (0, 1), 0);
+        }
+        writer.add(at + late + MS, Kind::Switch, 1, (1, 0), 1);
+    }
+    let found = of_events([1], writer.events.into_iter().map(Ok::<_, Infallible>)).unwrap();
+    let model = &infer(vec![(ThreadModel::default(), found[&1].clone())])[0];
+    assert_eq!((model.execution.max_ns, model.execution.at_least_ns), (9 * MS, Some(MS)));
+}
