@@ -85,6 +85,11 @@ impl Protection {
     }
 }
 
+/// The warnings of a guardian that has no co-runners to let run again.
+pub(super) fn of_the_guardian(guardian: &Guardian) -> Vec<Warning> {
+    warnings::of_the_guardian(0, guardian.replaced(), guardian.is_alive())
+}
+
 /// A process that was to tell its progress, or to start one that does, and that has not got the page any more.
 pub(super) struct LostPage {
     pid: u32,

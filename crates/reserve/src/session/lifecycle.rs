@@ -98,17 +98,18 @@ pub fn run_watched(
     let ended = until_end(&going.wait()?, &signals, look, watch)
         .map_err(SessionFailure::system("the end cannot be waited for"))?;
     kept.document.warnings.extend(refused);
-    finish(conclude(kept, protection, others), &going, ended)
+    finish(conclude(kept, protection, others, &guardian), &going, ended)
 }
 
 fn conclude(
     mut kept: KeptReservation,
     protection: Option<Protection>,
     others: AdditionalReservations,
+    guardian: &Guardian,
 ) -> ReserveDocument {
     let (smt, warnings, counts) = match protection.map(Protection::end) {
         Some((smt, warnings, counts)) => (Some(smt), warnings, counts),
-        None => (None, Vec::new(), Vec::new()),
+        None => (None, co_runners::of_the_guardian(guardian), Vec::new()),
     };
     kept.document.warnings.extend(warnings);
     let several = others.is_several(smt.as_ref());

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use super::acts;
 use super::record::{self, Record, RecordHeader, RecordMatch, UNFINISHED};
 use super::table::SLOTS;
-use super::undo::{LAST, TaskIdentity, UndoAction, UndoWords, WRITE};
+use super::undo::{TaskIdentity, UndoAction, UndoWords};
 use crate::{runtime_folder, signal};
 
 /// The folders of the calling user in which there may be records.
@@ -140,17 +140,18 @@ fn read_record(path: PathBuf) -> Option<StaleRecord> {
         return Some(leftover);
     }
     if !record.take_over() {
-        return Some(awakened(&path, leftover));
+        return Some(awakened(&path, &record, leftover));
     }
     Some(undo_all(&record, &head, leftover))
 }
 
 /// Guardians whose maker is gone and that were stopped (SIGSTOP) do nothing: they are let go on, and undo the record.
-fn awakened(path: &Path, leftover: StaleRecord) -> StaleRecord {
+fn awakened(path: &Path, record: &Record, leftover: StaleRecord) -> StaleRecord {
     let stopped: Vec<u32> = holders(path).into_iter().filter(|pid| is_stopped(*pid)).collect();
     if stopped.is_empty() {
         return leftover;
     }
+    let slots = slots_of(record);
     for pid in stopped.into_iter().filter_map(|pid| i32::try_from(pid).ok()) {
         if signal::send_to(pid, libc::SIGCONT).is_err() {
             return StaleRecord { state: RecordState::Left, ..leftover };
@@ -164,7 +165,20 @@ fn awakened(path: &Path, leftover: StaleRecord) -> StaleRecord {
         }
         std::thread::sleep(LOOK);
     }
-    StaleRecord { state: RecordState::Undone, ..leftover }
+    let steps =
+        slots.into_iter().map(|(_, _, undo)| UndoStep { undo, outcome: UndoOutcome::Undone });
+    StaleRecord { state: RecordState::Undone, steps: steps.collect(), ..leftover }
+}
+
+/// What a record says, in the order in which it is undone.
+fn slots_of(record: &Record) -> Vec<(usize, UndoWords, UndoAction)> {
+    let read = |index| {
+        let written = record.read(index)?;
+        Some((index, written, UndoAction::read(&written)?))
+    };
+    let mut slots: Vec<_> = (0..SLOTS).filter_map(read).collect();
+    slots.sort_by_key(|(_, written, _)| written[0]);
+    slots
 }
 
 /// Guardians of this user, or of all for root, that were stopped (SIGSTOP) and have no maker and no record any more: the
@@ -237,21 +251,12 @@ fn undo_all(record: &Record, head: &RecordHeader, leftover: StaleRecord) -> Stal
     let mut steps = Vec::new();
     // After a start of the machine nothing of it is left.
     if place != RecordMatch::Before {
-        let slots: Vec<(usize, UndoWords, UndoAction)> = (0..SLOTS)
-            .filter_map(|index| record.read(index).map(|written| (index, written)))
-            .filter_map(|(index, written)| {
-                UndoAction::read(&written).map(|undo| (index, written, undo))
-            })
-            .collect();
-        for kind in WRITE..=LAST {
-            for (index, written, undo) in slots.iter().filter(|(_, written, _)| written[0] == kind)
-            {
-                let outcome = undo_one(written, undo, place);
-                if !matches!(outcome, UndoOutcome::Refused(_)) {
-                    record.clear(*index);
-                }
-                steps.push(UndoStep { undo: undo.clone(), outcome });
+        for (index, written, undo) in slots_of(record) {
+            let outcome = undo_one(&written, &undo, place);
+            if !matches!(outcome, UndoOutcome::Refused(_)) {
+                record.clear(index);
             }
+            steps.push(UndoStep { undo, outcome });
         }
     }
     let refused = steps.iter().any(|step| matches!(step.outcome, UndoOutcome::Refused(_)));

@@ -31,7 +31,8 @@ pub(super) fn refusal(id: &str, text: &str) -> ReserveRefusal {
     }
 }
 
-fn of_the_guardian(broken: u64, replaced: u64, guarded: bool) -> Vec<Warning> {
+/// The warnings of a guardian that acted `broken` times and had `replaced` processes replaced.
+pub(super) fn of_the_guardian(broken: u64, replaced: u64, guarded: bool) -> Vec<Warning> {
     let mut warnings = Vec::new();
     if broken > 0 {
         let text = format!(
@@ -44,14 +45,15 @@ fn of_the_guardian(broken: u64, replaced: u64, guarded: bool) -> Vec<Warning> {
     }
     if replaced > 0 && guarded {
         let text = format!(
-            "{replaced} processes of the guardian were killed and replaced; while none of them ran, no co-runner was stopped"
+            "processes of the guardian were killed and replaced, {replaced} of them; while none of them ran, no co-runner was \
+             stopped, and what hourglass changed would have stayed had it been killed as well"
         );
         let remedy = "leave the processes hourglass-guard alone";
         warnings.push(warning("guardian-replaced", text, remedy));
     }
     if !guarded {
-        let text = "both processes of the guardian were killed: had hourglass died as well, co-runners would have stayed stopped; no \
-                    protection is claimed";
+        let text = "both processes of the guardian were killed: had hourglass died as well, what it changed would have stayed, \
+                    stopped co-runners too; no protection against these is claimed";
         let remedy = "leave the processes hourglass-guard alone";
         warnings.push(warning("guardian-gone", text.to_owned(), remedy));
     }

@@ -134,14 +134,34 @@ fn a_killed_keeper_leaves_no_group_and_no_stray() {
 /// and was not found. This program does so all the time, and goes out again.
 #[test]
 fn a_killed_keeper_leaves_no_group_to_who_goes_back_into_it() {
-    let _alone = alone();
     let Ok(unified) = Hierarchy::unified() else {
         return skip(Requirement::CONTROL_GROUP_2, "control groups of version 2 are not mounted");
     };
+    goes_back(&unified, "..");
+}
+
+/// Raised, and outside of all groups of the reserve when the guardian lowers those inside, it is lowered once the group
+/// is removed: where it goes back meanwhile as well.
+#[test]
+fn who_goes_back_raised_is_lowered() {
+    const ROUNDS: u32 = 6;
+    let Ok(unified) = Hierarchy::unified() else {
+        return skip(Requirement::CONTROL_GROUP_2, "control groups of version 2 are not mounted");
+    };
+    let top = unified.mount().display().to_string();
+    for _ in 0..ROUNDS {
+        goes_back(&unified, &top);
+    }
+}
+
+/// Of a program that goes into a group below the reserve's and out of it, into the group `out`, until the keeper was
+/// killed.
+fn goes_back(unified: &Hierarchy, out: &str) {
+    let _alone = alone();
     let script = format!(
         "until grep -q hourglass- /proc/self/cgroup; do sleep 0.01; done; \
          own={}$(sed -n s/^0:://p /proc/self/cgroup); mkdir -p $own/one/two; cd $own/one/two; \
-         while echo 0 > cgroup.procs; do echo 0 > ../cgroup.procs; done 2> /dev/null; exec sleep 100",
+         while echo 0 > cgroup.procs; do echo 0 > {out}/cgroup.procs; done 2> /dev/null; exec sleep 100",
         unified.mount().display()
     );
     let program = Program::shell(&script);
