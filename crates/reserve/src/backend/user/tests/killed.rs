@@ -155,12 +155,13 @@ fn who_goes_back_raised_is_lowered() {
 }
 
 /// Of a program that goes into a group below the reserve's and out of it, into the group `out`, until the keeper was
-/// killed.
+/// killed. Its child stays inside: a reservation that finds nobody there ends.
 fn goes_back(unified: &Hierarchy, out: &str) {
     let _alone = alone();
     let script = format!(
         "until grep -q hourglass- /proc/self/cgroup; do sleep 0.01; done; \
          own={}$(sed -n s/^0:://p /proc/self/cgroup); mkdir -p $own/one/two; cd $own/one/two; \
+         sleep 100 & \
          while echo 0 > cgroup.procs; do echo 0 > {out}/cgroup.procs; done 2> /dev/null; exec sleep 100",
         unified.mount().display()
     );
