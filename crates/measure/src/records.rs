@@ -136,11 +136,10 @@ fn jobs_of<'a>(
         .clone()
         .last()
         .map(|(job, ended)| record(timeline.ns_at(job.arrival), Some((job, ended))));
-    let end_ns = timeline.ns_at(thread.finish.min(thread.recorded.end));
-    let behind = last.filter(|_| log.terms.until_end && log.dropped == 0).map(move |last| {
-        let room_ns = end_ns.saturating_sub(last.deadline_ns);
+    let periods = WholePeriods::of(timeline, thread, log);
+    let behind = last.zip(periods).filter(|_| log.dropped == 0).map(move |(last, periods)| {
         let first_ns = last.release_ns.saturating_add(grid_ns);
-        let all = lost_from(first_ns, room_ns.checked_div(grid_ns).unwrap_or(0));
+        let all = lost_from(first_ns, periods.behind(points(last.release_ns - periods.start_ns)));
         // The first that no earlier job kept from running was released, and did not get the CPU.
         let waits = move |job: &JobRecord| {
             let done_ns = last.finished_ns.unwrap_or(i64::MAX);
@@ -156,7 +155,55 @@ fn jobs_of<'a>(
         let first_ns = release_ns.saturating_sub(lost.max(0).saturating_mul(grid_ns));
         lost_from(first_ns, lost).chain([record(release_ns, Some((job, ended)))])
     });
-    Some(all.chain(behind.into_iter().flatten()))
+    let all = all.chain(behind.into_iter().flatten());
+    let place = move |job: &JobRecord, start_ns: i64| points(job.release_ns - start_ns);
+    Some(all.map(move |job| match periods {
+        Some(periods) => periods.agreed(job, place(&job, periods.start_ns)),
+        None => job,
+    }))
+}
+
+/// The periods that the thread counted as over, by the rate that it knew. The rate over the whole run is another one, and
+/// may put the last deadline to the other side of the end: what was counted holds.
+#[derive(Clone, Copy)]
+struct WholePeriods {
+    start_ns: i64,
+    end_ns: i64,
+    count: i64,
+}
+
+impl WholePeriods {
+    fn of(timeline: &Timeline, thread: &ThreadOutcome, log: &JobLog) -> Option<WholePeriods> {
+        let all = thread.recorded.tally.deadlines.filter(|_| log.terms.until_end)?;
+        let count = all.hit.saturating_add(all.missed).saturating_add(all.lost);
+        Some(WholePeriods {
+            start_ns: timeline.ns_at(thread.start),
+            end_ns: timeline.ns_at(thread.finish.min(thread.recorded.end)),
+            count: i64::try_from(count).unwrap_or(i64::MAX),
+        })
+    }
+
+    /// How many there are behind the one at `place`, counted from 0.
+    fn behind(self, place: i64) -> i64 {
+        self.count.saturating_sub(place.saturating_add(1))
+    }
+
+    /// A job in the period at `place`: without an end, it is late if that period is over, and else not.
+    fn agreed(self, job: JobRecord, place: i64) -> JobRecord {
+        let beyond_ns = job.deadline_ns.saturating_sub(self.end_ns);
+        let by_ns = match place < self.count {
+            true => beyond_ns.max(0),
+            false => beyond_ns.saturating_sub(1).min(0),
+        };
+        if job.finished_ns.is_some() || by_ns == 0 {
+            return job;
+        }
+        JobRecord {
+            release_ns: job.release_ns.saturating_sub(by_ns),
+            deadline_ns: job.deadline_ns.saturating_sub(by_ns),
+            ..job
+        }
+    }
 }
 
 /// The trace with an interval of no length before and behind each long gap that it has no room for.
@@ -217,5 +264,35 @@ impl Finished {
         let intervals = self.intervals_and_long_gaps().map(Ok::<_, Infallible>);
         let Ok(gaps) = in_order(self.explanation().gaps(intervals, self.kernel_events().map(Ok)));
         gaps
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The bug: a run of 60 ms whose last job did not get the CPU had one more missed deadline than jobs that missed it,
+    /// as the rate over the whole run put its end some ns before 30 periods of 2 ms.
+    #[test]
+    fn what_the_thread_counted_as_over_is_over() {
+        const PERIOD_NS: i64 = 2_000_000;
+        let periods = WholePeriods { start_ns: 0, end_ns: 59_999_983, count: 30 };
+        let job = |place: i64, finished_ns| JobRecord {
+            thread: 0,
+            release_ns: place * PERIOD_NS,
+            deadline_ns: (place + 1) * PERIOD_NS,
+            started_ns: None,
+            finished_ns,
+            lost: false,
+        };
+        assert_eq!([28, 29, 30].map(|place| periods.behind(place)), [1, 0, -1]);
+        let last = periods.agreed(job(29, None), 29);
+        assert!(last.is_missed(periods.end_ns), "{last:?}");
+        assert_eq!(last.deadline_ns - last.release_ns, PERIOD_NS);
+        // One that is still to come, by the same count, has not missed its deadline yet.
+        let earlier = WholePeriods { end_ns: 60_000_021, count: 29, ..periods };
+        assert!(!earlier.agreed(job(29, None), 29).is_missed(earlier.end_ns));
+        let done = job(29, Some(59_000_000));
+        assert_eq!(periods.agreed(done, 29), done);
     }
 }
