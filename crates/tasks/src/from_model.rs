@@ -7,7 +7,7 @@ use std::fmt::{self, Write};
 
 use hourglass_documents::CpuSet;
 use hourglass_documents::task_model::{
-    ActivationClass, CountModel, ModelDocument, ModelSource, ThreadModel, WakerModel,
+    ActivationClass, ChainFitModel, CountModel, ModelDocument, ModelSource, ThreadModel, WakerModel,
 };
 use hourglass_time::Span;
 
@@ -225,6 +225,12 @@ fn explained(thread: &ThreadModel) -> Vec<String> {
         }
         _ => "no period: the shortest distance of two jobs".to_owned(),
     });
+    if let Some((before, fit)) = thread.after.as_ref().zip(thread.after_fit) {
+        let ChainFitModel { jobs, own, merged } = fit;
+        lines.push(format!(
+            "after {before}, not exactly: {own} of its {jobs} jobs were seen to wake it, {merged} came while it still ran"
+        ));
+    }
     if let Some(waits) = &thread.suspension {
         lines.push(format!("{} waits in a job, told by {}", waits.waits, waits.basis));
     }
