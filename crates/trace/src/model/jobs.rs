@@ -20,8 +20,12 @@ const LONGEST_PATTERN: usize = 8;
 const WAKERS: usize = 4;
 /// A waker that did this part of a usual job, or less, between two wakings did not begin another one.
 const AT_ONCE: u64 = 4;
-/// Of a hundred jobs so many have a sleep where sleeps lie within jobs.
+/// Of a hundred jobs so many have a sleep where sleeps lie within jobs, and of waits that are none so many end on their grid.
 const SURE: u64 = 95;
+/// Times are on a grid that are off by this part of its period at most.
+const ON_GRID: i64 = 16;
+/// The first times that may be on the grid.
+const FIRST: usize = 8;
 /// Distances of wakings that vary less than this say nothing, ns.
 const SPREAD_NS: u64 = 20_000;
 
@@ -267,19 +271,53 @@ fn by_length(bursts: &[Burst]) -> Option<Grouped> {
     (is_regular(&found) && is_clear()).then_some(found)
 }
 
-/// Jobs that begin after all other waits than sleeps, with a period. Late ones go on without a wait, and have several sleeps.
+/// Jobs that begin after all other waits than sleeps, with a period. Late ones go on without a wait, and have several sleeps. A
+/// sleep that an interrupt ended late is known by its end, which is not on their grid.
 fn by_sleeps(
     bursts: &[Burst],
     sleep: SleepLength,
     in_kernel: impl Fn(&Burst) -> bool,
 ) -> Option<Grouped> {
-    let is_inner = |burst: &Burst| in_kernel(burst) || sleep.has(burst);
-    let found = grouped(bursts, is_inner, "the length: equal, whatever ran before");
-    let fit = found.fit.filter(|fit| fit.usual_ns <= fit.period_ns / CLOSE)?;
-    let is_full = fit.skipped.saturating_mul(EMPTY) < found.jobs.len() as u64;
-    let sleeps = found.jobs.iter().filter(|job| !job.waits_ns.is_empty()).count() as u64;
-    let is_each = sleeps.saturating_mul(100) >= (found.jobs.len() as u64).saturating_mul(SURE);
-    (is_full && is_each).then_some(found)
+    let basis = "the length: equal, whatever ran before";
+    let is_outer = |burst: &&Burst| !in_kernel(burst) && !sleep.has(burst);
+    let found = grouped(bursts, |burst| !is_outer(&burst), basis);
+    let of_grid = || {
+        let begins = bursts.iter().filter(is_outer).map(|burst| burst.at_ns).collect();
+        let begins = on_one_grid(begins)?;
+        Some(grouped(bursts, |burst| begins.binary_search(&burst.at_ns).is_err(), basis))
+    };
+    let is_sure = |found: &Grouped| {
+        let is_near = |fit: PeriodFit| {
+            let is_full = fit.skipped.saturating_mul(EMPTY) < found.jobs.len() as u64;
+            is_full && fit.usual_ns <= fit.period_ns / CLOSE
+        };
+        let sleeps = found.jobs.iter().filter(|job| !job.waits_ns.is_empty()).count() as u64;
+        let is_each = sleeps.saturating_mul(100) >= (found.jobs.len() as u64).saturating_mul(SURE);
+        is_each && found.fit.is_some_and(is_near)
+    };
+    Some(found).filter(is_sure).or_else(|| of_grid().filter(is_sure))
+}
+
+/// Those of the times, ascending, that are near a grid by their usual distance; `None` where these are not nearly all.
+fn on_one_grid(times: Vec<i64>) -> Option<Vec<i64>> {
+    let mut distances: Vec<i64> =
+        times.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
+    distances.sort_unstable();
+    let usual = distances.get(distances.len() / 2).copied().filter(|usual| *usual > 0)?;
+    let from = |first: usize| {
+        let mut kept: Vec<i64> = Vec::with_capacity(times.len());
+        for at in times.iter().skip(first) {
+            let rest = kept.last().map_or(0, |last| {
+                (at.saturating_sub(*last).saturating_add(usual / 2)).rem_euclid(usual) - usual / 2
+            });
+            if rest.saturating_abs() <= usual / ON_GRID {
+                kept.push(*at);
+            }
+        }
+        kept
+    };
+    let kept = (0..FIRST.min(times.len())).map(from).max_by_key(Vec::len)?;
+    (kept.len() as u64 * 100 >= times.len() as u64 * SURE).then_some(kept)
 }
 
 /// Between the 5th and the 95th of a hundred.

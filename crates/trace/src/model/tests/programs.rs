@@ -181,7 +181,9 @@ fn sleeps_among_other_waits_are_no_arrivals() {
             longest = longest.max(first + last + if is_held { 0 } else { long });
             now += first;
             if sleeps {
-                now = wait(&mut writer, now, now + sleep + dice.below(40 * US));
+                // An interrupt comes late at times, as on a guest.
+                let late = if dice.one_in(50) { dice.between(200, 1_500) * US } else { 0 };
+                now = wait(&mut writer, now, now + sleep + dice.below(40 * US) + late);
             }
             if is_held && long > 0 {
                 writer.add(now + 10 * US, Kind::Switch, 7, (7, 999), 0);
