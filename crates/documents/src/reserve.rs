@@ -109,6 +109,14 @@ pub struct ReserveDocument {
     /// than stated, by the deadline of the task, ns; null elsewhere, and where nothing is proposed.
     #[serde(default)]
     pub bound_ns: Option<u64>,
+    /// From `reserve --from`: what the longest job of the task runs at least, ns, where its `wcet`, by which the budget is, is an
+    /// upper bound alone; null elsewhere.
+    #[serde(default)]
+    pub wcet_at_least_ns: Option<u64>,
+    /// From `reserve --from`: why it is not known whether it would be granted, where it is refused by a `wcet` that is an upper
+    /// bound alone, and not by the lower figure; null elsewhere.
+    #[serde(default)]
+    pub unknown_because: Option<String>,
 }
 
 /// A reservation's budget was changed while it was in force.

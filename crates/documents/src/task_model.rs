@@ -76,6 +76,10 @@ pub struct ThreadModel {
     /// The task each of whose jobs activates one of this thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
+    /// How many of the jobs of `after` were seen to activate one of this thread, where that were not all: the chain is not exact
+    /// then. Absent elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after_fit: Option<ChainFitModel>,
     /// How much of the record the model has.
     pub fit: FitModel,
     /// Why the thread is no task. The figures are then what was seen, and no model.
@@ -289,6 +293,17 @@ pub struct FitModel {
     pub cut_off: u64,
     /// Places where the record of the thread has a hole; distances across them do not count.
     pub holes: u64,
+}
+
+/// A chain in which wakings fell together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChainFitModel {
+    /// Jobs of the thread before, from the first to the last that activated one of this thread.
+    pub jobs: u64,
+    /// Those of which the waking was seen.
+    pub own: u64,
+    /// Those that came while this thread was still at work. Some of its jobs are of several then, or these left no work.
+    pub merged: u64,
 }
 
 impl ModelDocument {

@@ -7,7 +7,7 @@ use std::fmt::{self, Write};
 
 use hourglass_documents::CpuSet;
 use hourglass_documents::task_model::{
-    ActivationClass, CountModel, ModelDocument, ModelSource, ThreadModel, WakerModel,
+    ActivationClass, ChainFitModel, CountModel, ModelDocument, ModelSource, ThreadModel, WakerModel,
 };
 use hourglass_time::Span;
 
@@ -225,6 +225,12 @@ fn explained(thread: &ThreadModel) -> Vec<String> {
         }
         _ => "no period: the shortest distance of two jobs".to_owned(),
     });
+    if let Some((before, fit)) = thread.after.as_ref().zip(thread.after_fit) {
+        let ChainFitModel { jobs, own, merged } = fit;
+        lines.push(format!(
+            "after {before}, not exactly: {own} of its {jobs} jobs were seen to wake it, {merged} came while it still ran"
+        ));
+    }
     if let Some(waits) = &thread.suspension {
         lines.push(format!("{} waits in a job, told by {}", waits.waits, waits.basis));
     }
@@ -305,7 +311,9 @@ impl RecordedTaskSet {
 
 #[cfg(test)]
 mod tests {
-    use hourglass_documents::task_model::{CountWindow, CountedActivations, LongestActivation};
+    use hourglass_documents::task_model::{
+        ActivationModel, CountWindow, CountedActivations, ExecutionModel, LongestActivation,
+    };
 
     use super::*;
 
@@ -370,6 +378,34 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
+    }
+
+    /// A longest time that may be of several jobs is an upper bound in the file, which says why.
+    #[test]
+    fn a_chain_that_is_not_exact_says_so() {
+        let thread = |name: &str, after: Option<&str>| ThreadModel {
+            name: name.to_owned(),
+            policy: "FIFO:50".to_owned(),
+            cpus: "2-3".to_owned(),
+            activation: ActivationModel { period_ns: 10_000_000, ..ActivationModel::default() },
+            execution: ExecutionModel {
+                max_ns: 8_000_000,
+                at_least_ns: Some(if after.is_some() { 4_000_000 } else { 8_000_000 }),
+                ..ExecutionModel::default()
+            },
+            after: after.map(str::to_owned),
+            after_fit: after.map(|_| ChainFitModel { jobs: 100, own: 97, merged: 3 }),
+            ..ThreadModel::default()
+        };
+        let threads = vec![thread("first", None), thread("next", Some("first"))];
+        let model = ModelDocument { threads, never_ran: Vec::new(), ..by_counts() };
+        let model = ModelDocument { source: ModelSource::Events, ..model };
+        let text = model_toml(&model).unwrap();
+        let set = TaskSet::from_toml(&text).unwrap();
+        let bounds: Vec<bool> = set.tasks.iter().map(Task::has_upper_bound).collect();
+        assert_eq!(bounds, [false, true], "{text}");
+        let said = "# after first, not exactly: 97 of its 100 jobs were seen to wake it, 3 came while it still ran\n";
+        assert!(text.contains(said) && set.tasks[1].after == ["first"], "{text}");
     }
 
     /// A record of which no thread is a task makes no file.

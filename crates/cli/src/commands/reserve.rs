@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
+use hourglass_documents::document::Warning;
 use hourglass_documents::reserve::ReserveDocument;
 use hourglass_documents::{Reservation, ReservationKind};
 use hourglass_report::text;
@@ -24,6 +25,7 @@ use crate::progress::ReserveProgress;
 use crate::settings::Settings;
 
 mod from;
+mod upper_bounds;
 
 /// Guarantee a CPU budget to a program, also on cores with hyper-threads
 #[derive(Args, Debug)]
@@ -52,8 +54,9 @@ A command ends with its own code: 128+n if signal n ended it, 127 if there is no
 such program, 126 if it cannot be executed, 125 if it could not be given its
 reservation and was not started, or hourglass itself failed. Options that make
 no sense end with 2, before anything is started. --check ends with 0 for yes
-and 1 for no, and so do --change and --from; --clean with 0 if all is undone, 1
-if not, and 3 if the records cannot be read.
+and 1 for no, and so do --change and --from (1 also where only an upper bound on
+a task's wcet is refused: unknown); --clean with 0 if all is undone, 1 if not,
+and 3 if the records cannot be read.
 What was delivered goes to stderr; with --json it goes to stdout, and what the
 command prints to stderr.")]
 pub(crate) struct Reserve {
@@ -253,19 +256,21 @@ pub(crate) fn reserve(reserve: &Reserve, words: &[String], settings: Settings) -
         |path| ReservedFolder::create(path, program.chain(words.iter().cloned()).collect());
     let folder = reserve.output.as_deref().map(create).transpose();
     let folder = folder.map_err(|error| Stop::usage(format!("-o: {error}")))?;
-    enforce(&request, folder, settings)
+    enforce(&request, folder, Vec::new(), settings)
 }
 
-/// Keeps it until its end, and says what came of it.
+/// Keeps it until its end, and says what came of it, with `warnings` of its own.
 fn enforce(
     request: &SessionRequest,
     folder: Option<ReservedFolder>,
+    warnings: Vec<Warning>,
     settings: Settings,
 ) -> Result<ExitCode> {
     let progress = ReserveProgress::new(settings.quiet || settings.json);
     let outcome = reserve::run_watched(request, &mut |moment| progress.show(moment));
     progress.ended();
-    let outcome = outcome.map_err(|failure| stop(failure, settings))?;
+    let mut outcome = outcome.map_err(|failure| stop(failure, settings))?;
+    outcome.document.warnings.extend(warnings);
     let kept = folder.map(|folder| folder.keep(&outcome.document));
     if settings.json {
         output::unless_closed(output::json(&outcome.document))?;

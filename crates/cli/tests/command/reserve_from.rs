@@ -57,6 +57,59 @@ fn what_no_budget_keeps_is_refused_with_the_reason() {
     is_refused(&hourglass_in(home.path(), "reserve --from /dev/null"), 2, "/dev/null", "no tasks");
 }
 
+/// The budget was by the upper bound without a word, and refused as if it were true: by hand, 9 of 8 ms are refused and 100 us
+/// are not, nor 100 us of the task before; what waits within its job is refused with any time.
+#[test]
+fn what_only_an_upper_bound_refuses_is_unknown() {
+    let of = |wcet: &str, least: &str, more: &str| {
+        let home = tempfile::tempdir().unwrap();
+        let text = format!(
+            "[[task]]\nname = \"a\"\nwcet = \"{wcet}\"\nwcet_at_least = \"{least}\"\nperiod = \"8ms\"\n\
+             deadline = \"4ms\"\n{more}\n"
+        );
+        fs::write(home.path().join("tasks.toml"), text).unwrap();
+        ["", "--check", "--json"].map(|options| {
+            hourglass_in(
+                home.path(),
+                &format!("reserve --from tasks.toml --backend deadline {options}"),
+            )
+        })
+    };
+    let plain = |output: &Output| {
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let next = "[[task]]\nname = \"next\"\nwcet = \"1ms\"\nafter = [\"a\"]";
+    // Whether a machine grants 100 us is for the machine to say, and what it does not is no.
+    let granted = |of: &[Output; 3]| of[0].status.code() == Some(0);
+    let known = granted(&of("100us", "90us", ""));
+    for (wcet, least, more) in [("9ms", "100us", ""), ("9ms", "100us", next), ("9ms", "1us", "")] {
+        let found = of(wcet, least, more);
+        for output in &found[..2] {
+            assert_eq!(output.status.code(), Some(1), "{wcet} {more}");
+            let said = plain(output);
+            let unknown = said.contains("granted unknown: the wcet of 'a' (at least");
+            assert!(unknown || (!known && least == "100us"), "{said}");
+            assert!(said.contains("an upper bound alone, and"), "{said}");
+        }
+        let found = document(&found[2]);
+        let ids = found["warnings"].as_array().unwrap().iter().map(|warning| &warning["id"]);
+        assert!(ids.into_iter().any(|id| id == "wcet-upper-bound"), "{found}");
+        assert_eq!(found["wcet_at_least_ns"], if least == "1us" { 1_000 } else { 100_000 });
+        let last = if more.is_empty() { &found } else { &found["also"][0] };
+        assert!(last["unknown_because"].is_string() || (!known && least == "100us"), "{found}");
+        assert!(last["backend"].is_null());
+    }
+    for (wcet, least, more) in [("9ms", "5ms", ""), ("9ms", "100us", "suspension = \"1ms\"")] {
+        let found = of(wcet, least, more);
+        assert!(plain(&found[0]).contains("granted no:"), "{wcet} {more}");
+        assert_eq!(document(&found[2])["unknown_because"], serde_json::Value::Null);
+    }
+    let found = of("3ms", "1ms", "");
+    assert!(plain(&found[0]).contains("1ms at least: the budget may be far too large"));
+    assert_eq!(document(&found[2])["wcet_at_least_ns"], 1_000_000);
+}
+
 /// All threads are found, and all reservations checked, before anything is reserved.
 #[test]
 fn a_process_without_the_threads_gets_nothing() {

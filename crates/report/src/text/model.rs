@@ -37,7 +37,15 @@ pub fn task_model(model: &ModelDocument, style: Style) -> String {
             );
         }
         if let Some(after) = &thread.after {
-            line(&mut out, thread, &format!("each of its jobs is activated by one of {after}"));
+            let not_exactly = thread.after_fit.map(|fit| {
+                format!(
+                    ", not exactly: {} of {} were seen to, {} came while it still ran",
+                    fit.own, fit.jobs, fit.merged
+                )
+            });
+            let not_exactly = not_exactly.unwrap_or_default();
+            let text = format!("each of its jobs is activated by one of {after}{not_exactly}");
+            line(&mut out, thread, &text);
         }
     }
     for (thread, why) in model.unmodelled() {

@@ -288,6 +288,8 @@ mod tests {
     pub(super) fn document() -> ReserveDocument {
         ReserveDocument {
             bound_ns: None,
+            wcet_at_least_ns: None,
+            unknown_because: None,
             schema: hourglass_documents::reserve::RESERVE_SCHEMA.to_owned(),
             target: "encoder --fast".to_owned(),
             backend: Some("user".to_owned()),

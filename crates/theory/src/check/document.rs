@@ -140,41 +140,6 @@ fn certainly_late(set: &TaskSet, document: &mut CheckDocument) {
     }
 }
 
-/// Leaves late what also is with the execution times that are known to be needed, as `least` says.
-pub(super) fn known_late(
-    set: &TaskSet,
-    document: &mut CheckDocument,
-    least: Option<CheckDocument>,
-) {
-    let bounded = set.tasks.iter().filter(|task| task.has_upper_bound());
-    let names: Vec<String> = bounded.map(|task| format!("'{}'", task.name)).collect();
-    let why = format!(
-        "the wcet of {} is an upper bound alone, and with wcet_at_least no deadline is known to be missed",
-        names.join(", ")
-    );
-    let known =
-        |at: usize| least.as_ref().and_then(|least| least.tasks.get(at)).map(|task| task.verdict);
-    for (at, task) in document.tasks.iter_mut().enumerate() {
-        if task.verdict > Verdict::Unknown
-            && known(at).is_none_or(|known| known <= Verdict::Unknown)
-        {
-            (task.verdict, task.reason) = (Verdict::Unknown, why.clone());
-        }
-    }
-    for (at, processor) in document.processors.iter_mut().enumerate() {
-        let known = least.as_ref().and_then(|least| least.processors.get(at));
-        let most = known.map_or(Verdict::Unknown, |known| known.verdict.max(Verdict::Unknown));
-        processor.verdict = processor.verdict.min(most);
-    }
-    document.witness = None;
-    document.reason = Some(why);
-    document.verdict = Verdict::Unknown;
-    if let Some(least) = least.filter(|least| least.verdict > Verdict::Unknown) {
-        (document.verdict, document.reason) = (least.verdict, least.reason);
-        document.witness = least.witness;
-    }
-}
-
 /// If the demand exceeds the CPUs, some task has no bound, whatever the analysis finds.
 fn overloaded(set: &TaskSet, document: &mut CheckDocument) {
     let all = set.cpus();

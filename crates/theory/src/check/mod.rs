@@ -51,10 +51,11 @@ mod sensitivity;
 mod servers;
 mod solve;
 mod time_sharing;
+mod upper_bounds;
 
-use hourglass_documents::check::{CheckDocument, Verdict};
+use hourglass_documents::check::CheckDocument;
 use hourglass_sched::catalogue;
-use hourglass_tasks::{Task, TaskSet};
+use hourglass_tasks::TaskSet;
 use hourglass_time::Span;
 use thiserror::Error;
 
@@ -126,17 +127,17 @@ pub const MOST_TOGETHER: usize = 2_000;
 /// unknown.
 pub fn check(set: &TaskSet, request: &CheckRequest) -> Result<CheckDocument, RequestError> {
     let mut document = answer(set, request)?;
-    if document.verdict > Verdict::Unknown && set.tasks.iter().any(Task::has_upper_bound) {
-        let plain = CheckRequest {
-            analysis: request.analysis.clone(),
-            partition: request.partition,
-            ..CheckRequest::default()
-        };
-        // What cannot be asked then is not known.
-        let least = set.at_least().and_then(|least| answer(&least, &plain).ok());
-        document::known_late(set, &mut document, least);
-    }
+    upper_bounds::settle(set, request, &mut document);
     Ok(document)
+}
+
+/// How the tasks are to be placed; a chain is not, nor is nothing.
+fn placing_of(set: &TaskSet, request: &CheckRequest) -> Option<(FitHeuristic, PlacementOrder)> {
+    request.partition.filter(|_| !is_chained(set) && !set.tasks.is_empty())
+}
+
+fn is_chained(set: &TaskSet) -> bool {
+    set.tasks.iter().any(|task| !task.after.is_empty())
 }
 
 fn answer(set: &TaskSet, request: &CheckRequest) -> Result<CheckDocument, RequestError> {
@@ -148,10 +149,12 @@ fn answer(set: &TaskSet, request: &CheckRequest) -> Result<CheckDocument, Reques
         return Err(RequestError::TooMany(set.tasks.len()));
     }
     let mut notes = NoteList::default();
-    let is_chained = set.tasks.iter().any(|task| !task.after.is_empty());
-    let placing = request.partition.filter(|_| !is_chained && !set.tasks.is_empty());
-    let placed = placing.map(|(fit, order)| partition::place(set, fit, order, &mut notes));
+    let is_chained = is_chained(set);
+    let placed =
+        placing_of(set, request).map(|(fit, order)| partition::place(set, fit, order, &mut notes));
     let placed = placed.transpose()?.transpose();
+    // Tasks without a place share all CPUs in a simulation, which is not what was asked.
+    let is_simulated = asked.is_none() && placed.is_ok();
     let (set, is_placed) = match &placed {
         Ok(placed) => (placed.as_ref().unwrap_or(set), Ok(())),
         Err(why) => (set, Err(why.clone())),
@@ -177,7 +180,7 @@ fn answer(set: &TaskSet, request: &CheckRequest) -> Result<CheckDocument, Reques
     let sensitivity = is_varied.then(|| sensitivity::sensitivity(set, &processors));
     let mut document = document::put_together(set, notes.0, answers);
     (document.breakdown, document.sensitivity) = (breakdown, sensitivity);
-    if let Some(replay) = replay::replay(set, &document, asked.is_none()) {
+    if let Some(replay) = replay::replay(set, &document, is_simulated) {
         document::settle(set, &mut document, replay);
     }
     guard::confirm(set, &mut document);

@@ -84,7 +84,11 @@ fn held(row: &mut PredictedTask, task: &Task, thread: &ThreadModel) -> Result<bo
         true => Ok(false),
         false => Err("threads that are not in the file had its CPU while it was ready".to_owned()),
     };
+    let is_merged = thread.after_fit.is_some_and(|fit| fit.merged > 0);
     match latest {
+        _ if seen.max_ns > bound && is_merged => Err(
+            "the longest may be of several of its jobs, whose wakings came while it was still at work".to_owned(),
+        ),
         _ if seen.max_ns > bound => broken(seen.alone_ns),
         Some(latest) if latest <= bound => Ok(true),
         Some(_) if nominal.is_some() => broken(seen.from_nominal_alone_ns),
@@ -122,17 +126,22 @@ fn assumptions(task: &Task, seen: &ThreadModel) -> Vec<Assumption> {
     };
     // By how much two jobs came closer together than stated.
     let missing = stated.nanos_or_zero().saturating_sub(closest);
+    let cost = &seen.execution;
+    // An upper figure above the stated one says nothing.
+    let is_broken = cost.at_least_ns.is_none_or(|least| least > task.wcet.nanos_or_zero());
+    let is_cost_known = cost.max_ns <= task.wcet.nanos_or_zero() || is_broken;
+    let is_cost_known = seen.fit.jobs > 0 && is_cost_known;
     vec![
         row("arrivals", is_known.then_some((missing, Span::ZERO))),
         row("release", is_periodic.then_some((law.jitter_ns, task.jitter))),
-        row("cost", (seen.fit.jobs > 0).then_some((seen.execution.max_ns, task.wcet))),
+        row("cost", is_cost_known.then_some((cost.max_ns, task.wcet))),
     ]
 }
 
 #[cfg(test)]
 mod tests {
     use hourglass_documents::task_model::{
-        ActivationModel, ExecutionModel, FitModel, ResponseModel,
+        ActivationModel, ChainFitModel, ExecutionModel, FitModel, ResponseModel,
     };
 
     use super::super::{initial_document, theory};
@@ -217,6 +226,27 @@ mod tests {
                 row.not_held.as_deref().is_some_and(|why| why.contains("not in the file")),
                 held.is_none()
             );
+        }
+    }
+
+    /// A response of 5 ms and an execution time of 5 ms, by a bound and a `wcet` of 3, which may be of two jobs.
+    #[test]
+    fn what_may_be_several_jobs_breaks_nothing() {
+        for (merged, at_least_ns, held, cost) in [
+            (0, Some(5 * MS), Some(false), Some(false)),
+            (0, Some(3 * MS + 1), Some(false), Some(false)),
+            (0, None, Some(false), Some(false)),
+            (1, Some(3 * MS), None, None),
+        ] {
+            let execution =
+                ExecutionModel { max_ns: 5 * MS, at_least_ns, ..ExecutionModel::default() };
+            let fit = ChainFitModel { jobs: 100, own: 100 - merged, merged };
+            let seen =
+                ThreadModel { execution, after_fit: Some(fit), ..thread(5 * MS, Some(5 * MS)) };
+            let document = against("", vec![seen]);
+            assert_eq!(document.tasks[0].held, held, "{merged} {at_least_ns:?}");
+            let row = document.assumptions.iter().find(|row| row.assumption == "cost").unwrap();
+            assert_eq!(row.held, cost, "{merged} {at_least_ns:?}");
         }
     }
 

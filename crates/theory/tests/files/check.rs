@@ -418,18 +418,3 @@ fn a_job_that_is_too_long_alone_is_infeasible_by_every_analysis() {
     }
     assert!(answered >= 30, "{answered}");
 }
-
-/// Worked by hand: with 6 of 5 it is late, with 3 it is not, and with 5.5 it is late whatever is true. Nothing but the first is
-/// unknown, nor is what holds with the upper bound.
-#[test]
-fn an_upper_bound_makes_nothing_late() {
-    let of = |wcet: &str, least: &str| {
-        let text = format!("wcet = \"{wcet}\"\nwcet_at_least = \"{least}\"\nperiod = \"5ms\"");
-        answer(&task("a", &text))
-    };
-    let unknown = of("6ms", "3ms");
-    assert_eq!((unknown.verdict, unknown.tasks[0].verdict), (Verdict::Unknown, Verdict::Unknown));
-    assert!(unknown.witness.is_none() && unknown.reason.is_some_and(|why| why.contains("'a'")));
-    assert!(of("6ms", "5.5ms").verdict > Verdict::Unknown);
-    assert_eq!(of("4ms", "3ms").verdict, Verdict::Feasible);
-}

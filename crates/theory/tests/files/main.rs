@@ -5,3 +5,4 @@ mod changes;
 mod check;
 mod orders;
 mod servers;
+mod upper_bounds;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::activity::{Burst, Waker, length};
 use super::period::{self, PeriodFit};
+use super::sleeps::{self, SleepLength};
 
 /// `TASK_UNINTERRUPTIBLE` of `sched_switch`: a wait for a device or for a lock of the kernel, not for work.
 const UNINTERRUPTIBLE: u64 = 0x2;
@@ -19,6 +20,12 @@ const LONGEST_PATTERN: usize = 8;
 const WAKERS: usize = 4;
 /// A waker that did this part of a usual job, or less, between two wakings did not begin another one.
 const AT_ONCE: u64 = 4;
+/// Of a hundred jobs so many have a sleep where sleeps lie within jobs, and of waits that are none so many end on their grid.
+const SURE: u64 = 95;
+/// Times are on a grid that are off by this part of its period at most.
+const ON_GRID: i64 = 16;
+/// The first times that may be on the grid.
+const FIRST: usize = 8;
 /// Distances of wakings that vary less than this say nothing, ns.
 const SPREAD_NS: u64 = 20_000;
 
@@ -44,6 +51,8 @@ pub(super) struct Grouped {
     pub(super) fit: Option<PeriodFit>,
     /// How waits within jobs were told from others.
     pub(super) basis: &'static str,
+    /// Some waits are sleeps, which may lie within jobs, and others are not; they could not be told by a period.
+    pub(super) has_sleeps: bool,
 }
 
 impl Grouped {
@@ -51,9 +60,11 @@ impl Grouped {
         self.jobs.iter().filter(|job| job.is_late).count() as u64
     }
 
-    /// What one job certainly ran: of those seen whole, the longest, as a part of it where it may be several.
-    pub(super) fn surely_ran(&self) -> u64 {
-        let parts = |at: usize| self.passed_over(at).saturating_add(1);
+    /// What one job certainly ran: of those seen whole, the longest, as a part of it where it may be several, also by the number
+    /// of jobs that are `merged` into each.
+    pub(super) fn surely_ran(&self, merged: &[u64]) -> u64 {
+        let merged = |at: usize| merged.get(at).copied().unwrap_or(0);
+        let parts = |at: usize| self.passed_over(at).max(merged(at)).saturating_add(1);
         let whole = self.jobs.iter().enumerate().filter(|(_, job)| job.is_whole);
         whole.map(|(at, job)| job.run_ns.div_ceil(parts(at))).max().unwrap_or(0)
     }
@@ -79,8 +90,11 @@ pub(super) fn group(bursts: &[Burst]) -> Grouped {
     if plain.fit.is_some_and(is_full) {
         return plain;
     }
-    let found = by_waker(bursts, in_kernel).or_else(|| by_length(bursts));
-    found.unwrap_or(if repeats(&plain) { Grouped { fit: None, ..plain } } else { plain })
+    let sleep = sleeps::find(bursts);
+    let of_sleeps = || by_sleeps(bursts, sleep?, in_kernel);
+    let found = by_waker(bursts, in_kernel).or_else(|| by_length(bursts)).or_else(of_sleeps);
+    let plain = if repeats(&plain) { Grouped { fit: None, ..plain } } else { plain };
+    found.unwrap_or(Grouped { has_sleeps: sleep.is_some(), ..plain })
 }
 
 /// Whether the periods without a job come back again and again: a longer period has several bursts, of waits in a job or not,
@@ -132,7 +146,7 @@ fn grouped(bursts: &[Burst], is_inner: impl Fn(&Burst) -> bool, basis: &'static 
     }
     let seen = jobs.iter().filter(|job| !job.is_late).map(|job| job.at_ns);
     let fit = period::fit(&seen.collect::<Vec<i64>>()).and_then(|fit| place(&mut jobs, fit));
-    Grouped { fit, jobs, basis }
+    Grouped { fit, jobs, basis, has_sleeps: false }
 }
 
 /// Gives each job a period of its own, also those of which the release was not seen: they and those before them were released
@@ -257,8 +271,57 @@ fn by_length(bursts: &[Burst]) -> Option<Grouped> {
     (is_regular(&found) && is_clear()).then_some(found)
 }
 
+/// Jobs that begin after all other waits than sleeps, with a period. Late ones go on without a wait, and have several sleeps. A
+/// sleep that an interrupt ended late is known by its end, which is not on their grid.
+fn by_sleeps(
+    bursts: &[Burst],
+    sleep: SleepLength,
+    in_kernel: impl Fn(&Burst) -> bool,
+) -> Option<Grouped> {
+    let basis = "the length: equal, whatever ran before";
+    let is_outer = |burst: &&Burst| !in_kernel(burst) && !sleep.has(burst);
+    let found = grouped(bursts, |burst| !is_outer(&burst), basis);
+    let of_grid = || {
+        let begins = bursts.iter().filter(is_outer).map(|burst| burst.at_ns).collect();
+        let begins = on_one_grid(begins)?;
+        Some(grouped(bursts, |burst| begins.binary_search(&burst.at_ns).is_err(), basis))
+    };
+    let is_sure = |found: &Grouped| {
+        let is_near = |fit: PeriodFit| {
+            let is_full = fit.skipped.saturating_mul(EMPTY) < found.jobs.len() as u64;
+            is_full && fit.usual_ns <= fit.period_ns / CLOSE
+        };
+        let sleeps = found.jobs.iter().filter(|job| !job.waits_ns.is_empty()).count() as u64;
+        let is_each = sleeps.saturating_mul(100) >= (found.jobs.len() as u64).saturating_mul(SURE);
+        is_each && found.fit.is_some_and(is_near)
+    };
+    Some(found).filter(is_sure).or_else(|| of_grid().filter(is_sure))
+}
+
+/// Those of the times, ascending, that are near a grid by their usual distance; `None` where these are not nearly all.
+fn on_one_grid(times: Vec<i64>) -> Option<Vec<i64>> {
+    let mut distances: Vec<i64> =
+        times.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
+    distances.sort_unstable();
+    let usual = distances.get(distances.len() / 2).copied().filter(|usual| *usual > 0)?;
+    let from = |first: usize| {
+        let mut kept: Vec<i64> = Vec::with_capacity(times.len());
+        for at in times.iter().skip(first) {
+            let rest = kept.last().map_or(0, |last| {
+                (at.saturating_sub(*last).saturating_add(usual / 2)).rem_euclid(usual) - usual / 2
+            });
+            if rest.saturating_abs() <= usual / ON_GRID {
+                kept.push(*at);
+            }
+        }
+        kept
+    };
+    let kept = (0..FIRST.min(times.len())).map(from).max_by_key(Vec::len)?;
+    (kept.len() as u64 * 100 >= times.len() as u64 * SURE).then_some(kept)
+}
+
 /// Between the 5th and the 95th of a hundred.
-fn spread(mut values: Vec<u64>) -> u64 {
+pub(super) fn spread(mut values: Vec<u64>) -> u64 {
     values.sort_unstable();
     let cut = values.len() / 20;
     let ends = values.get(cut).zip(values.iter().rev().nth(cut));

@@ -7,11 +7,13 @@
 //! is no bound: a longer job may come.
 
 mod activity;
+mod chain;
 mod counts;
 mod curve;
 mod jobs;
 mod others;
 mod period;
+mod sleeps;
 
 use std::collections::BTreeMap;
 
@@ -31,6 +33,10 @@ const SUCCESSIVE: usize = 8;
 /// Bits of an execution time that its step of the histogram keeps.
 const KEPT_BITS: u32 = 3;
 
+/// Why a thread with sleeps among other waits is no task.
+const SLEEPS: &str = "some of its waits are sleeps of one length, and others are not: they may lie within its jobs, whose execution \
+                      times are then not known";
+
 /// Models each thread, of which the other facts are in `threads`, and finds who activates whom.
 pub fn infer(threads: Vec<(ThreadModel, Activity)>) -> Vec<ThreadModel> {
     let mut grouped: Vec<Grouped> =
@@ -41,10 +47,15 @@ pub fn infer(threads: Vec<(ThreadModel, Activity)>) -> Vec<ThreadModel> {
         .zip(grouped)
         .map(|((facts, activity), grouped)| (model(facts, &activity, &grouped), grouped));
     let mut all: Vec<(ThreadModel, Grouped)> = models.collect();
-    let chains: Vec<Option<String>> =
-        all.iter().map(|(thread, grouped)| activated_by(thread, &grouped.jobs, &all)).collect();
-    for ((thread, _), after) in all.iter_mut().zip(chains) {
-        thread.after = after;
+    let chains: Vec<Option<chain::Chain>> =
+        all.iter().map(|(thread, grouped)| chain::find(thread, &grouped.jobs, &all)).collect();
+    for ((thread, grouped), found) in all.iter_mut().zip(chains) {
+        let Some(found) = found else { continue };
+        thread.after = Some(found.after);
+        if found.fit.own < found.fit.jobs {
+            thread.after_fit = Some(found.fit);
+            thread.execution.at_least_ns = Some(grouped.surely_ran(&found.merged));
+        }
     }
     all.into_iter().map(|(thread, _)| thread).collect()
 }
@@ -95,7 +106,7 @@ fn model(facts: ThreadModel, activity: &Activity, grouped: &Grouped) -> ThreadMo
         woken_by: wakers(jobs),
         ..facts
     };
-    thread.unmodelled = reason(&thread);
+    thread.unmodelled = reason(&thread).or_else(|| grouped.has_sleeps.then(|| SLEEPS.to_owned()));
     thread
 }
 
@@ -187,7 +198,7 @@ fn execution(grouped: &Grouped, unwoken_ns: u64) -> ExecutionModel {
     };
     ExecutionModel {
         max_ns: longest.max(unwoken_ns),
-        at_least_ns: Some(grouped.surely_ran()),
+        at_least_ns: Some(grouped.surely_ran(&[])),
         min_ns: whole().map(|job| job.run_ns).min().unwrap_or(0),
         successive_ns: (1..=SUCCESSIVE).map_while(sums).collect(),
         histogram: histogram
@@ -247,27 +258,6 @@ fn wakers(jobs: &[Job]) -> Vec<WakerModel> {
         .collect();
     found.sort_by_key(|waker| std::cmp::Reverse(waker.jobs));
     found
-}
-
-/// The thread that wakes this one for its jobs, in each of its own jobs once at most.
-fn activated_by(
-    thread: &ThreadModel,
-    jobs: &[Job],
-    all: &[(ThreadModel, Grouped)],
-) -> Option<String> {
-    let waker = main_waker(jobs)?;
-    let (from, before) = all.iter().find(|(other, _)| other.tid == Some(waker))?;
-    let is_task = from.unmodelled.is_none() && thread.unmodelled.is_none();
-    if !is_task || from.tid == thread.tid || from.after.as_ref() == Some(&thread.name) {
-        return None;
-    }
-    let at = |job: &Job| before.jobs.partition_point(|earlier| earlier.at_ns <= job.at_ns);
-    let numbers: Vec<usize> = jobs.iter().map(at).collect();
-    let is_once = numbers.windows(2).all(|pair| pair[0] < pair[1]);
-    // A thread that follows only some of the jobs is not activated by each.
-    let span = numbers.last()?.checked_sub(*numbers.first()?)?.checked_add(1)?;
-    let has_all = covers(numbers.len() as u64, span as u64);
-    (is_once && has_all).then(|| from.name.clone())
 }
 
 fn nearly_all_seen(jobs: u64, unseen: u64) -> bool {

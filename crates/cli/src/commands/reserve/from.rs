@@ -20,6 +20,8 @@ use crate::lab::workload_file;
 use crate::output;
 use crate::settings::Settings;
 
+use super::upper_bounds;
+
 /// How the targets are to be reserved.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ProposalOptions<'a> {
@@ -46,11 +48,17 @@ pub(super) fn from(
         reserve::named_threads(pid, names).map_err(|error| Stop::usage(error.to_string()))
     };
     let tids = process.map(named).transpose()?;
-    let proposals = proposals(&input.set, how, tids.as_deref())?;
+    let mut proposals = proposals(&input.set, how, tids.as_deref())?;
+    // What cannot be asked with the lower figures is not known.
+    let least =
+        input.set.at_least().and_then(|set| self::proposals(&set, how, tids.as_deref()).ok());
+    upper_bounds::mark(&input.set, &mut proposals, least.as_deref());
     let refused = proposals.iter().filter(|one| one.backend.is_none()).count();
+    let unknown = proposals.iter().filter(|one| one.unknown_because.is_some()).count();
     if let (Some(tids), Some((_, true)), 0) = (&tids, process, refused) {
-        let several = proposals.iter().zip(tids).map(|(one, tid)| of_thread(one, *tid, how));
-        return apply(several.collect::<Result<_, _>>()?, settings);
+        let bounded = input.set.tasks.iter().filter(|task| task.has_upper_bound()).collect();
+        let several = Proposed { tids, how, bounded };
+        return apply(&several, &proposals, least.as_deref(), settings);
     }
     let mut rest = proposals.into_iter();
     let Some(first) = rest.next() else {
@@ -65,11 +73,15 @@ pub(super) fn from(
     }
     if process.is_some_and(|(_, applies)| applies) {
         let all = input.set.tasks.len();
+        let unknown = match unknown {
+            0 => String::new(),
+            unknown => format!(", of {unknown} of which that is not known"),
+        };
         return Err(Stop::with(
             exit::NO,
             vec![format!(
-                "nothing is reserved: {refused} of {all} would be refused, as said above; leave tasks out of the file, or \
-                 do what is said"
+                "nothing is reserved: {refused} of {all} would be refused{unknown}, as said above; leave tasks out of \
+                 the file, or do what is said"
             )],
         )
         .into());
@@ -101,24 +113,57 @@ fn of_thread(
     })
 }
 
-/// One session of all: if one is refused, none stays.
-fn apply(several: Vec<AdditionalReservation>, settings: Settings) -> Result<ExitCode> {
-    let mut rest = several.into_iter();
-    let Some(first) = rest.next() else { return Ok(ExitCode::from(exit::NO)) };
-    let request = SessionRequest {
-        reservation: first.reservation,
-        cpu: first.cpu,
-        backend: first.backend,
-        subject: SessionTarget::Adopted(first.target),
-        siblings: None,
-        additional: rest.collect(),
-        aside: false,
-    };
-    let together = reserve::check(&request).map_err(|failure| super::stop(failure, settings))?;
-    if together.backend.is_none() {
-        return Err(Stop::with(exit::NO, reserve::refusal_lines(&together)).into());
+/// What is to be reserved for the threads of a process.
+struct Proposed<'a> {
+    tids: &'a [u32],
+    how: ProposalOptions<'a>,
+    /// The tasks with an upper bound alone.
+    bounded: Vec<&'a Task>,
+}
+
+impl Proposed<'_> {
+    /// One session of all; `None` without any.
+    fn session(&self, documents: &[ReserveDocument]) -> Result<Option<SessionRequest>, Stop> {
+        let each = documents.iter().zip(self.tids).map(|(one, tid)| of_thread(one, *tid, self.how));
+        let mut rest = each.collect::<Result<Vec<_>, _>>()?.into_iter();
+        Ok(rest.next().map(|first| SessionRequest {
+            reservation: first.reservation,
+            cpu: first.cpu,
+            backend: first.backend,
+            subject: SessionTarget::Adopted(first.target),
+            siblings: None,
+            additional: rest.collect(),
+            aside: false,
+        }))
     }
-    super::enforce(&request, None, settings)
+}
+
+/// If one is refused, none stays.
+fn apply(
+    proposed: &Proposed<'_>,
+    documents: &[ReserveDocument],
+    least: Option<&[ReserveDocument]>,
+    settings: Settings,
+) -> Result<ExitCode> {
+    let Some(request) = proposed.session(documents)? else { return Ok(ExitCode::from(exit::NO)) };
+    let warnings = proposed.bounded.iter().map(|task| upper_bounds::warning(task)).collect();
+    let mut together =
+        reserve::check(&request).map_err(|failure| super::stop(failure, settings))?;
+    if together.backend.is_none() {
+        let mut lines = reserve::refusal_lines(&together);
+        if !proposed.bounded.is_empty() {
+            let least = least.and_then(|least| proposed.session(least).ok().flatten());
+            let least = least.and_then(|least| reserve::check(&least).ok());
+            together.unknown_because = upper_bounds::unknown(&proposed.bounded, least.as_ref());
+        }
+        lines.extend(together.unknown_because.iter().map(|why| format!("unknown: {why}")));
+        together.warnings.extend(warnings);
+        if settings.json {
+            output::unless_closed(output::json(&together))?;
+        }
+        return Err(Stop::with(exit::NO, lines).into());
+    }
+    super::enforce(&request, None, warnings, settings)
 }
 
 /// The backends that are asked in turn, and when their periods begin. A task is one thread, for which the deadline class

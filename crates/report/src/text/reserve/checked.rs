@@ -24,6 +24,9 @@ pub fn reserve_check(document: &ReserveDocument, style: Style) -> String {
 
 /// Whether it would be granted, in words.
 fn verdict(document: &ReserveDocument) -> (String, TextStyle) {
+    if let Some(why) = &document.unknown_because {
+        return (format!("unknown: {why}"), TextStyle::Caution);
+    }
     match &document.backend {
         Some(backend) if document.guarantee => {
             (format!("yes: {} would give it", named(backend)), TextStyle::Good)
@@ -62,6 +65,13 @@ pub fn reserve_proposals(document: &ReserveDocument, style: Style) -> String {
         if let Some(bound) = one.bound_ns {
             let held = format!("each job within {} of its arrival", exact(bound));
             line(&mut out, "bound", &held, TextStyle::Normal, style);
+        }
+        if let Some(least) = one.wcet_at_least_ns {
+            let held = format!(
+                "an upper bound alone, and {} at least: the budget may be far too large",
+                exact(least)
+            );
+            line(&mut out, "wcet", &held, TextStyle::Caution, style);
         }
         if one.backend.is_none() {
             one.refusals.iter().for_each(|refusal| refused(&mut out, refusal, style));
