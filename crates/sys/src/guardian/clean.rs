@@ -16,9 +16,9 @@ use std::time::{Duration, Instant};
 
 use super::acts;
 use super::record::{self, Record, RecordHeader, RecordMatch, UNFINISHED};
-use super::table::SLOTS;
+use super::table::{PAGE, SLOTS};
 use super::undo::{TaskIdentity, UndoAction, UndoWords};
-use crate::{runtime_folder, signal};
+use crate::runtime_folder;
 
 /// The folders of the calling user in which there may be records.
 #[must_use]
@@ -139,27 +139,38 @@ fn read_record(path: PathBuf) -> Option<StaleRecord> {
     if place == RecordMatch::Here && head.maker.is_alive() {
         return Some(leftover);
     }
+    let stopped = stopped_guardians_of(&path);
+    if !stopped.is_empty() {
+        return Some(awakened(&path, &record, &head, leftover, &stopped));
+    }
     if !record.take_over() {
-        return Some(awakened(&path, &record, leftover));
+        return Some(leftover);
     }
     Some(undo_all(&record, &head, leftover))
 }
 
 /// Guardians whose maker is gone and that were stopped (SIGSTOP) do nothing: they are let go on, and undo the record.
-fn awakened(path: &Path, record: &Record, leftover: StaleRecord) -> StaleRecord {
-    let stopped: Vec<u32> = holders(path).into_iter().filter(|pid| is_stopped(*pid)).collect();
-    if stopped.is_empty() {
-        return leftover;
-    }
+/// Before it is taken over: one that was stopped before it held the record would do everything once more, later.
+fn awakened(
+    path: &Path,
+    record: &Record,
+    head: &RecordHeader,
+    leftover: StaleRecord,
+    stopped: &[TaskIdentity],
+) -> StaleRecord {
     let slots = slots_of(record);
-    for pid in stopped.into_iter().filter_map(|pid| i32::try_from(pid).ok()) {
-        if signal::send_to(pid, libc::SIGCONT).is_err() {
+    for guardian in stopped {
+        if matches!(undo(&UndoAction::Continue(*guardian)), UndoOutcome::Refused(_)) {
             return StaleRecord { state: RecordState::Left, ..leftover };
         }
     }
     let begun = Instant::now();
     // It is removed when nothing is left of it.
     while path.exists() {
+        let ended = !stopped.iter().any(TaskIdentity::is_alive);
+        if ended && record.take_over() {
+            return undo_all(record, head, leftover);
+        }
         if begun.elapsed() > UNDONE_WITHIN {
             return leftover;
         }
@@ -182,46 +193,82 @@ fn slots_of(record: &Record) -> Vec<(usize, UndoWords, UndoAction)> {
 }
 
 /// Guardians of this user, or of all for root, that were stopped (SIGSTOP) and have no maker and no record any more: the
-/// command was killed while it dismissed them, and the other guardian has removed the record. They are let go on, have
-/// nothing to undo, and end.
+/// other guardian has removed it, or it had no name yet. They are let go on, undo what is left, and end.
 #[must_use]
 pub fn resume_guardians() -> Vec<StaleRecord> {
+    let orphans = processes().filter(|pid| is_stopped_guardian(*pid) && is_orphan(*pid));
+    // All of them first: one waits for the other.
+    let resumed: Vec<_> = orphans.filter_map(resumed).collect();
+    let begun = Instant::now();
+    let ended = |(guardian, found): (TaskIdentity, StaleRecord)| {
+        while guardian.is_alive() && begun.elapsed() < UNDONE_WITHIN {
+            std::thread::sleep(LOOK);
+        }
+        if guardian.is_alive() {
+            return StaleRecord { state: RecordState::Left, ..found };
+        }
+        found
+    };
+    resumed.into_iter().map(ended).collect()
+}
+
+fn processes() -> impl Iterator<Item = u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    pids.filter(|pid| is_stopped(*pid) && is_orphan(*pid)).filter_map(resumed).collect()
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
 }
 
 /// `None` if it has gone meanwhile, or is another user's.
-fn resumed(pid: u32) -> Option<StaleRecord> {
+fn resumed(pid: u32) -> Option<(TaskIdentity, StaleRecord)> {
     let path = PathBuf::from(format!("/proc/{pid}"));
     let own = runtime_folder::user();
     if own != 0 && fs::metadata(&path).ok()?.uid() != own {
         return None;
     }
+    let name = fs::read_to_string(path.join("comm")).ok()?.trim_end().to_owned();
     let identity = TaskIdentity::of_task(pid).ok()?;
     let action = UndoAction::Continue(identity);
     let outcome = undo(&action);
-    let begun = Instant::now();
-    while identity.is_alive() && begun.elapsed() < UNDONE_WITHIN {
-        std::thread::sleep(LOOK);
-    }
-    let state = if identity.is_alive() { RecordState::Left } else { RecordState::Undone };
-    let name = "hourglass-guard".to_owned();
     let steps = vec![UndoStep { undo: action, outcome }];
-    Some(StaleRecord { path, maker: pid, name, state, steps })
+    Some((identity, StaleRecord { path, maker: pid, name, state: RecordState::Undone, steps }))
 }
 
-/// Whether a guardian's maker is gone. It is a child of its maker, for which it has a file (`PidFd`): whose child it is
-/// otherwise, it has none for.
+/// Whether a guardian's maker is gone. A guardian has a file (`PidFd`) for its maker, whose child it is, and the maker has
+/// one for itself, as no guardian has: a maker that lives is no orphan, nor is what has a file for it.
 fn is_orphan(pid: u32) -> bool {
-    let line = |path: &Path, key: &str| -> Option<i64> {
+    let Some(files) = numbers(pid, "fdinfo", "Pid:") else { return false };
+    let parent = numbers(pid, "status", "PPid:").unwrap_or_default();
+    let lives =
+        |maker: u32| numbers(maker, "fdinfo", "Pid:").is_some_and(|files| files.contains(&maker));
+    !files.into_iter().any(|maker| parent.contains(&maker) || lives(maker))
+}
+
+/// The numbers of processes behind `key` in a file of a process, or in all of a folder; `None` if it cannot be read. A
+/// `PidFd` of a process that has ended has -1 there, which is no number.
+fn numbers(pid: u32, name: &str, key: &str) -> Option<Vec<u32>> {
+    let path = PathBuf::from(format!("/proc/{pid}/{name}"));
+    let number = |path: PathBuf| {
         let text = fs::read_to_string(path).ok()?;
         text.lines().find_map(|line| line.strip_prefix(key))?.trim().parse().ok()
     };
-    let folder = PathBuf::from(format!("/proc/{pid}"));
-    let Ok(files) = fs::read_dir(folder.join("fdinfo")) else { return false };
-    let parent = line(&folder.join("status"), "PPid:");
-    !files.flatten().any(|file| line(&file.path(), "Pid:") == parent)
+    match fs::read_dir(&path) {
+        Ok(files) => Some(files.flatten().filter_map(|file| number(file.path())).collect()),
+        Err(_) => Some(vec![number(path)?]),
+    }
+}
+
+/// Stopped guardians of a record: those that hold it, and those that were stopped before they did and have it open.
+fn stopped_guardians_of(path: &Path) -> Vec<TaskIdentity> {
+    let holders = holders(path);
+    let has = |pid: &u32| holders.contains(pid) || has_open(*pid, path).unwrap_or(false);
+    let stopped = processes().filter(|pid| is_stopped_guardian(*pid)).filter(has);
+    stopped.filter_map(|pid| TaskIdentity::of_task(pid).ok()).collect()
+}
+
+fn has_open(pid: u32, path: &Path) -> io::Result<bool> {
+    let wanted = fs::metadata(path)?;
+    let files = fs::read_dir(format!("/proc/{pid}/fd"))?.flatten();
+    let mut files = files.filter_map(|file| fs::metadata(file.path()).ok());
+    Ok(files.any(|file| (file.dev(), file.ino()) == (wanted.dev(), wanted.ino())))
 }
 
 /// The processes that hold a lock on a file (proc_locks(5)).
@@ -239,11 +286,20 @@ fn holders(path: &Path) -> Vec<u32> {
     text.lines().filter_map(of).collect()
 }
 
-/// Whether a process is a guardian that stands by a signal that stops (proc_pid_stat(5)).
-fn is_stopped(pid: u32) -> bool {
+/// Whether a process is a guardian that stands by a signal that stops (proc_pid_stat(5)). One that was stopped before it
+/// took its name has its maker's, and that one's page. So has a child that a maker forked for something else and that is
+/// no other program yet: without its maker it is let go on as well.
+fn is_stopped_guardian(pid: u32) -> bool {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    text.contains("(hourglass-guard")
-        && text.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with('T'))
+    text.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with('T'))
+        && (text.contains("(hourglass-guard") || (has_page(pid) && is_orphan(pid)))
+}
+
+/// Whether a process has the page of a guardian and its maker among its memory (proc_pid_maps(5)).
+fn has_page(pid: u32) -> bool {
+    let text = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
+    let ending = [b"/memfd:", PAGE.to_bytes(), b" (deleted)"].concat();
+    text.split(|byte| *byte == b'\n').any(|line| line.ends_with(&ending))
 }
 
 fn undo_all(record: &Record, head: &RecordHeader, leftover: StaleRecord) -> StaleRecord {

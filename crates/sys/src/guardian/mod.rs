@@ -296,3 +296,6 @@ mod tests;
 #[cfg(test)]
 #[path = "tests/killed.rs"]
 mod tests_killed;
+#[cfg(test)]
+#[path = "tests/stopped.rs"]
+mod tests_stopped;

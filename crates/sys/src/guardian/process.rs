@@ -253,7 +253,7 @@ const LEAST_MS: u64 = 10;
 const MOST_MS: u64 = 1000;
 
 /// Closes the descriptors from `first` to `last`; ENOSYS before Linux 5.9.
-fn close_all(first: libc::c_uint, last: libc::c_uint) -> io::Result<()> {
+pub(super) fn close_all(first: libc::c_uint, last: libc::c_uint) -> io::Result<()> {
     // SAFETY: takes its arguments by value; nothing in the guardian uses those descriptors.
     checked_long(unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) }).map(drop)
 }

@@ -1,5 +1,6 @@
 //! The page that maker and guardians share: slots of words, written by the maker, and by guardians when it is gone.
 
+use std::ffi::CStr;
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
@@ -7,6 +8,9 @@ use super::undo::{UndoWords, WORDS};
 use crate::memfd::SharedWords;
 
 pub(super) const SLOTS: usize = 2048;
+
+/// Its name, which `/proc` shows.
+pub(super) const PAGE: &CStr = c"hourglass-guardian";
 
 /// Promises that there can be at once. The first is the maker's own; the others are taken when they are wanted.
 pub(super) const PROMISES: usize = 32;
@@ -50,7 +54,7 @@ impl UndoSlot {
 
 impl Table {
     pub(super) fn new() -> io::Result<Table> {
-        let words = SharedWords::create(c"hourglass-guardian", HEAD + SLOTS * STRIDE)?;
+        let words = SharedWords::create(PAGE, HEAD + SLOTS * STRIDE)?;
         Ok(Table { words, hint: AtomicUsize::new(0) })
     }
 
