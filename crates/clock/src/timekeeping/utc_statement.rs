@@ -194,21 +194,12 @@ impl Vouched {
         after: &KernelClockState,
         said: UtcStatement,
     ) -> Result<Vouched, UtcStatementError> {
-        if before.is_slewed() || after.is_slewed() {
-            return Err(UtcStatementError::Slewed);
-        }
-        if before.kernel.correction != after.kernel.correction {
-            return Err(UtcStatementError::RateChanged);
-        }
-        if !overlap(before.offset_ns, after.offset_ns) {
-            return Err(UtcStatementError::Stepped);
-        }
-        if before.kernel.synchronised && !after.kernel.synchronised {
-            return Err(UtcStatementError::LostSynchronisation);
-        }
-        // What slewed the clock before its state was read is not known.
         if !(before.from_ns..=after.until_ns).contains(&said.at_ns) {
+            // What slewed the clock before its state was read is not known.
             return Err(UtcStatementError::Age);
+        }
+        if said.error_ns != UtcStatement::NO_BOUND {
+            Vouched::stands(before, after)?;
         }
         let (rate, begin_ns) = (before.kernel.correction, before.raw_ns);
         let [from, to] = [before, after].map(|state| state.slewed_ns(rate, begin_ns));
@@ -225,11 +216,43 @@ impl Vouched {
         })
     }
 
+    /// Whether the clock went on as it was while a source was asked.
+    fn stands(
+        before: &KernelClockState,
+        after: &KernelClockState,
+    ) -> Result<(), UtcStatementError> {
+        if before.is_slewed() || after.is_slewed() {
+            return Err(UtcStatementError::Slewed);
+        }
+        if before.kernel.correction != after.kernel.correction {
+            return Err(UtcStatementError::RateChanged);
+        }
+        if !overlap(before.offset_ns, after.offset_ns) {
+            return Err(UtcStatementError::Stepped);
+        }
+        if before.kernel.synchronised && !after.kernel.synchronised {
+            return Err(UtcStatementError::LostSynchronisation);
+        }
+        Ok(())
+    }
+
+    /// What is left of a statement that does not count any more: for as long as it would have, the kernel's bound, which it
+    /// superseded, does not answer either.
+    fn without_bound(self) -> Option<Vouched> {
+        let error_ns = UtcStatement::NO_BOUND;
+        self.supersedes_kernel.then_some(Vouched { error_ns, ..self })
+    }
+
     /// UTC minus `CLOCK_MONOTONIC` while the kernel's clock goes on as it is now, for [`KEPT_NS`].
     fn under(&self, now: &KernelClockState) -> Result<KernelStatement, UtcStatementError> {
         let age_ns = now.until_ns.checked_sub(self.at_ns).ok_or(UtcStatementError::Age)?;
         if age_ns > MAX_AGE_NS {
             return Err(UtcStatementError::Age);
+        }
+        let generation = now.generation.unwrap_or(u32::MAX);
+        let said = KernelStatement { generation, at_ns: now.from_ns, least_ns: 0, most_ns: 0 };
+        if self.error_ns == UtcStatement::NO_BOUND {
+            return Ok(said.silent());
         }
         if !overlap(self.offset_ns, now.offset_ns) {
             return Err(UtcStatementError::Stepped);
@@ -254,13 +277,9 @@ impl Vouched {
         let slewed_ns = now.slewed_ns(self.rate, self.begin_ns);
         let behind_ns = slewed_ns[0].saturating_sub(self.slewed_ns[1]).min(0);
         let ahead_ns = slewed_ns[1].saturating_sub(self.slewed_ns[0]).max(0);
-        let said = KernelStatement {
-            generation: now.generation.unwrap_or(u32::MAX),
-            at_ns: now.from_ns,
-            least_ns: least.saturating_sub(ahead_ns),
-            most_ns: most.saturating_sub(behind_ns),
-        };
-        Ok(if self.error_ns == UtcStatement::NO_BOUND { said.silent() } else { said.in_range() })
+        let least_ns = least.saturating_sub(ahead_ns);
+        let most_ns = most.saturating_sub(behind_ns);
+        Ok(KernelStatement { least_ns, most_ns, ..said }.in_range())
     }
 
     fn to_words(self) -> [u64; WORDS] {
@@ -322,13 +341,26 @@ impl StatementSlot {
         self.0.write([0; WORDS]);
     }
 
-    /// What it comes to now; one that does not count any more is forgotten. Takes no lock.
+    /// What it comes to now; of one that does not count any more nothing is kept but that the kernel's bound does not
+    /// count either. Takes no lock.
     pub(super) fn now<B: Timebase>(&self, base: &B) -> Option<VouchedNow> {
         let (words, turn) = self.0.read()?;
         let vouched = Vouched::from_words(words)?;
-        let found = KernelClockState::read(base).and_then(|now| Ok((vouched.under(&now)?, now)));
-        let Ok((said, now)) = found else {
-            self.0.replace(turn, [0; WORDS]);
+        let now = KernelClockState::read(base).ok();
+        let found = now.and_then(|now| match vouched.under(&now) {
+            Ok(said) => Some((said, now)),
+            Err(_) => {
+                let left = vouched.without_bound();
+                let said = left.and_then(|left| left.under(&now).ok());
+                let left = left.filter(|_| said.is_some());
+                self.0.replace(turn, left.map_or([0; WORDS], Vouched::to_words));
+                Some((said?, now))
+            }
+        });
+        let Some((said, now)) = found else {
+            if now.is_none() {
+                self.0.replace(turn, [0; WORDS]);
+            }
             return None;
         };
         let now = Bounds { earliest: now.from_ns, latest: now.until_ns, status: Status::OsClock };
@@ -350,11 +382,14 @@ impl<B: Timebase> Clock<B> {
     /// replaces the last statement.
     ///
     /// It counts, also where the kernel's clock is unsynchronised or its synchroniser states no bound, for 5 s at most, and
-    /// is forgotten when the kernel is asked and
+    /// does not count any more when the kernel is asked and
     /// - `CLOCK_REALTIME` was set, the machine slept or a leap second passed: its distance from `CLOCK_MONOTONIC` is another
     ///   one, by more than the readings tell;
     /// - `STA_UNSYNC` was set, and was not before: the clock was set, or its daemon lost its source;
     /// - the clock is slewed by more than 500 ppm, or by `ADJ_OFFSET`.
+    ///
+    /// Where it superseded the kernel's bound, that one does not answer either until those 5 s are over, or another statement
+    /// comes. One without a bound ([`UtcStatement::NO_BOUND`]) counts whatever becomes of the clock.
     ///
     /// Any other slewing since, also one that began and ended unseen, is measured by `CLOCK_MONOTONIC_RAW` and added to the bound
     /// on its side. Around an announced leap second the bound is a second wider, as the kernel's. What is true of

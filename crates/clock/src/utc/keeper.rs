@@ -7,7 +7,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use super::{Chronyd, ClockBound, Ptp4l, UtcSource};
-use crate::timekeeping::{Clock, KernelClockState, Timebase, UtcStatement};
+use crate::timekeeping::{Clock, KernelClockState, Timebase, UtcStatement, UtcStatementError};
 
 /// Time between two rounds; a statement counts for five of them.
 const EVERY: Duration = Duration::from_secs(1);
@@ -147,18 +147,25 @@ fn asked<B: Timebase>(clock: &Clock<B>, sources: &[Box<dyn UtcSource>]) -> UtcKe
             }
         }
     }
-    if let (None, Some(before)) = (&best, none) {
-        let (error_ns, at_ns) = (UtcStatement::NO_BOUND, before.read_ns());
-        let said = UtcStatement { error_ns, growth_ppb: 0, at_ns, age_ns: 0, supersedes_kernel };
-        if let Err(error) = clock.vouch_utc(&before, said) {
-            status.refused.push((Chronyd::NAME, error.to_string()));
-        }
-    }
     if let Some((before, name, said)) = best {
         let said = UtcStatement { supersedes_kernel, ..said };
         match clock.vouch_utc(&before, said) {
             Ok(()) => (status.source, status.said) = (Some(name), Some(said)),
-            Err(error) => status.refused.push((name, error.to_string())),
+            Err(error) => {
+                let last_counts =
+                    matches!(error, UtcStatementError::RateChanged | UtcStatementError::Busy);
+                if supersedes_kernel && !last_counts {
+                    none = Some(before);
+                }
+                status.refused.push((name, error.to_string()));
+            }
+        }
+    }
+    if let (None, Some(before)) = (status.source, none) {
+        let (error_ns, at_ns) = (UtcStatement::NO_BOUND, before.read_ns());
+        let said = UtcStatement { error_ns, growth_ppb: 0, at_ns, age_ns: 0, supersedes_kernel };
+        if let Err(error) = clock.vouch_utc(&before, said) {
+            status.refused.push((Chronyd::NAME, error.to_string()));
         }
     }
     status

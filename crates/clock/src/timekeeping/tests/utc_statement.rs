@@ -263,6 +263,40 @@ fn a_slew_since_the_statement_is_in_the_bound() {
     }
 }
 
+/// The bug: a keeper's statement, or that there is none, was forgotten while chronyd slewed the clock by more than 500 ppm;
+/// behind that, and until the next one, what chronyd had told the kernel answered, and was wrong by 6 ms (bed `utc`, an hour).
+#[test]
+fn the_kernels_bound_stays_superseded_when_the_statement_does_not_count_any_more() {
+    let told = |at: i64| (at, Kind::Synchronised(501));
+    let slew = [told(0), (2 * S, Kind::Tick(10_006)), (2 * S + S / 2, Kind::Tick(10_000))];
+    let step = [told(0), (2 * S, Kind::Step(50_000)), told(2 * S + S / 4)];
+    for (happens, seen) in [(&slew, true), (&slew, false), (&step, true), (&step, false)] {
+        let machine = Machine::new(0, true, happens);
+        let vouch = |beyond_ns| {
+            let before = machine.clock.kernel_clock_state().unwrap();
+            let said = machine.said(beyond_ns, 0);
+            let error_ns = if beyond_ns == 0 { UtcStatement::NO_BOUND } else { said.error_ns };
+            let said = UtcStatement { supersedes_kernel: true, error_ns, ..said };
+            machine.clock.vouch_utc(&before, said)
+        };
+        machine.go_to(S);
+        vouch(US).unwrap();
+        assert!(machine.bound().is_some());
+        // Also where it is not asked meanwhile.
+        if seen {
+            machine.go_to(2 * S + S / 3);
+            assert_eq!(machine.bound(), None, "{happens:?}");
+            assert_eq!(vouch(0), Ok(()), "{happens:?}");
+        }
+        machine.go_to(3 * S);
+        // A slew that is over is in the bound.
+        let covered = !seen && matches!(happens[1].1, Kind::Tick(_));
+        assert_eq!(machine.bound().is_some(), covered, "{happens:?}");
+        machine.go_to(5 * S + S / 2);
+        assert_eq!(machine.bound().is_some(), covered, "{happens:?}");
+    }
+}
+
 #[test]
 fn what_happens_while_a_source_is_asked_is_refused_or_in_the_bound() {
     use UtcStatementError::{Age, LostSynchronisation, RateChanged, Stepped};

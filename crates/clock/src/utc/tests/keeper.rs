@@ -99,6 +99,47 @@ fn a_source_that_denies_the_kernels_bound_leaves_none() {
     }
 }
 
+/// A statement that is refused, since the clock is slewed too fast, is of a source that denies the kernel's bound as well.
+#[test]
+fn a_refused_statement_leaves_no_bound_of_the_kernel() {
+    struct Superseding(Arc<SimSource>);
+    impl UtcSource for Superseding {
+        fn name(&self) -> &'static str {
+            Chronyd::NAME
+        }
+        fn ask(&self) -> UtcAnswer {
+            let at_ns = self.0.reference_ns(ReferenceClock::Monotonic);
+            let said = UtcStatement {
+                error_ns: 1_000,
+                growth_ppb: 0,
+                at_ns,
+                age_ns: 0,
+                supersedes_kernel: true,
+            };
+            UtcAnswer { said: Ok(said), evidence: Vec::new() }
+        }
+    }
+    let of = |at_ms, kind| Adjustment { at: Span::from_millis(at_ms), kind };
+    let adjustments = vec![
+        of(1, AdjustmentKind::Synchronised(3_001)),
+        of(1_000, AdjustmentKind::Tick(10_006)),
+        of(2_100, AdjustmentKind::Tick(10_000)),
+    ];
+    let kernel = Some(SimKernel { tick: Span::from_millis(4), adjustments, shown: true });
+    let time = Arc::new(SimSource::new(SimConfig { kernel, ..SimConfig::default() }));
+    time.advance(Span::from_secs(2));
+    let start = Start::With(SourceId::SIMULATED);
+    let clock =
+        Arc::new(Clock::on(time.clone(), ClockSettings { start, ..ClockSettings::DEFAULT }));
+    let keeper =
+        UtcKeeper::with(Arc::clone(&clock), vec![Box::new(Superseding(time.clone()))]).unwrap();
+    assert_eq!(keeper.status().source, None);
+    time.advance(Span::from_millis(200));
+    assert_eq!(clock.utc_bounded(), Utc::Unvouched);
+    drop(keeper);
+    assert!(clock.utc_bounded().interval().is_some());
+}
+
 /// Whatever runs here: it answers or says why not in one line, and ends with its handle.
 #[test]
 fn the_sources_of_this_machine_answer_or_say_why_not() {
