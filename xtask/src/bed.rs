@@ -147,6 +147,10 @@ pub(crate) struct TestBed {
     processor_limit: Duration,
     /// Test programs that the guest has beside hourglass.
     tests: &'static [binary::Test],
+    /// Libraries whose unit tests it has, by their names.
+    unit_tests: &'static [binary::Test],
+    /// Whether it has the C interface's programs, as `c-NAME`.
+    c_programs: bool,
     /// In this order; a later one finds what an earlier one left.
     steps: &'static [Step],
 }
@@ -181,6 +185,8 @@ impl TestBed {
         packaged: &[],
         processor_limit: guest::PROCESSOR_LIMIT,
         tests: &[],
+        unit_tests: &[],
+        c_programs: false,
         steps: &[],
     };
 }
@@ -257,11 +263,19 @@ fn boot(workspace: &Workspace, bed: &TestBed, binary: Option<PathBuf>) -> Result
     for test in bed.tests {
         programs.push((test, builder.build_test(workspace, test)?));
     }
+    for library in bed.unit_tests {
+        programs.push((library, builder.build_unit_tests(workspace, library)?));
+    }
+    let mut libraries = if is_arm { aarch64::libraries() } else { BTreeMap::new() };
+    if bed.c_programs {
+        let (place, library) = aarch64::c_library(workspace, &builder)?;
+        programs.extend(aarch64::c_programs(workspace, &builder, &library)?);
+        libraries.insert(place, library);
+    }
     for Packaged { package, program } in bed.packaged {
         let name = program.rsplit('/').next().unwrap_or(program);
         programs.push((name, debian::unpacked(*package, &cache)?.join(program)));
     }
-    let mut libraries = if is_arm { aarch64::libraries() } else { BTreeMap::new() };
     for (_, program) in programs.iter().filter(|_| !is_arm) {
         for library in binary::libraries(program)? {
             if let Some(libc) = &libc {

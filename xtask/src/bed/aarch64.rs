@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hourglass_skip::Requirement;
 
@@ -66,13 +66,17 @@ const SKIPPED: &[&str] = &[
 /// The same processor with a kernel of its own: what depends on a kernel is not the host's.
 pub(super) const GUEST: TestBed = TestBed {
     name: "aarch64-guest",
-    purpose: "an ARM machine with its own kernel: the command, the tests of timer",
+    purpose: "an ARM machine with its own kernel: the command, the C interface, tests of timer and workload",
     emulator: guest::AARCH64,
     kernel: Kernel::Debian(Package {
         name: "linux-image-cloud-arm64:arm64",
         suite: Some("bookworm"),
     }),
+    // Two minutes of it are the tests.
+    processor_limit: Duration::from_secs(600),
     tests: &["ordinary"],
+    unit_tests: &["hourglass_workload"],
+    c_programs: true,
     steps: &[
         step("kernel", "uname -m", &[ExitCode(0), Shows("aarch64")]),
         kernels::CLOCKS,
@@ -95,9 +99,105 @@ pub(super) const GUEST: TestBed = TestBed {
              --skip service_sim:: --skip simulated_faults::",
             &[ExitCode(0), Says("0 failed")],
         ),
+        step(
+            "workload",
+            "hourglass_workload --test-threads 1 --quiet",
+            &[ExitCode(0), Says("0 failed")],
+        ),
+        step(
+            "c",
+            "for program in /bin/c-*; do echo $program; $program || { echo \"$program: $?\"; failed=1; }; done; \
+             exit ${failed:-0}",
+            &[ExitCode(0), Says("/bin/c-witness")],
+        ),
     ],
     ..TestBed::PLAIN
 };
+
+/// All of them each time, or features of dependencies would differ and be built again.
+const SELECTED: &[&str] = &[
+    "--target",
+    TARGET,
+    "-p",
+    "hourglass-rt",
+    "-p",
+    "hourglass-timer",
+    "-p",
+    "hourglass-workload",
+    "-p",
+    "hourglass-capi",
+];
+
+/// What of `crates/capi/tests/programs` needs nothing beside it.
+const C_PROGRAMS: &[&str] = &[
+    "c-caller",
+    "c-clock",
+    "c-extremes",
+    "c-faults",
+    "c-page",
+    "c-periodic",
+    "c-progress",
+    "c-recorder",
+    "c-reserve",
+    "c-settings",
+    "c-sleep",
+    "c-timers",
+    "c-witness",
+    "c-witness_signals",
+];
+
+/// Where programs look for the C library, and the file of that.
+pub(super) fn c_library(
+    workspace: &Workspace,
+    builder: &Builder,
+) -> Result<(PathBuf, PathBuf), StepFailure> {
+    let mut cargo = workspace.cargo(&["build", "--quiet", "--lib"]);
+    cargo.args(builder.selected).envs(builder.environment.iter().copied());
+    let built = cargo.status().map_err(|e| StepFailure::start("cargo", &e))?;
+    if !built.success() {
+        return Err(StepFailure::Broken(format!("the C library does not build for {TARGET}")));
+    }
+    let name = "libhourglass.so";
+    let library = workspace.target.join("beds").join(builder.folder).join(name);
+    builder.strip(&workspace.target.join(TARGET).join("debug").join(name), &library)?;
+    Ok((Path::new("/lib").join(name).with_extension("so.1"), library))
+}
+
+/// The C interface's programs, which look for its library.
+pub(super) fn c_programs(
+    workspace: &Workspace,
+    builder: &Builder,
+    library: &Path,
+) -> Result<Vec<(&'static str, PathBuf)>, StepFailure> {
+    let folder = workspace.target.join("beds").join(builder.folder);
+    let compiled = C_PROGRAMS.iter().map(|name| {
+        let program = folder.join(name);
+        compile(workspace, name.trim_start_matches("c-"), &[], &program, Some(library))?;
+        Ok((*name, program))
+    });
+    compiled.collect()
+}
+
+/// One of the C interface's programs; without the library, what its header has alone.
+fn compile(
+    workspace: &Workspace,
+    source: &str,
+    flags: &[&str],
+    program: &Path,
+    library: Option<&Path>,
+) -> Result<(), StepFailure> {
+    let capi = workspace.root.join("crates/capi");
+    let mut compiler = Command::new(LINKER);
+    compiler.args(["-Wall", "-Wextra", "-Werror", "-pedantic", "-std=c11", "-O2", "-pthread"]);
+    compiler.args(flags).arg("-I").arg(capi.join("include"));
+    compiler.arg(capi.join("tests/programs").join(source).with_extension("c"));
+    compiler.args(library).args(["-lm", "-ldl"]).arg("-o").arg(program);
+    let made = compiler.status().map_err(|e| StepFailure::start(LINKER, &e))?;
+    match made.success() {
+        true => Ok(()),
+        false => Err(StepFailure::Broken(format!("{source}.c does not compile for {TARGET}"))),
+    }
+}
 
 pub(super) fn builder() -> Result<Builder, StepFailure> {
     if !has_program(LINKER) {
@@ -105,7 +205,7 @@ pub(super) fn builder() -> Result<Builder, StepFailure> {
     }
     add_target()?;
     Ok(Builder {
-        selected: &["--target", TARGET, "-p", "hourglass-rt", "-p", "hourglass-timer"],
+        selected: SELECTED,
         environment: &[("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", LINKER)],
         strip: "aarch64-linux-gnu-strip",
         folder: "bin-aarch64",
@@ -142,16 +242,10 @@ fn header(workspace: &Workspace) -> Result<bool, StepFailure> {
     let folder = workspace.target.join("beds").join(NAME);
     fs::create_dir_all(&folder).map_err(|e| StepFailure::file(&folder, &e))?;
     let program = folder.join("page");
-    let library = workspace.root.join("crates/capi");
-    let mut compiler = Command::new(LINKER);
-    compiler.args(["-Wall", "-Wextra", "-Werror", "-pedantic", "-std=c11", "-O2", "-DALONE", "-I"]);
-    compiler.arg(library.join("include")).arg(library.join("tests/programs/page.c"));
-    let made =
-        compiler.arg("-o").arg(&program).status().map_err(|e| StepFailure::start(LINKER, &e))?;
+    compile(workspace, "page", &["-DALONE"], &program, None)?;
     let mut emulator = Command::new(EMULATOR);
     emulator.args(["-L", ROOT]).arg(&program);
-    let good = made.success()
-        && emulator.status().map_err(|e| StepFailure::start(EMULATOR, &e))?.success();
+    let good = emulator.status().map_err(|e| StepFailure::start(EMULATOR, &e))?.success();
     println!("bed {NAME}: hourglass.h, {}", if good { "ok" } else { "BROKEN" });
     Ok(good)
 }

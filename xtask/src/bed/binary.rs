@@ -37,7 +37,7 @@ impl Builder {
         Builder { selected: &["--workspace"], environment: &[], strip: "strip", folder: "bin" };
 
     pub(super) fn build(&self, workspace: &Workspace) -> Result<PathBuf, StepFailure> {
-        self.program(workspace, BESIDE, "hourglass")
+        self.program(workspace, &["--test", BESIDE], "hourglass")
     }
 
     pub(super) fn build_test(
@@ -45,19 +45,28 @@ impl Builder {
         workspace: &Workspace,
         test: Test,
     ) -> Result<PathBuf, StepFailure> {
-        self.program(workspace, test, test)
+        self.program(workspace, &["--test", test], test)
     }
 
-    /// Builds a test and what belongs to it; a copy of one of its programs without symbols, which would only
+    /// The unit tests of a library, by its name.
+    pub(super) fn build_unit_tests(
+        &self,
+        workspace: &Workspace,
+        library: Test,
+    ) -> Result<PathBuf, StepFailure> {
+        self.program(workspace, &["--lib"], library)
+    }
+
+    /// Builds tests and what belongs to them; a copy of one of the programs without symbols, which would only
     /// make the guest's memory fuller.
     fn program(
         &self,
         workspace: &Workspace,
-        test: &str,
+        tests: &[&str],
         name: &str,
     ) -> Result<PathBuf, StepFailure> {
-        let mut cargo = workspace.cargo(&["test", "--quiet", "--no-run", "--test", test]);
-        cargo.args(self.selected).envs(self.environment.iter().copied());
+        let mut cargo = workspace.cargo(&["test", "--quiet", "--no-run"]);
+        cargo.args(tests).args(self.selected).envs(self.environment.iter().copied());
         cargo.arg("--message-format=json").stderr(Stdio::inherit());
         let output = cargo.output().map_err(|e| StepFailure::start("cargo", &e))?;
         let messages = String::from_utf8_lossy(&output.stdout);
@@ -68,9 +77,13 @@ impl Builder {
         let folder = workspace.target.join("beds").join(self.folder);
         fs::create_dir_all(&folder).map_err(|e| StepFailure::file(&folder, &e))?;
         let stripped = folder.join(name);
-        let status = Command::new(self.strip).arg("-o").arg(&stripped).arg(&built).status();
-        match status {
-            Ok(status) if status.success() => Ok(stripped),
+        self.strip(&built, &stripped)?;
+        Ok(stripped)
+    }
+
+    pub(super) fn strip(&self, built: &Path, stripped: &Path) -> Result<(), StepFailure> {
+        match Command::new(self.strip).arg("-o").arg(stripped).arg(built).status() {
+            Ok(status) if status.success() => Ok(()),
             Ok(status) => Err(StepFailure::Broken(format!("strip {}: {status}", built.display()))),
             Err(e) => Err(StepFailure::start(self.strip, &e)),
         }
