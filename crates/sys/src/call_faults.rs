@@ -6,6 +6,8 @@
 //!
 //! Owns: which errors are tried of which call ([`ERRORS`]). Must not: know what must hold afterwards.
 
+mod calls;
+
 use std::collections::HashMap;
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -13,96 +15,9 @@ use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-use crate::checked_long;
+pub use calls::{CHANGES_NOTHING, ERRORS, FIRST_OF_RUNTIME};
 
-/// Calls with errors that the kernel gives for them where memory, descriptors or room run out, a device fails or a signal
-/// comes (EINTR only where it may). Left out: `futex`, since a wait or wake that fails without having happened is a loss
-/// that the kernel never causes, after which a program hangs; what cannot fail (`close`, `munmap`, clocks, ends); and
-/// `rt_sigaction` and `sigaltstack`, at whose failure Rust's runtime aborts.
-pub const ERRORS: &[(i64, &str, &[i32])] = &[
-    (libc::SYS_read, "read", &[libc::EIO, libc::EINTR]),
-    (libc::SYS_pread64, "pread64", &[libc::EIO]),
-    (libc::SYS_write, "write", &[libc::ENOSPC, libc::EINTR]),
-    (libc::SYS_writev, "writev", &[libc::ENOSPC]),
-    (libc::SYS_pwrite64, "pwrite64", &[libc::ENOSPC]),
-    (libc::SYS_openat, "openat", &[libc::EMFILE, libc::ENOMEM, libc::EINTR]),
-    (libc::SYS_fsync, "fsync", &[libc::EIO]),
-    (libc::SYS_ftruncate, "ftruncate", &[libc::EIO]),
-    (libc::SYS_rename, "rename", &[libc::ENOSPC]),
-    (libc::SYS_mkdir, "mkdir", &[libc::ENOSPC]),
-    (libc::SYS_rmdir, "rmdir", &[libc::EIO]),
-    (libc::SYS_unlink, "unlink", &[libc::EIO]),
-    (libc::SYS_fchmod, "fchmod", &[libc::EIO]),
-    (libc::SYS_statx, "statx", &[libc::ENOMEM, libc::EIO]),
-    (libc::SYS_lseek, "lseek", &[libc::EIO]),
-    (libc::SYS_getdents64, "getdents64", &[libc::EIO]),
-    (libc::SYS_readlink, "readlink", &[libc::EIO]),
-    (libc::SYS_fcntl, "fcntl", &[libc::EMFILE, libc::EAGAIN]),
-    (libc::SYS_ioctl, "ioctl", &[libc::EIO]),
-    (libc::SYS_mmap, "mmap", &[libc::ENOMEM]),
-    (libc::SYS_mlock, "mlock", &[libc::ENOMEM, libc::EAGAIN]),
-    (libc::SYS_mlockall, "mlockall", &[libc::ENOMEM, libc::EAGAIN]),
-    (libc::SYS_madvise, "madvise", &[libc::ENOMEM, libc::EAGAIN]),
-    (libc::SYS_clone, "clone", &[libc::EAGAIN, libc::ENOMEM]),
-    (libc::SYS_clone3, "clone3", &[libc::EAGAIN, libc::ENOMEM]),
-    (libc::SYS_sched_setattr, "sched_setattr", &[libc::EBUSY, libc::ENOMEM]),
-    (libc::SYS_sched_setscheduler, "sched_setscheduler", &[libc::EPERM]),
-    (libc::SYS_sched_setaffinity, "sched_setaffinity", &[libc::ENOMEM]),
-    (libc::SYS_poll, "poll", &[libc::EINTR, libc::ENOMEM]),
-    (libc::SYS_ppoll, "ppoll", &[libc::EINTR, libc::ENOMEM]),
-    (libc::SYS_clock_nanosleep, "clock_nanosleep", &[libc::EINTR]),
-    (libc::SYS_wait4, "wait4", &[libc::EINTR]),
-    (libc::SYS_waitid, "waitid", &[libc::EINTR]),
-    (libc::SYS_perf_event_open, "perf_event_open", &[libc::EMFILE, libc::ENOMEM]),
-    (libc::SYS_eventfd2, "eventfd2", &[libc::EMFILE]),
-    (libc::SYS_signalfd4, "signalfd4", &[libc::EMFILE]),
-    (libc::SYS_timerfd_create, "timerfd_create", &[libc::EMFILE]),
-    (libc::SYS_memfd_create, "memfd_create", &[libc::EMFILE]),
-    (libc::SYS_pidfd_open, "pidfd_open", &[libc::EMFILE]),
-    (libc::SYS_pipe2, "pipe2", &[libc::EMFILE]),
-    (libc::SYS_socket, "socket", &[libc::EMFILE]),
-    (libc::SYS_socketpair, "socketpair", &[libc::EMFILE]),
-];
-
-/// Ends what the loader does: Rust's runtime begins with it (`poll` on the standard descriptors).
-pub const FIRST_OF_RUNTIME: i64 = libc::SYS_poll;
-
-/// Calls that change nothing which outlives their process, except that `openat` may make a file: a kill at one of them
-/// finds what a kill at the next other call finds.
-pub const CHANGES_NOTHING: &[i64] = &[
-    libc::SYS_openat,
-    libc::SYS_close,
-    libc::SYS_read,
-    libc::SYS_pread64,
-    libc::SYS_statx,
-    libc::SYS_newfstatat,
-    libc::SYS_fstat,
-    libc::SYS_access,
-    libc::SYS_lseek,
-    libc::SYS_getdents64,
-    libc::SYS_readlink,
-    libc::SYS_brk,
-    libc::SYS_mmap,
-    libc::SYS_munmap,
-    libc::SYS_mprotect,
-    libc::SYS_madvise,
-    libc::SYS_mremap,
-    libc::SYS_futex,
-    libc::SYS_poll,
-    libc::SYS_clock_nanosleep,
-    libc::SYS_sched_getattr,
-    libc::SYS_sched_getaffinity,
-    libc::SYS_sched_yield,
-    libc::SYS_gettid,
-    libc::SYS_geteuid,
-    libc::SYS_getuid,
-    libc::SYS_getpid,
-    libc::SYS_rt_sigprocmask,
-    libc::SYS_sigaltstack,
-    libc::SYS_rseq,
-    libc::SYS_set_robust_list,
-    libc::SYS_prlimit64,
-];
+use crate::{checked_long, thread};
 
 /// A call that was begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,6 +40,11 @@ pub enum CallFault {
     /// As [`CallFault::Killed`] for the program itself, and the processes that it has forked are stopped (SIGSTOP) since
     /// they first waited (`poll`).
     KilledAlone { nth: usize },
+    /// As [`CallFault::Killed`] for the program itself, at its call `killed`. Of the calls that processes begin afterwards
+    /// which it has forked, number `others` kills the process that begins it.
+    Orphaned { killed: usize, others: usize },
+    /// As [`CallFault::Orphaned`], where each of them is killed at the call that is its own number `own` afterwards.
+    AllKilled { killed: usize, own: usize },
 }
 
 /// A program that has ended.
@@ -142,7 +62,8 @@ pub struct FaultedProgram {
     pub pids: Vec<u32>,
 }
 
-/// Runs a program until it ends, for `limit` at most. Whatever it has forked may still run then.
+/// Runs a program until it ends, for `limit` at most. Whatever it has forked may still run then; not so after
+/// [`CallFault::AllKilled`], or [`CallFault::Orphaned`] whose second call was not reached.
 ///
 /// # Errors
 /// The program cannot be started; EPERM where `ptrace` is not permitted.
@@ -170,8 +91,9 @@ fn trace(command: &mut Command, fault: CallFault, limit: Duration) -> io::Result
     request(libc::PTRACE_SETOPTIONS, pid, options as usize)?;
     tracer.go_on(pid, 0);
     let (ended, watched) = channel::<()>();
+    let own = thread::id();
     std::thread::scope(|scope| {
-        let watch = scope.spawn(move || ends_late(pid, &watched, limit));
+        let watch = scope.spawn(move || ends_late((pid, own), &watched, limit));
         let status = tracer.follow(pid);
         drop(ended);
         let is_late = watch.join().unwrap_or(false);
@@ -181,13 +103,32 @@ fn trace(command: &mut Command, fault: CallFault, limit: Duration) -> io::Result
     })
 }
 
-/// Kills a process that is not said to have ended within `limit`; whether it did.
-fn ends_late(pid: libc::pid_t, ended: &Receiver<()>, limit: Duration) -> bool {
-    let is_late = ended.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
-    if is_late {
+/// Kills a process that is not said to have ended within `limit`, then whatever else its tracer follows; whether it was
+/// late.
+fn ends_late((pid, tracer): (libc::pid_t, u32), ended: &Receiver<()>, limit: Duration) -> bool {
+    let lasts = |limit| ended.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
+    let is_late = lasts(limit);
+    if is_late && is_traced(pid, tracer) {
         kill(pid);
     }
+    while is_late && lasts(Duration::from_secs(1)) {
+        let names = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        let pids = names.filter_map(|name| name.file_name().to_str()?.parse().ok());
+        pids.filter(|pid| is_traced(*pid, tracer)).for_each(kill);
+    }
     is_late
+}
+
+/// Whether this thread follows that process, which keeps its number then.
+fn is_traced(pid: libc::pid_t, tracer: u32) -> bool {
+    status_line(pid, "TracerPid:")
+        .is_some_and(|traced| traced == libc::pid_t::try_from(tracer).unwrap_or(-1))
+}
+
+/// A number that the kernel tells of a thread.
+fn status_line(tid: libc::pid_t, name: &str) -> Option<libc::pid_t> {
+    let status = std::fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok()
 }
 
 fn kill(pid: libc::pid_t) {
@@ -216,7 +157,9 @@ struct Tracer {
     fault: CallFault,
     calls: Vec<BegunCall>,
     is_hit: bool,
-    /// How many calls each process has begun.
+    /// Whether the program was killed, and its orphans are followed.
+    is_orphaned: bool,
+    /// How many calls each process has begun; since the program was killed, where its orphans are followed.
     begun: Vec<usize>,
     pids: Vec<libc::pid_t>,
     threads: HashMap<libc::pid_t, TracedThread>,
@@ -239,6 +182,7 @@ impl Tracer {
             fault,
             calls: Vec::new(),
             is_hit: false,
+            is_orphaned: false,
             begun: Vec::new(),
             pids: Vec::new(),
             threads: HashMap::new(),
@@ -252,9 +196,7 @@ impl Tracer {
 
     /// The number of the process to which a thread belongs.
     fn process_of(&mut self, tid: libc::pid_t) -> usize {
-        let status = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
-        let pid = line.and_then(|pid| pid.trim().parse().ok()).unwrap_or(tid);
+        let pid = status_line(tid, "Tgid:").unwrap_or(tid);
         self.pids.iter().position(|known| *known == pid).unwrap_or_else(|| {
             self.pids.push(pid);
             self.begun.push(0);
@@ -262,17 +204,28 @@ impl Tracer {
         })
     }
 
-    /// Follows all until the program has ended.
+    /// Follows all until the program has ended, and its orphans until they have ended or are left.
     fn follow(&mut self, program: libc::pid_t) -> io::Result<ExitStatus> {
+        let mut ended = None;
         loop {
-            let (tid, status) = wait(-1)?;
+            let (tid, status) = match (wait(-1), ended) {
+                (Err(error), Some(status)) if error.raw_os_error() == Some(libc::ECHILD) => {
+                    return Ok(status);
+                }
+                (waited, _) => waited?,
+            };
             if !libc::WIFSTOPPED(status) {
                 self.threads.remove(&tid);
                 if tid == program {
-                    self.leave_the_new();
-                    return Ok(ExitStatus::from_raw(status));
+                    ended = Some(ExitStatus::from_raw(status));
                 }
-                continue;
+                match ended {
+                    Some(status) if !self.is_orphaned => {
+                        self.leave_the_new();
+                        return Ok(status);
+                    }
+                    _ => continue,
+                }
             }
             let known = self.threads.contains_key(&tid);
             if !known {
@@ -322,7 +275,9 @@ impl Tracer {
             change(tid, |registers| registers.rax = i64::from(-errno).cast_unsigned())?;
         }
         let mut waits = false;
-        if thread.inside && !self.is_hit {
+        let is_over =
+            |tracer: &Tracer| tracer.is_hit && !matches!(tracer.fault, CallFault::AllKilled { .. });
+        if thread.inside && !is_over(self) {
             let Ok(registers) = registers(tid) else {
                 self.go_on(tid, 0);
                 return Ok(());
@@ -338,7 +293,7 @@ impl Tracer {
         if waits && thread.process != 0 && matches!(self.fault, CallFault::KilledAlone { .. }) {
             // Stopped from here on, as by another program.
             self.leave(tid, libc::SIGSTOP);
-        } else if self.is_hit && thread.answer.is_none() {
+        } else if is_over(self) && thread.answer.is_none() {
             // The rest is of no interest.
             self.leave(tid, 0);
         } else {
@@ -362,6 +317,24 @@ impl Tracer {
                 self.is_hit = true;
             }
             CallFault::KilledAlone { nth } if (0, nth) == (call.process, place) => {
+                self.is_hit = true;
+            }
+            CallFault::Orphaned { killed, .. } | CallFault::AllKilled { killed, .. }
+                if !self.is_orphaned && (0, killed) == (call.process, place) =>
+            {
+                self.is_orphaned = true;
+                self.begun.fill(0);
+            }
+            CallFault::Orphaned { others, .. }
+                if self.is_orphaned
+                    && call.process != 0
+                    && self.begun[1..].iter().sum::<usize>() == others + 1 =>
+            {
+                self.is_hit = true;
+            }
+            CallFault::AllKilled { own, .. }
+                if self.is_orphaned && call.process != 0 && place == own =>
+            {
                 self.is_hit = true;
             }
             _ => return None,
@@ -433,5 +406,40 @@ mod tests {
         let mut sleep = Command::new("sleep");
         let late = run(sleep.arg("60"), CallFault::None, Duration::from_millis(300)).unwrap();
         assert!(late.is_late && late.status.signal() == Some(libc::SIGKILL), "{late:?}");
+    }
+
+    /// A shell is killed where it waits for a subshell, which writes; then that is killed at a call of its own.
+    #[test]
+    fn orphans_are_killed_at_their_calls() {
+        let script = "(i=0; while [ $i -lt 1000 ]; do echo $((i+=1)); done) & wait";
+        let shell = |fault| {
+            let mut shell = Command::new("sh");
+            run(shell.args(["-c", script]).stdout(std::process::Stdio::null()), fault, LIMIT)
+        };
+        let whole = match shell(CallFault::None) {
+            Err(error) => {
+                return hourglass_skip::skip(hourglass_skip::Requirement::program("strace"), error);
+            }
+            Ok(whole) => whole,
+        };
+        let own = whole.calls.iter().filter(|call| call.process == 0);
+        let killed = own.clone().position(|call| call.number == libc::SYS_wait4).unwrap();
+        let others = 100;
+        for (fault, is_hit) in [
+            (CallFault::Orphaned { killed, others }, true),
+            (CallFault::AllKilled { killed, own: others }, true),
+            (CallFault::Orphaned { killed, others: 10_000 }, false),
+        ] {
+            let ended = shell(fault).unwrap();
+            assert!(ended.status.signal() == Some(libc::SIGKILL) && !ended.is_late, "{ended:?}");
+            assert_eq!((ended.is_hit, ended.pids.len()), (is_hit, 2), "{fault:?}");
+            let at = |call: &BegunCall| call.process == 0;
+            let last = ended.calls.iter().rposition(at).unwrap();
+            let after = ended.calls.len() - last - 1;
+            assert!(
+                if is_hit { after == others + 1 } else { after > others },
+                "{after}: {fault:?}"
+            );
+        }
     }
 }
