@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use hourglass_dice::{Dice, seed};
 use hourglass_skip::{Requirement, skip};
-use hourglass_sys::call_faults::{self, CallFault, FaultedProgram};
+use hourglass_sys::call_faults::{self, CHANGES_NOTHING, CallFault, FaultedProgram};
 
 use crate::calls::faults::{FailingCall, is_of_the_runtime, of_calls, sample};
 use crate::calls::{command, hourglass_in};
@@ -134,6 +134,65 @@ fn a_run_is_kept_or_not() {
 fn latencies_are_kept_or_not() {
     let line = "latency -t 1 -D 50ms -o kept";
     fails_at_any_call(&Faulted { run: Some("kept"), ..Faulted::of(line) }, |_| {});
+}
+
+/// What a command that is killed leaves: a folder that is whole, or one that says in one line what it lacks; nothing beside it.
+fn killed_at_any_call(line: &'static str) {
+    let faulted = Faulted::of(line);
+    let seed = seed();
+    let first = tempfile::tempdir().unwrap();
+    let whole = match faulted.run_in(first.path(), CallFault::None) {
+        Err(error) => return skip(Requirement::program("strace"), error),
+        Ok(whole) => whole,
+    };
+    assert!(whole.program.status.success(), "{:?}: {}", whole.program.status, whole.stderr);
+    let own = whole.program.calls.iter().filter(|call| call.process == 0).enumerate();
+    let changing = own.filter(|(_, call)| !CHANGES_NOTHING.contains(&call.number));
+    let kills = changing.map(|(nth, call)| (nth, call.number)).collect();
+    let mut defects = Vec::new();
+    for (nth, number) in sample(&mut Dice::new(seed), kills, SAMPLE) {
+        let home = tempfile::tempdir().unwrap();
+        let ended = faulted.run_in(home.path(), CallFault::Killed { process: 0, nth }).unwrap();
+        if let Some(defect) = left_by_a_kill(home.path()) {
+            let defect = format!("at {nth}, call {number}, {:?}: {defect}", ended.program.status);
+            println!("{defect}");
+            defects.push(defect);
+        }
+    }
+    assert!(defects.is_empty(), "seed {seed}, {line}: {}\n{}", defects.len(), defects.join("\n"));
+}
+
+/// What does not hold of a folder `kept` whose command was killed.
+fn left_by_a_kill(home: &Path) -> Option<String> {
+    let known = ["kept", "stderr", "tmp"];
+    let names = |folder: &Path| {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect::<Vec<_>>()
+    };
+    let strange: Vec<String> =
+        names(home).into_iter().filter(|name| !known.contains(&name.as_str())).collect();
+    let temporary = names(&home.join("tmp"));
+    if !strange.is_empty() || !temporary.is_empty() {
+        return Some(format!("beside it: {strange:?} {temporary:?}"));
+    }
+    if !home.join("kept").exists() {
+        return None;
+    }
+    let shown = hourglass_in(home, &["show", "-q", "kept"]);
+    let said = String::from_utf8_lossy(&shown.stderr).into_owned();
+    let in_one_line = said.lines().count() == 1 && said.contains("kept");
+    let is_right = match shown.status.code() {
+        Some(0) => true,
+        Some(2) => in_one_line,
+        _ => false,
+    };
+    (!is_right).then(|| format!("{:?}: {said}", shown.status))
+}
+
+#[test]
+fn a_run_that_is_killed_is_whole_or_says_what_it_lacks() {
+    killed_at_any_call("run -n 1 -d 50ms -o kept");
+    killed_at_any_call("latency -t 1 -D 50ms -o kept");
 }
 
 /// The bug: "not everything was kept" and exit code 3 where only the last step failed, which brings names to the disk.
