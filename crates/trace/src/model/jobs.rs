@@ -14,6 +14,8 @@ const CLOSE: u64 = 4;
 const SHORTENED: usize = 10;
 /// Where so many times the periods without a job are more than the jobs, another grouping is tried.
 const EMPTY: u64 = 4;
+/// A longer period is the true one where its jitter is so many times less.
+const STEADIER: u64 = 4;
 /// Bursts of a period that are found to repeat, at most.
 const LONGEST_PATTERN: usize = 8;
 /// Wakers that are tried as those of jobs.
@@ -87,11 +89,17 @@ pub(super) fn group(bursts: &[Burst]) -> Grouped {
     let plain = grouped(bursts, in_kernel, "the kernel's state: uninterruptible");
     // Waits within jobs may fall on a finer grid, of which many periods then have no job.
     let is_full = |fit: PeriodFit| fit.skipped.saturating_mul(EMPTY) < plain.jobs.len() as u64;
-    if plain.fit.is_some_and(is_full) {
-        return plain;
-    }
     let sleep = sleeps::find(bursts);
     let of_sleeps = || by_sleeps(bursts, sleep?, in_kernel);
+    if let Some(fit) = plain.fit.filter(|fit| is_full(*fit)) {
+        // The ends of sleeps near the middle of a period make half of it one, with a jitter as wide as they are.
+        let is_steadier = |other: PeriodFit| {
+            other.period_ns / 2 >= fit.period_ns - fit.period_ns / CLOSE
+                && other.usual_ns.saturating_mul(STEADIER) <= fit.jitter_ns
+        };
+        let steadier = of_sleeps().filter(|found| found.fit.is_some_and(is_steadier));
+        return steadier.unwrap_or(plain);
+    }
     let found = by_waker(bursts, in_kernel).or_else(|| by_length(bursts)).or_else(of_sleeps);
     let plain = if repeats(&plain) { Grouped { fit: None, ..plain } } else { plain };
     found.unwrap_or(Grouped { has_sleeps: sleep.is_some(), ..plain })
