@@ -156,7 +156,11 @@ fn bounds_are_by_counts_where_a_switch_was_not_recorded() {
         let other = alone(move || {
             let witness = Witness::new().unwrap();
             let span = witness.attach(travelling);
-            thread::sleep(Duration::from_millis(1));
+            // A machine that stands still as long as that sleeps without a switch.
+            let first = counters().switches();
+            while counters().switches() == first {
+                thread::sleep(Duration::from_millis(1));
+            }
             witness.detach(span)
         });
         let loss = witness.end(witness.attach(other)).unwrap();
