@@ -147,6 +147,15 @@ const NOTING: Span = Span::from_micros(2);
 /// for [`NOTING`] gets on too.
 const MOST_GAPS_IN_A_ROW: u32 = 4;
 
+/// What a thread found out about a gap.
+struct GapAnswer {
+    /// When the gap ended.
+    now: CounterReading,
+    /// Until when it was asked about.
+    asked_until: u64,
+    evidence: Evidence,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct CurrentInterval {
     start: u64,

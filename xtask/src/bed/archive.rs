@@ -85,6 +85,8 @@ cd /tmp
              printf '\\n{end}%d\\n' $code\n"
         );
     }
+    // Waits until the console has all: what is still in its buffer is lost.
+    script += "stty -F /dev/console sane\n";
     // QEMU ends on it (`-no-reboot`), even where the machine has slept meanwhile, and then does not power off.
     script += "reboot -f\n";
     script

@@ -26,7 +26,8 @@ pub(super) const BED: TestBed = TestBed {
         ),
         step(
             "during",
-            "hourglass -n 1 -d 3s --cpu 1 --json & sleep 2; \
+            "hourglass -n 1 -d 5s --cpu 1 --json & \
+                      until grep -qs '^Cpus_allowed_list:.1$' /proc/$!/task/*/status; do sleep 0.1; done; sleep 1; \
                       echo 0 >/sys/devices/system/cpu/cpu1/online; wait $!; code=$?; \
                       echo 1 >/sys/devices/system/cpu/cpu1/online; exit $code",
             &[
@@ -43,7 +44,8 @@ pub(super) const BED: TestBed = TestBed {
         ),
         passes(
             "reserve",
-            "hourglass reserve 5ms/50ms --cpu 1 --backend user -- sleep 3 & sleep 2; \
+            "hourglass reserve 5ms/50ms --cpu 1 --backend user -- sh -c 'echo >begun; exec sleep 3' & \
+                      until [ -e begun ]; do sleep 0.1; done; sleep 1; \
                       echo 0 >/sys/devices/system/cpu/cpu1/online; wait $!; code=$?; \
                       echo 1 >/sys/devices/system/cpu/cpu1/online; exit $code",
         ),

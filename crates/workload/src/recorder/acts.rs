@@ -4,9 +4,9 @@
 
 use hourglass_clock::CounterReading;
 use hourglass_time::Span;
-use hourglass_trace::{Evidence, IntervalStart};
+use hourglass_trace::IntervalStart;
 
-use super::{MOST_GAPS_IN_A_ROW, Recorder, RecordingEnd, Work};
+use super::{GapAnswer, MOST_GAPS_IN_A_ROW, Recorder, RecordingEnd, Work};
 use crate::jobs::JobTiming;
 use crate::measuring_counter::MeasuringCounter;
 
@@ -63,25 +63,26 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
 
     /// What the thread finds out about the gap that lasted until `now`. What interrupts it while it
     /// asks belongs to the same gap: an answer cannot be assigned to one of the two.
-    pub(super) fn ask_about(&mut self, mut now: CounterReading) -> (CounterReading, Evidence) {
+    pub(super) fn ask_about(&mut self, mut now: CounterReading) -> GapAnswer {
         let mut evidence = self.witness.collect();
         let mut asked = evidence.counted.is_some();
         for _ in 0..MOST_GAPS_IN_A_ROW {
             if evidence.is_none() {
-                return (now, evidence);
+                return GapAnswer { now, asked_until: now.ticks, evidence };
             }
             let then = self.counter.read();
             let took = then.ticks.saturating_sub(now.ticks);
             if took <= self.usual_question(took, asked) && then.cpu == now.cpu {
                 self.witness.was_not_switched();
-                return (now, evidence);
+                return GapAnswer { now, asked_until: then.ticks, evidence };
             }
             now = then;
             let more = self.witness.collect();
             asked = more.counted.is_some();
             evidence = evidence.and(more);
         }
-        (self.counter.read(), evidence)
+        let now = self.counter.read();
+        GapAnswer { now, asked_until: now.ticks, evidence }
     }
 
     /// How long a question may take in which nothing happened, in ticks, before one that took `took`; twice as long as the

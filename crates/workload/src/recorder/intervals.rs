@@ -5,7 +5,7 @@
 use hourglass_clock::CounterReading;
 use hourglass_trace::{Evidence, IntervalStart};
 
-use super::{MOST_GAPS_IN_A_ROW, Recorder};
+use super::{GapAnswer, MOST_GAPS_IN_A_ROW, Recorder};
 use crate::long_gaps::LongGap;
 use crate::measuring_counter::MeasuringCounter;
 
@@ -14,7 +14,7 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
     #[cold]
     #[inline(never)]
     pub(super) fn interrupted(&mut self, now: CounterReading, onset: IntervalStart) -> u64 {
-        let lost = self.note_gap(now, onset);
+        let lost = self.note_gap(now, onset, Evidence::NONE);
         lost + self.catch_up()
     }
 
@@ -42,8 +42,7 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
                 passed_over = self.witness.collect();
                 continue;
             }
-            let (now, evidence) = self.ask_about(now);
-            lost += self.note_gap_with(now, IntervalStart::Gap, passed_over.and(evidence));
+            lost += self.note_gap(now, IntervalStart::Gap, passed_over);
             passed_over = Evidence::NONE;
         }
         lost
@@ -51,9 +50,16 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
 
     /// Ends the interval, counts what passed until `now`, and begins the next interval there. A
     /// gap that outlasts the thread's time ends with it, and the interval behind it has no length.
-    fn note_gap(&mut self, now: CounterReading, onset: IntervalStart) -> u64 {
-        let (now, evidence) = self.ask_about(now);
-        self.note_gap_with(now, onset, evidence)
+    ///
+    /// The question about it is of that interval, however long it usually takes: by itself it would be a gap of which nothing
+    /// is known, since what happened in it is in the answer.
+    fn note_gap(&mut self, now: CounterReading, onset: IntervalStart, before: Evidence) -> u64 {
+        let GapAnswer { now, asked_until, evidence } = self.ask_about(now);
+        let lost = self.note_gap_with(now, onset, before.and(evidence));
+        if self.open.is_some() {
+            self.last = self.last.max(asked_until);
+        }
+        lost
     }
 
     pub(super) fn note_gap_with(

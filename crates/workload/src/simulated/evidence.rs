@@ -60,6 +60,36 @@ fn an_interruption_while_it_asks_is_of_the_same_gap() {
     }
 }
 
+/// Where system calls are slow, a question takes longer than noting a gap. A switch in it that makes it no longer than usual is in
+/// the answer; no gap behind it, of the question alone, says that there was none.
+#[test]
+fn a_slow_question_is_no_gap_without_a_switch() {
+    for (after, length) in (0..12_000).step_by(100).flat_map(|after| [(after, 500), (after, 5_000)])
+    {
+        let first = [1, 2, 3].map(|at| Interruption {
+            at: ms(at),
+            length: 9_000,
+            cpu: 0,
+            by: PreemptionSource::Thread,
+        });
+        let at = ms(3) + 9_000 + after;
+        let hidden = Interruption { at, length, cpu: 0, by: PreemptionSource::Thread };
+        let interruptions = first.into_iter().chain([hidden]).collect();
+        let machine = SimulatedMachine { asking: 3_000, ..machine(false, interruptions) };
+        let recorded = machine.run(&mut cpu(), Span::from_millis(5));
+        let found = intervals(&recorded);
+        let counted =
+            |evidence: Evidence| evidence.counted.map_or(0, |counted| counted.involuntary);
+        assert_eq!(found.iter().map(|interval| counted(interval.evidence)).sum::<u8>(), 4);
+        for pair in found.windows(2) {
+            // It goes on behind the time that the switch takes.
+            let there = pair[0].end_ns as u64 <= at && at <= pair[1].start_ns as u64;
+            let kept = pair[1].evidence.cleared == Some(false);
+            assert!(!there || !kept, "{after}, {length}: {pair:?}");
+        }
+    }
+}
+
 /// The same right behind something too short for a gap: the question about that is no less a question.
 #[test]
 fn a_switch_in_a_question_about_nothing_is_not_forgotten() {
