@@ -35,16 +35,21 @@ impl UtcSource for FakeSource {
     }
 }
 
-#[test]
-fn the_narrowest_statement_is_handed_over_and_withdrawn() {
-    let set = AdjustmentKind::Set(1_700_000_000_000_000_000);
-    let adjustments = vec![Adjustment { at: Span::from_nanos(1), kind: set }];
+/// A simulated clock two seconds after its start, and its source. The kernel's clock has been adjusted so.
+fn two_seconds_after(adjustments: Vec<Adjustment>) -> (Arc<SimSource>, Arc<Clock<Arc<SimSource>>>) {
     let kernel = Some(SimKernel { tick: Span::from_millis(4), adjustments, shown: true });
     let time = Arc::new(SimSource::new(SimConfig { kernel, ..SimConfig::default() }));
     time.advance(Span::from_secs(2));
     let start = Start::With(SourceId::SIMULATED);
-    let clock =
-        Arc::new(Clock::on(time.clone(), ClockSettings { start, ..ClockSettings::DEFAULT }));
+    let clock = Clock::on(time.clone(), ClockSettings { start, ..ClockSettings::DEFAULT });
+    (time, Arc::new(clock))
+}
+
+#[test]
+fn the_narrowest_statement_is_handed_over_and_withdrawn() {
+    let set = AdjustmentKind::Set(1_700_000_000_000_000_000);
+    let adjustments = vec![Adjustment { at: Span::from_nanos(1), kind: set }];
+    let (time, clock) = two_seconds_after(adjustments);
     let times = Arc::new(AtomicU64::new(0));
     let made = |name, error_ns| -> Box<dyn UtcSource> {
         Box::new(FakeSource(name, error_ns, time.clone(), times.clone()))
@@ -84,11 +89,7 @@ fn a_source_that_denies_the_kernels_bound_leaves_none() {
     }
     let kind = AdjustmentKind::Synchronised(3_001);
     let adjustments = vec![Adjustment { at: Span::from_nanos(1), kind }];
-    let kernel = Some(SimKernel { tick: Span::from_millis(4), adjustments, shown: true });
-    let time = Arc::new(SimSource::new(SimConfig { kernel, ..SimConfig::default() }));
-    time.advance(Span::from_secs(2));
-    let start = Start::With(SourceId::SIMULATED);
-    let clock = Arc::new(Clock::on(time, ClockSettings { start, ..ClockSettings::DEFAULT }));
+    let (_, clock) = two_seconds_after(adjustments);
     for (why, is_bounded) in
         Chronyd::REFUSED.map(|why| (why, false)).into_iter().chain([("away", true)])
     {
@@ -125,12 +126,7 @@ fn a_refused_statement_leaves_no_bound_of_the_kernel() {
         of(1_000, AdjustmentKind::Tick(10_006)),
         of(2_100, AdjustmentKind::Tick(10_000)),
     ];
-    let kernel = Some(SimKernel { tick: Span::from_millis(4), adjustments, shown: true });
-    let time = Arc::new(SimSource::new(SimConfig { kernel, ..SimConfig::default() }));
-    time.advance(Span::from_secs(2));
-    let start = Start::With(SourceId::SIMULATED);
-    let clock =
-        Arc::new(Clock::on(time.clone(), ClockSettings { start, ..ClockSettings::DEFAULT }));
+    let (time, clock) = two_seconds_after(adjustments);
     let keeper =
         UtcKeeper::with(Arc::clone(&clock), vec![Box::new(Superseding(time.clone()))]).unwrap();
     assert_eq!(keeper.status().source, None);
