@@ -315,7 +315,9 @@ fn boot(workspace: &Workspace, bed: &TestBed, binary: Option<PathBuf>) -> Result
 fn report_step(bed: &TestBed, step: &Step, console: &str) -> bool {
     let prefix = format!("bed {}: {}", bed.name, step.name);
     let Some(record) = expectation::record(console, step.name) else {
-        println!("{prefix}: BROKEN, it did not come to its end");
+        println!("{prefix}: BROKEN, it did not come to its end; the console's is:");
+        let last: Vec<&str> = console.lines().rev().take(10).collect();
+        last.iter().rev().for_each(|line| println!("  | {line}"));
         return false;
     };
     let verdicts: Vec<Result<String, String>> =

@@ -17,7 +17,7 @@ macro_rules! watched {
             in_group!("a", "exec sh -c \"while :; do :; done\""),
             " & p=$!; (",
             $meanwhile,
-            ") & hourglass watch $p -d 8s --json; code=$?; kill $p; exit $code"
+            ") & hourglass watch $p -d 12s --json; code=$?; kill $p; exit $code"
         )
     };
 }
@@ -45,7 +45,9 @@ pub(super) const BED: TestBed = TestBed {
         step("watch", watched!("true"), &[ExitCode(0), Says("\"quota_throttled\": ")]),
         step(
             "quota-changes",
-            watched!("sleep 4; echo max >/sys/fs/cgroup/a/cpu.max"),
+            watched!(
+                "until pidof hourglass; do sleep 0.2; done; sleep 5; echo max >/sys/fs/cgroup/a/cpu.max"
+            ),
             &[ExitCode(4), Says("\"id\": \"quota-changed\"")],
         ),
         // A limit, and a guarantee: no group stays of either.
