@@ -241,7 +241,7 @@ pub struct SensitivityFacts {
     pub smallest_period_ns: Option<u64>,
     /// The largest jitter; null if none is feasible.
     pub largest_jitter_ns: Option<u64>,
-    /// Why it was not looked for.
+    /// Why it was not looked for, or that only a `wcet` that is an upper bound alone is in the way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -260,6 +260,13 @@ pub struct BreakdownFacts {
     pub utilisation: Option<f64>,
     /// The task that is not proven to meet its deadline a thousandth further on; null under EDF.
     pub first_to_miss: Option<String>,
+    /// The factor by the lower figures (`wcet_at_least`), where the `wcet` of a task is an upper bound alone: the true one is
+    /// between the two. Null elsewhere, and where it is not known.
+    #[serde(default)]
+    pub factor_at_most: Option<f64>,
+    /// Which `wcet` is an upper bound alone, so that `factor` may be too small; null without such.
+    #[serde(default)]
+    pub reason: Option<String>,
 }
 
 /// How worked examples were answered.

@@ -127,6 +127,54 @@ fn a_process_without_the_threads_gets_nothing() {
         is_refused(output, 2, "is called 'a'; it has sleep", &pid);
     }
     let said = stderr(ends(&refused, 1, &pid));
-    assert!(said.contains("nothing is reserved: 1 of 1"), "{said}");
+    assert!(
+        said.contains("nothing is reserved: the reservation would be refused, as said"),
+        "{said}"
+    );
     is_refused(&asked("", &pid), 2, "it may have ended", &pid);
+}
+
+/// "1 of 1 would be refused, of 1 of which that is not known" was said of a thread. By hand, 9 of 8 ms are refused and 100 us
+/// are not; without the privilege, nothing is granted, of which nothing was said beside the budget.
+#[test]
+fn a_refusal_that_is_not_known_reserves_nothing_for_a_process() {
+    let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+    let home = tempfile::tempdir().unwrap();
+    let task = |wcet: &str, least: &str| {
+        let text = format!(
+            "[[task]]\nname = \"sleep\"\nwcet = \"{wcet}\"\nwcet_at_least = \"{least}\"\nperiod = \"8ms\"\n"
+        );
+        fs::write(home.path().join("tasks.toml"), text).unwrap();
+    };
+    let words = format!("reserve --from tasks.toml --backend deadline --pid {}", child.id());
+    task("100us", "90us");
+    let known = hourglass_in(home.path(), &format!("{words} --check")).status.success();
+    task("9ms", "100us");
+    let text = hourglass_in(home.path(), &words);
+    let json = hourglass_in(home.path(), &format!("{words} --json"));
+    let drop =
+        ["--bounding-set=-sys_nice", "--inh-caps=-sys_nice", env!("CARGO_BIN_EXE_hourglass")];
+    let mut without = Command::new("setpriv");
+    without.args(drop).args(words.split(' ')).current_dir(home.path());
+    let without = without.output();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let said = stderr(ends(&text, 1, &words));
+    let found = document(&json);
+    assert_eq!(json.status.code(), Some(1), "{found}");
+    assert!(found["backend"].is_null(), "{found}");
+    let expected = match known {
+        true => "reserved: it is not known whether the reservation would be granted, as said above",
+        false => "reserved: the reservation would be refused, as said above",
+    };
+    assert!(said.contains(expected), "{said}");
+    assert_eq!(found["unknown_because"].is_string(), known, "{found}");
+    // A user who may not drop the privilege does not have it.
+    let without = without.ok().filter(|without| !without.stdout.is_empty()).unwrap_or(text);
+    let said = String::from_utf8_lossy(&without.stdout);
+    for line in
+        ["no: no budget", "no-proposal", "deadline: capability", "remedy: sudo setcap cap_sys_nice"]
+    {
+        assert!(said.contains(line), "{line}: {said}");
+    }
 }

@@ -1,9 +1,11 @@
 //! What theory says about a set of tasks, for people: a table, a sentence, and the proof.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use hourglass_documents::check::{
-    CaseStatus, CheckCorpusDocument, CheckDocument, FixedPoint, ProcessorFacts, TaskFacts, Verdict,
+    BreakdownFacts, CaseStatus, CheckCorpusDocument, CheckDocument, FixedPoint, ProcessorFacts,
+    TaskFacts, Verdict,
 };
 use hourglass_documents::explanation::{Explanation, FactOrigin};
 use hourglass_time::Span;
@@ -180,9 +182,11 @@ fn sensitivity(out: &mut String, document: &CheckDocument, style: Style) {
         .number("jitter up to", |facts| facts.largest_jitter_ns.map(time))
         .table()
         .write(out, style);
-    let mut without = all.iter().filter_map(|facts| facts.reason.as_deref()).peekable();
-    if let Some(reason) = without.peek().copied() {
-        let _ = writeln!(out, "{} of {} tasks: {reason}.", without.count(), all.len());
+    let without = all.iter().filter_map(|facts| facts.reason.as_deref());
+    let reasons: BTreeSet<&str> = without.clone().collect();
+    for reason in reasons {
+        let number = without.clone().filter(|other| *other == reason).count();
+        line_of(out, &format!("{number} of {} tasks: {}.", all.len(), clean::for_terminal(reason)));
     }
 }
 
@@ -193,18 +197,35 @@ fn breakdown(out: &mut String, document: &CheckDocument) {
             Some(server) => format!("CPU {} in {server}", facts.cpus),
             None => format!("CPU {}", facts.cpus),
         };
-        let change = if facts.factor < 1.0 { "must shrink to" } else { "may grow to" };
         let total = facts.utilisation.map_or(String::new(), |u| format!(" (utilisation {u:.3})"));
         let first = facts.first_to_miss.as_ref();
         let first = first.map_or(String::new(), |name| {
             format!(", beyond which '{name}' is the first that may miss")
         });
-        let said = format!(
-            "{place}: all execution times together {change} {:.3} times what they are{total}{first}.",
-            facts.factor
-        );
+        let why = facts.reason.as_ref().map_or(String::new(), |why| format!("; {why}"));
+        let said = format!("{place}: {} what they are{total}{first}{why}.", change(facts));
         // Writing to a string cannot fail.
         let _ = writeln!(out, "{}", wrapped_within(PAGE, &clean::for_terminal(&said), 0, 2));
+    }
+}
+
+/// By which factor all execution times may or must change, as far as that is known.
+fn change(facts: &BreakdownFacts) -> String {
+    let all = "all execution times together";
+    let (least, most) = (facts.factor, facts.factor_at_most);
+    match (&facts.reason, most) {
+        (None, _) if least < 1.0 => format!("{all} must shrink to {least:.3} times"),
+        (None, _) => format!("{all} may grow to {least:.3} times"),
+        (Some(_), _) if least >= 1.0 => format!("{all} may grow to at least {least:.3} times"),
+        (Some(_), Some(most)) if most < 1.0 => {
+            format!("{all} must shrink to between {least:.3} and {most:.3} times")
+        }
+        (Some(_), _) => {
+            let range = most.map_or(format!("at least {least:.3}"), |most| {
+                format!("between {least:.3} and {most:.3}")
+            });
+            format!("whether {all} must shrink is unknown: they may be {range} times")
+        }
     }
 }
 
@@ -239,7 +260,11 @@ fn sentence(out: &mut String, document: &CheckDocument, style: Style) {
         (_, None) => String::new(),
     };
     let used = used(&document.processors);
-    let text = format!("{word}{}. By {}{used}.", clean::for_terminal(&rest), document.analysis);
+    let by = match document.analysis.as_str() {
+        "none" => "By no analysis",
+        analysis => &format!("By {analysis}"),
+    };
+    let text = format!("{word}{}. {by}{used}.", clean::for_terminal(&rest));
     let wrapped = wrapped_within(PAGE, &text, 0, 0);
     let rest = wrapped.strip_prefix(word).unwrap_or_default();
     let _ = writeln!(out, "{}{rest}", paint(word, tone, style));

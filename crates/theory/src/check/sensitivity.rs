@@ -17,6 +17,7 @@ use hourglass_sched::{Refusal, TaskSet as Numbers, Verdict};
 use hourglass_tasks::TaskSet;
 
 use super::processor::{Member, Processor};
+use super::upper_bounds;
 
 /// Looks at a task for all questions: about a second of a processor of 2026.
 const ALL_LOOKS: u64 = 200_000_000;
@@ -70,6 +71,11 @@ pub(super) fn breakdown(set: &TaskSet, processors: &[Processor]) -> Vec<Breakdow
             factor: quotient(factor.numerator, factor.denominator),
             utilisation: utilisation.map(|u| quotient(u.numerator, u.denominator)),
             first_to_miss: first.and_then(|at| Some(set.tasks.get(at)?.name.clone())),
+            reason: {
+                let members = processor.members.iter();
+                upper_bounds::named(members.filter_map(|member| set.tasks.get(member.position?)))
+            },
+            factor_at_most: None,
         })
     });
     facts.collect()

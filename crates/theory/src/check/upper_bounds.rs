@@ -4,7 +4,7 @@
 //! they are: a placement by the lower ones may be another, and says nothing about this one. Must not: analyse.
 
 use hourglass_documents::check::{CheckDocument, ProcessorFacts, Verdict};
-use hourglass_tasks::TaskSet;
+use hourglass_tasks::{Task, TaskSet};
 
 use super::processor::NoteList;
 use super::{CheckRequest, answer, design, partition, placing_of};
@@ -12,22 +12,16 @@ use super::{CheckRequest, answer, design, partition, placing_of};
 /// Leaves late what also is with the execution times that are known to be needed, and says where these find what the upper ones
 /// do not.
 pub(super) fn settle(set: &TaskSet, request: &CheckRequest, document: &mut CheckDocument) {
-    let bounded: Vec<String> = set
-        .tasks
-        .iter()
-        .filter(|task| task.has_upper_bound())
-        .map(|task| format!("'{}'", task.name))
-        .collect();
-    if bounded.is_empty() {
-        return;
-    }
-    let why = format!(
-        "the wcet of {} is an upper bound alone, and with wcet_at_least",
-        bounded.join(", ")
-    );
+    let Some(bounds) = named(set.tasks.iter()) else { return };
+    let why = format!("{bounds}, and with wcet_at_least");
     let least = set.at_least();
-    if document.verdict > Verdict::Unknown {
-        let known = least.as_ref().and_then(|least| known(set, least, request));
+    let is_late = document.verdict > Verdict::Unknown;
+    let asked = least.as_ref().filter(|_| is_late || document.sensitivity.is_some());
+    let known = asked.and_then(|least| known(set, least, request));
+    if document.sensitivity.is_some() {
+        vary(document, &bounds, known.as_ref());
+    }
+    if is_late {
         known_late(document, &format!("{why} no deadline is known to be missed"), known);
     } else if let Some(least) = &least
         && placed(set, request).is_some_and(|found| found.is_err())
@@ -47,11 +41,40 @@ pub(super) fn settle(set: &TaskSet, request: &CheckRequest, document: &mut Check
     }
 }
 
+/// Which of these tasks have an upper bound alone; `None` if none has.
+pub(super) fn named<'a>(tasks: impl Iterator<Item = &'a Task>) -> Option<String> {
+    let bounded = tasks.filter(|task| task.has_upper_bound());
+    let names: Vec<String> = bounded.map(|task| format!("'{}'", task.name)).collect();
+    (!names.is_empty()).then(|| format!("the wcet of {} is an upper bound alone", names.join(", ")))
+}
+
+/// Says that upper figures are what the tasks' changes are found by, and how far all may at most by the lower ones (`least`).
+fn vary(document: &mut CheckDocument, bounds: &str, least: Option<&CheckDocument>) {
+    document
+        .assumptions
+        .push(format!("how far each task may change is found by upper figures, since {bounds}"));
+    let rows = document.sensitivity.iter_mut().flatten();
+    let known = least.iter().flat_map(|least| least.sensitivity.iter().flatten());
+    for (row, known) in rows.zip(known) {
+        if row.largest_wcet_ns.is_none() && row.reason.is_none() && known.largest_wcet_ns.is_some()
+        {
+            row.reason = Some(format!("{bounds}, and only with wcet_at_least the deadlines hold"));
+        }
+    }
+    for facts in document.breakdown.iter_mut().flatten().filter(|facts| facts.reason.is_some()) {
+        let mut known = least.iter().flat_map(|least| least.breakdown.iter().flatten());
+        let known =
+            known.find(|known| (&known.cpus, &known.server) == (&facts.cpus, &facts.server));
+        facts.factor_at_most = known.map(|known| known.factor);
+    }
+}
+
 /// The answer with the lower figures, with each task on the CPU on which the upper ones place it.
 fn known(set: &TaskSet, least: &TaskSet, request: &CheckRequest) -> Option<CheckDocument> {
     let mut plain = CheckRequest {
         analysis: request.analysis.clone(),
         partition: request.partition,
+        sensitivity: request.sensitivity,
         ..CheckRequest::default()
     };
     let mut least = least.clone();

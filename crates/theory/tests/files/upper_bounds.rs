@@ -1,7 +1,8 @@
 //! Execution times that are upper bounds alone.
 
 use hourglass_dice::{Dice, seed};
-use hourglass_documents::check::Verdict;
+use hourglass_documents::check::{CheckDocument, Verdict};
+use hourglass_report::text::Style;
 use hourglass_tasks::TaskSet;
 use hourglass_theory::check::{ANALYSES, CheckRequest, FitHeuristic, PlacementOrder, check};
 use hourglass_time::Span;
@@ -142,4 +143,84 @@ fn what_a_heuristic_does_not_place_is_not_known_to_be_late() {
     assert_eq!(late.verdict, Verdict::Infeasible, "{late:?}");
     let of_each: Vec<Verdict> = late.tasks.iter().map(|task| task.verdict).collect();
     assert_eq!(of_each, [Verdict::Unknown, Verdict::Unknown, Verdict::Infeasible]);
+}
+
+fn varied(set: &TaskSet) -> CheckDocument {
+    check(set, &CheckRequest { sensitivity: true, ..CheckRequest::default() }).unwrap()
+}
+
+/// By hand: alone in 5, 4 may grow to 5 / 4, or 5 / 2 if it is 2; 6 must shrink to 5 / 6, or may grow to 5 / 3 if it is 3; 8 must
+/// shrink to 5 / 8 and as 6 to 5 / 6. These were said of the upper figures as if they were true.
+#[test]
+fn how_far_upper_bounds_may_grow_is_a_range() {
+    for (wcet, least, factors, words, is_row, reason) in [
+        (4, 2, (1.25, Some(2.5)), "may grow to at least 1.250 times", true, None),
+        (
+            6,
+            3,
+            (0.833, Some(1.666)),
+            "unknown: they may be between 0.833 and 1.666",
+            false,
+            Some("only with"),
+        ),
+        (8, 6, (0.625, Some(0.833)), "must shrink to between 0.625 and 0.833 times", false, None),
+        (4, 4, (1.25, None), "may grow to 1.250 times what they are", true, None),
+    ] {
+        let text = |name, cpu, least: String| {
+            task(name, &format!("cpu = {cpu}\nwcet = {wcet}000\n{least}period = 5000\n"))
+        };
+        let bound = text("a", 0, format!("wcet_at_least = {least}000\n"));
+        let set =
+            read(&format!("[machine]\ncpus = \"0-1\"\n{bound}{}", text("b", 1, String::new())));
+        let found = varied(&set);
+        let said = hourglass_report::text::check(&found, false, Style::Plain);
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains(words), "{said}");
+        assert_eq!(said.contains("found by upper figures"), least < wcet, "{said}");
+        let (factors_found, rows) = (found.breakdown.unwrap(), found.sensitivity.unwrap());
+        assert_eq!((factors_found[0].factor, factors_found[0].factor_at_most), factors);
+        assert_eq!(factors_found[0].reason.is_some(), least < wcet, "{factors_found:?}");
+        // The other processor has no upper bound.
+        assert!(factors_found[1].reason.is_none() && factors_found[1].factor_at_most.is_none());
+        assert!(rows[1].reason.is_none(), "{rows:?}");
+        assert_eq!(rows[0].largest_wcet_ns.is_some(), is_row, "{rows:?}");
+        let why = rows[0].reason.as_deref();
+        assert_eq!(why.is_some(), reason.is_some(), "{rows:?}");
+        assert!(why.is_none_or(|why| reason.is_some_and(|part| why.contains(part))), "{rows:?}");
+    }
+}
+
+/// Whatever the execution times are between the two figures, the factor is between the two.
+#[test]
+fn the_true_factor_is_in_the_range() {
+    let mut dice = Dice::new(seed());
+    let mut ranges = 0;
+    let partition = Some((FitHeuristic::First, PlacementOrder::Given));
+    for _ in 0..200 {
+        let set = drawn(&mut dice);
+        let placed = check(&set, &CheckRequest { partition, ..CheckRequest::default() }).unwrap();
+        let mut set = set;
+        for (task, facts) in set.tasks.iter_mut().zip(&placed.tasks) {
+            task.cpus = Some(facts.cpus.parse().unwrap());
+        }
+        let found = varied(&set);
+        let mut truth = set.clone();
+        for task in &mut truth.tasks {
+            if let Some(least) = task.wcet_at_least.take() {
+                let span = task.wcet.nanos_or_zero() - least.nanos_or_zero();
+                let ns = least.nanos_or_zero() + dice.below(span + 1);
+                task.wcet = Span::from_nanos(i64::try_from(ns).unwrap());
+            }
+        }
+        let there = varied(&truth);
+        let pairs = found.breakdown.iter().flatten().zip(there.breakdown.iter().flatten());
+        for (found, there) in pairs {
+            assert!(found.factor <= there.factor, "{set:?} {found:?} {there:?}");
+            let most =
+                if found.reason.is_some() { found.factor_at_most } else { Some(found.factor) };
+            assert!(most.is_some_and(|most| there.factor <= most), "{set:?} {found:?} {there:?}");
+            ranges += u32::from(found.reason.is_some());
+        }
+    }
+    assert!(ranges >= 20, "{ranges}");
 }

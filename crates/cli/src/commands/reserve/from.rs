@@ -72,21 +72,30 @@ pub(super) fn from(
         input.notes.iter().for_each(|note| crate::messages::say(note));
     }
     if process.is_some_and(|(_, applies)| applies) {
-        let all = input.set.tasks.len();
-        let unknown = match unknown {
-            0 => String::new(),
-            unknown => format!(", of {unknown} of which that is not known"),
-        };
-        return Err(Stop::with(
-            exit::NO,
-            vec![format!(
-                "nothing is reserved: {refused} of {all} would be refused{unknown}, as said above; leave tasks out of \
-                 the file, or do what is said"
-            )],
-        )
-        .into());
+        let why = nothing_is_reserved(refused - unknown, unknown, input.set.tasks.len());
+        return Err(Stop::with(exit::NO, vec![why]).into());
     }
     Ok(ExitCode::from(if refused == 0 { exit::YES } else { exit::NO }))
+}
+
+/// Why none of `all` reservations is made: so many would be refused, and of so many it is not known.
+fn nothing_is_reserved(refused: usize, unknown: usize, all: usize) -> String {
+    let remedy = match all {
+        1 => "do what is said there",
+        _ => "leave tasks out of the file, or do what is said there",
+    };
+    let why = match (refused, unknown) {
+        (0, _) if all == 1 => "it is not known whether the reservation would be granted".to_owned(),
+        _ if all == 1 => "the reservation would be refused".to_owned(),
+        (0, _) => {
+            format!("it is not known whether {unknown} of {all} reservations would be granted")
+        }
+        (_, 0) => format!("{refused} of {all} reservations would be refused"),
+        _ => format!(
+            "{refused} of {all} reservations would be refused, and it is not known whether {unknown} more would be granted"
+        ),
+    };
+    format!("nothing is reserved: {why}, as said above; {remedy}")
 }
 
 /// The reservation that a document proposes, for this thread.
@@ -252,6 +261,9 @@ fn merged(mut all: Vec<ReserveRefusal>, more: Vec<ReserveRefusal>) -> Vec<Reserv
     all
 }
 
+/// The refusals of which a budget or a period is the cause.
+const OF_BUDGET: [&str; 2] = ["times", "bandwidth"];
+
 /// One task, asked of one backend.
 #[derive(Clone, Copy)]
 struct Question<'a> {
@@ -293,14 +305,17 @@ impl Question<'_> {
             remedy: "hourglass check FILE --server PERIOD finds a budget where there is one"
                 .to_owned(),
         };
+        let document = self.ask(&whole)?;
+        // A budget that fits would not be granted either.
+        let others = document.refusals.iter().filter(|other| !OF_BUDGET.contains(&&*other.id));
         Ok(ReserveDocument {
             target: task.name.clone(),
             backend: None,
             guarantee: false,
             reason: why.to_owned(),
-            refusals: vec![refusal],
+            refusals: std::iter::once(refusal).chain(others.cloned()).collect(),
             suggested_budget_ns: None,
-            ..self.ask(&whole)?
+            ..document
         })
     }
 
