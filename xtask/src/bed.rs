@@ -56,7 +56,8 @@ pub(crate) const BEDS: &[&TestBed] = &[
     &cgroup1::BED,
     &cgroup2::BED,
     &suspend::BED,
-    &utc::BED,
+    &utc::ntp::BED,
+    &utc::ptp::BED,
     &linux7::BED,
     &linux7::STATIC,
     &slice::BED,
@@ -80,7 +81,8 @@ pub(crate) const SLOW: &[&str] = &[
     container::BED.name,
     cgroup1::BED.name,
     cgroup2::BED.name,
-    utc::BED.name,
+    utc::ntp::BED.name,
+    utc::ptp::BED.name,
     linux7::STATIC.name,
     kernels::PREEMPT_RT.name,
     kernels::LINUX_5_10.name,
@@ -218,7 +220,7 @@ pub(crate) fn run(
         Some(bed) if binary.is_none() && bed.name == linux7::STATIC.name => {
             boot(workspace, bed, Some(package::static_program(workspace)?))
         }
-        Some(bed) if bed.name == utc::BED.name => run_utc(workspace, binary, UTC_MINUTES, None),
+        Some(bed) if is_utc(bed.name) => run_utc(workspace, name, binary, UTC_MINUTES, None),
         Some(bed) => boot(workspace, bed, binary),
         None if name == aarch64::NAME && binary.is_none() => aarch64::run(workspace),
         None => {
@@ -229,17 +231,27 @@ pub(crate) fn run(
     }
 }
 
-/// Of the bed `utc`: a round of all that it does, and more.
+/// Of the beds of UTC: a round of all that they do, and more.
 pub(crate) const UTC_MINUTES: f64 = utc::MINUTES;
 
-/// The bed `utc`, for some minutes; its result is printed, and kept in `record`.
+/// Whether a bed counts wrong bounds on UTC for as long as one likes.
+pub(crate) fn is_utc(name: &str) -> bool {
+    UTC_BEDS.iter().any(|utc_bed| utc_bed.bed.name == name)
+}
+
+const UTC_BEDS: [&utc::UtcBed; 2] = [&utc::ntp::UTC, &utc::ptp::UTC];
+
+/// A bed of UTC, for some minutes; its result is printed, and kept in `record`.
 pub(crate) fn run_utc(
     workspace: &Workspace,
+    name: &str,
     binary: Option<PathBuf>,
     minutes: f64,
     record: Option<&Path>,
 ) -> Result<(), StepFailure> {
-    utc::run(workspace, binary, minutes, record)
+    let found = UTC_BEDS.into_iter().find(|utc_bed| utc_bed.bed.name == name);
+    let unknown = || StepFailure::Usage(format!("no bed `{name}` of UTC"));
+    utc::run(found.ok_or_else(unknown)?, workspace, binary, minutes, record)
 }
 
 fn boot(workspace: &Workspace, bed: &TestBed, binary: Option<PathBuf>) -> Result<(), StepFailure> {

@@ -41,9 +41,9 @@ Usage: cargo xtask COMMAND
                              bare image
   bed NAME [--binary PATH]   boot a guest and check hourglass in it; PATH is a hourglass (built
                              as for the tests when not given); `bed aarch64` runs tests instead
-  bed utc [--minutes N] [--record FILE]
-                             UTC's bounds in a guest whose clock chronyd keeps, against this machine's clock; FILE
-                             keeps the result as JSON
+  bed utc | utc-ptp [--minutes N] [--record FILE]
+                             UTC's bounds in a guest whose clock chronyd or ptp4l keeps, against this machine's clock;
+                             FILE keeps the result as JSON
   bed --list                 the beds
   book                       the handbook's pages that are made from the code, and the book where mdbook is
                              installed
@@ -140,7 +140,9 @@ fn dispatch(words: &[&str]) -> Result<(), StepFailure> {
             bed::list();
             Ok(())
         }
-        ["bed", "utc", words @ ..] => dispatch_utc(&Workspace::find()?, words),
+        ["bed", name, words @ ..] if bed::is_utc(name) => {
+            dispatch_utc(&Workspace::find()?, name, words)
+        }
         ["bed", name] => bed::run(&Workspace::find()?, name, None),
         ["bed", name, "--binary", path] => {
             bed::run(&Workspace::find()?, name, Some(PathBuf::from(path)))
@@ -149,7 +151,7 @@ fn dispatch(words: &[&str]) -> Result<(), StepFailure> {
     }
 }
 
-fn dispatch_utc(workspace: &Workspace, mut words: &[&str]) -> Result<(), StepFailure> {
+fn dispatch_utc(workspace: &Workspace, name: &str, mut words: &[&str]) -> Result<(), StepFailure> {
     let (mut minutes, mut record, mut binary) = (bed::UTC_MINUTES, None, None);
     while let [option, value, rest @ ..] = words {
         match (*option, value.parse::<f64>()) {
@@ -162,11 +164,11 @@ fn dispatch_utc(workspace: &Workspace, mut words: &[&str]) -> Result<(), StepFai
     }
     if let [word, ..] = words {
         let what = format!(
-            "bed utc: '{word}': only --minutes N (1 to 10080), --record FILE and --binary PATH may follow"
+            "bed {name}: '{word}': only --minutes N (1 to 10080), --record FILE and --binary PATH may follow"
         );
         return Err(StepFailure::Usage(what));
     }
-    bed::run_utc(workspace, binary, minutes, record)
+    bed::run_utc(workspace, name, binary, minutes, record)
 }
 
 fn dispatch_fuzz(workspace: &Workspace, words: &[&str]) -> Result<(), StepFailure> {

@@ -7,6 +7,8 @@
 const S: i64 = 1_000_000_000;
 /// 2027-01-01T00:00:00, by POSIX.
 const MIDNIGHT_NS: i64 = 1_798_761_600 * S;
+/// Since 2017, for all that is known of 2026.
+const TAI_AHEAD_S: i64 = 37;
 /// How long before midnight the date begins.
 const BEFORE_NS: i64 = 35 * S;
 /// So long that no error of a clock that is vouched for hides the change.
@@ -90,6 +92,16 @@ impl Scale {
         labels.map(|(from, to)| (from - latest).max(earliest - to)).min().unwrap_or(0)
     }
 
+    /// What TAI has at a moment of this machine, ns since 1970; it has no leap seconds.
+    pub(super) fn tai(&self, here_ns: i64) -> i64 {
+        self.even(here_ns) + TAI_AHEAD_S * S
+    }
+
+    /// By how much TAI is ahead of UTC, s.
+    pub(super) fn utc_offset_s(&self, here_ns: i64) -> i16 {
+        ((self.tai(here_ns) - self.label(here_ns)) / S) as i16
+    }
+
     /// NTP's leap indicator.
     pub(super) fn indicator(&self, here_ns: i64) -> u8 {
         match (self.change(), self.leap) {
@@ -128,6 +140,12 @@ mod tests {
         assert_eq!(labels("inserted"), [-1_001, -1_000, -1, -1_000, -1, 0].map(|ms| ms * MS));
         assert_eq!(labels("slewed"), labels("inserted"));
         assert_eq!(labels("deleted"), [-1_001, 0, 999, 1_000, 1_999, 2_000].map(|ms| ms * MS));
+        let offsets = |name| {
+            let at = |ms: i64| begun(name).utc_offset_s(BEFORE_NS + ms * MS);
+            [-1_001, -1, 0].map(at)
+        };
+        assert_eq!(offsets("inserted"), [37, 37, 38]);
+        assert_eq!(offsets("deleted"), [37, 36, 36]);
         let smeared = begun("smeared");
         assert_eq!([-12_000, 8_000].map(|ms| before(smeared, ms)), [-12 * S, 8 * S - 2 * MS]);
         let indicators =
