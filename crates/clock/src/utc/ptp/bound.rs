@@ -7,7 +7,7 @@
 //!   all of that delay; transparent clocks on the way correct for what they hold back;
 //! - the clock's own rate is within [`OSCILLATOR_PPB`], as the standard wants of every clock, and ptp4l takes the offset out no
 //!   faster than within a Sync interval ([`slew_ppb`]);
-//! - ptp4l alone sets the clock that it disciplines.
+//! - ptp4l alone sets the clock that it disciplines, and by the UTC offset that it tells.
 
 use hourglass_sys::adjtimex::Leap;
 use hourglass_sys::ptp::Comparison;
@@ -27,6 +27,8 @@ const SLAVE: u8 = 9;
 pub(super) const MASTER: u8 = 6;
 /// `DelayMechanism`: the delay to the master is measured, not that to the neighbour.
 const END_TO_END: u8 = 1;
+/// By how much TAI is ahead of UTC since 2017, s.
+const UTC_OFFSET_S: i16 = 37;
 const LEAP_61: u8 = 1;
 const LEAP_59: u8 = 1 << 1;
 const UTC_OFFSET_VALID: u8 = 1 << 2;
@@ -155,6 +157,14 @@ impl PtpState {
             return refused(
                 "the grandmaster does not know UTC (currentUtcOffsetValid 0): let it announce the offset",
             );
+        }
+        // linuxptp 3.1 tells the new offset, and goes on by the one that it had when it chose its master.
+        if clock == PtpClock::System && self.utc_offset_s != UTC_OFFSET_S {
+            return Err(format!(
+                "TAI is said to be {} s ahead of UTC, {UTC_OFFSET_S} s since 2017: a ptp4l that ran through a leap second may \
+                 be off by it, and does not tell",
+                self.utc_offset_s
+            ));
         }
         Ok(())
     }

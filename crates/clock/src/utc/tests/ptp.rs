@@ -203,6 +203,9 @@ fn what_bounds_nothing_is_refused_with_its_reason() {
         (flags(0x14), "ptpTimescale 0"),
         (flags(0x0c), "timeTraceable 0"),
         (flags(0x1d), "leap second"),
+        // Behind one, linuxptp 3.1 goes on by the earlier offset: found by the bed `utc-ptp`.
+        (good.with(0x2003, 0, &[0, 38]), "38 s ahead of UTC"),
+        (good.with(0x2003, 0, &[0, 36]), "36 s ahead of UTC"),
         (flags(0x1e), "leap second"),
         (flags(0x5c), "uncertain"),
         (good.with(0x2001, 0, &[0, 3]), "2 boundary clocks"),
