@@ -7,7 +7,8 @@
 //!
 //! Nothing is added to the loop. Behind a gap the thread looks whether the kernel cleared the critical
 //! section that it had armed (`sys::rseq`: a descriptor of data, so that no thread is ever inside), and only
-//! then asks for its counters (`gap_evidence.rs`). What interrupts it while it asks belongs to the same gap. Where
+//! then asks for its counters (`gap_evidence.rs`). What interrupts it while it asks belongs to the same gap;
+//! behind a wait, which is no gap, to a gap of its own. Where
 //! the section does not work, by a test at the start, the counters are asked after every gap.
 //! Where it tells nothing of switches inside system calls (Linux 6.19 and later, [`ClearRule`]), they are also
 //! asked behind each system call that the recorder makes (a wait, a yield, the question itself if that took as

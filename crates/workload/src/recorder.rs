@@ -116,8 +116,8 @@ pub struct Recorder<'a, C: MeasuringCounter> {
     /// What must pass at least on every interval so that its length in ns does not fall short
     /// when both ends are rounded down.
     rounding: u64,
-    /// How long noting a gap may take, in ticks.
-    settling: u64,
+    /// [`NOTING`], in ticks.
+    noting: u64,
     /// The quickest question to the kernel's counters, in ticks.
     question: Option<u64>,
     /// From which length on a gap in which the kernel did not take the CPU is the host's, in ticks.
@@ -147,13 +147,19 @@ const NOTING: Span = Span::from_micros(2);
 /// for [`NOTING`] gets on too.
 const MOST_GAPS_IN_A_ROW: u32 = 4;
 
-/// What a thread found out about a gap.
+/// What a thread found out about a gap or a wait.
 struct GapAnswer {
     /// When the gap ended.
     now: CounterReading,
     /// Until when it was asked about.
     asked_until: u64,
     evidence: Evidence,
+}
+
+impl GapAnswer {
+    fn nothing(now: CounterReading) -> GapAnswer {
+        GapAnswer { now, asked_until: now.ticks, evidence: Evidence::NONE }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -209,7 +215,7 @@ impl<'a, C: MeasuringCounter> Recorder<'a, C> {
         stop: &'a AtomicBool,
     ) -> Recorder<'a, C> {
         let rounding = settings.timeline.ticks_at_least(Span::from_nanos(1));
-        let settling = settings.timeline.ticks_at_least(NOTING).saturating_add(settings.gap);
+        let noting = settings.timeline.ticks_at_least(NOTING);
         let paused = settings.timeline.ticks_at_least(PAUSED);
         Recorder {
             counter,
@@ -219,7 +225,7 @@ impl<'a, C: MeasuringCounter> Recorder<'a, C> {
             memory,
             witness: Witness::default(),
             rounding,
-            settling,
+            noting,
             question: None,
             paused,
             lost_below: 0,
@@ -261,8 +267,10 @@ impl<'a, C: MeasuringCounter> Recorder<'a, C> {
     /// Begins the thread's first interval, now. It was to run from its start on: what it lost until now is a gap, and
     /// the interval before that has no length.
     pub fn begin(&mut self) {
+        let before = self.counter.read();
         self.witness.begin();
         let now = self.counter.read();
+        self.question = Some(now.ticks.saturating_sub(before.ticks));
         let start = self.settings.start.min(self.settings.finish);
         let late = now.ticks.saturating_sub(start) > self.paused.max(self.settings.gap);
         // Models that measure wake-ups write no trace.
@@ -401,8 +409,7 @@ impl<'a, C: MeasuringCounter> Recorder<'a, C> {
         }
         self.last = now.ticks.max(self.last);
         if self.open.is_none() {
-            let evidence = self.witness.collect();
-            self.open_at(now.cpu, IntervalStart::Wait, evidence);
+            self.open_behind_wait(now);
         }
         RecordingEnd::Done
     }
@@ -442,8 +449,7 @@ impl<'a, C: MeasuringCounter> Recorder<'a, C> {
             let now = self.counter.read();
             self.last = now.ticks.max(self.last);
             if !self.is_over() {
-                let evidence = self.witness.collect();
-                self.open_at(now.cpu, IntervalStart::Wait, evidence);
+                self.open_behind_wait(now);
             }
         }
         self.open.is_some()
@@ -453,6 +459,11 @@ impl<'a, C: MeasuringCounter> Recorder<'a, C> {
     /// do not fall short when they are rounded to ns.
     fn rounding_since(&self, intervals: u64) -> u64 {
         self.rounding.saturating_mul(self.intervals - intervals)
+    }
+
+    /// How long what the thread does of its own between two looks may take, in ticks.
+    fn settling(&self) -> u64 {
+        self.noting.saturating_add(self.settings.gap)
     }
 
     /// Received time so far, in ticks.

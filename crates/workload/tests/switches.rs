@@ -72,7 +72,7 @@ impl SwitchCounts {
                 switches.partition_point(|at| *at < from),
                 switches.partition_point(|at| *at <= to),
             );
-            to - from
+            to.saturating_sub(from)
         };
         for pair in records.windows(2) {
             let evidence = pair[1].evidence();

@@ -1,6 +1,6 @@
 //! Marked loops on the simulated machine, where outcomes are exact, and one on the real one.
 
-use hourglass_clock::choice;
+use hourglass_clock::{Counter, choice};
 use hourglass_trace::{CounterDeltas, Evidence, IntervalStart};
 
 use super::*;
@@ -22,7 +22,14 @@ fn marked(
     taken: Vec<Interruption>,
     body: impl FnOnce(&SimulatedMachine, &mut Recorder<&SimulatedMachine>, &mut LoopAccount),
 ) -> (Recording, Deadlines) {
-    let machine = SimulatedMachine::new(taken);
+    marked_on(SimulatedMachine::new(taken), spec, body)
+}
+
+fn marked_on(
+    machine: SimulatedMachine,
+    spec: &LoopSpec,
+    body: impl FnOnce(&SimulatedMachine, &mut Recorder<&SimulatedMachine>, &mut LoopAccount),
+) -> (Recording, Deadlines) {
     let mut bed = SimThreadSleeper(&machine);
     let timeline = simulated::timeline();
     let settings = RecorderSettings {
@@ -106,6 +113,35 @@ fn a_switch_within_a_stretch_is_a_gap_of_its_length() {
     let evidence = intervals[1].evidence;
     assert_eq!((evidence.cleared, evidence.counted.unwrap().involuntary), (Some(true), 1));
     assert_eq!(intervals[1].onset, IntervalStart::Gap);
+}
+
+/// A switch while the thread asks what became of its wait is no gap that began with a switch and counted none.
+#[test]
+fn a_switch_in_the_question_behind_a_wait_is_counted_once() {
+    for after in (20..120).step_by(5) {
+        let taken = vec![by(ms(10) + after, ms(2), PreemptionSource::Thread)];
+        let mut machine = SimulatedMachine::new(taken);
+        machine.asking = 15;
+        let (recorded, _) = marked_on(machine, &spec(), |machine, recorder, account| {
+            begin(recorder, account, None);
+            machine.compute(ms(4));
+            recorder.pause();
+            let spent = machine.read().ticks - EPOCH;
+            machine.wait(ms(10) - spent);
+            begin(recorder, account, None);
+            machine.compute(ms(3));
+            end(recorder, account);
+        });
+        let intervals = simulated::intervals(&recorded);
+        let counted = intervals.iter().filter_map(|interval| interval.evidence.counted);
+        assert_eq!(
+            counted.map(|counted| counted.involuntary).sum::<u8>(),
+            1,
+            "{after}: {intervals:?}"
+        );
+        let received = recorded.received.abs_diff(ms(7));
+        assert!(received <= SLIP, "{after}: {received} ns more or less, {intervals:?}");
+    }
 }
 
 /// What the kernel does not know is found by marks that lie close, as in the loop of Figure 2.

@@ -61,28 +61,41 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
         self.touch()
     }
 
-    /// What the thread finds out about the gap that lasted until `now`. What interrupts it while it
-    /// asks belongs to the same gap: an answer cannot be assigned to one of the two.
+    /// What the thread finds out about the gap or the wait that lasted until `now`. What interrupts it while it
+    /// asks belongs to the same one: an answer cannot be assigned to one of the two.
     pub(super) fn ask_about(&mut self, mut now: CounterReading) -> GapAnswer {
         let mut evidence = self.witness.collect();
         let mut asked = evidence.counted.is_some();
         for _ in 0..MOST_GAPS_IN_A_ROW {
             if evidence.is_none() {
-                return GapAnswer { now, asked_until: now.ticks, evidence };
+                return GapAnswer { evidence, ..GapAnswer::nothing(now) };
             }
-            let then = self.counter.read();
-            let took = then.ticks.saturating_sub(now.ticks);
-            if took <= self.usual_question(took, asked) && then.cpu == now.cpu {
-                self.witness.was_not_switched();
-                return GapAnswer { now, asked_until: then.ticks, evidence };
+            match self.asked_since(now, asked) {
+                Ok(asked_until) => return GapAnswer { now, asked_until, evidence },
+                Err(then) => now = then,
             }
-            now = then;
             let more = self.witness.collect();
             asked = more.counted.is_some();
             evidence = evidence.and(more);
         }
-        let now = self.counter.read();
-        GapAnswer { now, asked_until: now.ticks, evidence }
+        GapAnswer { evidence, ..GapAnswer::nothing(self.counter.read()) }
+    }
+
+    /// Until when the question took that began at `now`; or else, if something may have come between its parts, of which one
+    /// would tell this gap and the other the next one, what time it is.
+    pub(super) fn asked_since(
+        &mut self,
+        now: CounterReading,
+        counted: bool,
+    ) -> Result<u64, CounterReading> {
+        let disturbed = self.witness.was_disturbed();
+        let then = self.counter.read();
+        let took = then.ticks.saturating_sub(now.ticks);
+        if disturbed || took > self.usual_question(took, counted) || then.cpu != now.cpu {
+            return Err(then);
+        }
+        self.witness.was_not_switched();
+        Ok(then.ticks)
     }
 
     /// How long a question may take in which nothing happened, in ticks, before one that took `took`; twice as long as the
@@ -92,7 +105,7 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
         if asked {
             self.question = Some(self.question.map_or(took, |question| question.min(took)));
         }
-        self.settling.max(usual)
+        self.noting.saturating_add(self.settings.gap.min(self.noting)).max(usual)
     }
 
     /// Yields the processor once. If anything ran meanwhile, the interval ends.
@@ -148,8 +161,7 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
                 return RecordingEnd::TimeOver;
             }
             if has_come {
-                let evidence = self.witness.collect();
-                self.open_at(now.cpu, IntervalStart::Wait, evidence);
+                self.open_behind_wait(now);
                 return RecordingEnd::Done;
             }
         }

@@ -3,7 +3,7 @@
 //! Owns: what belongs to an interval and what to a gap. Must not: run on the loop's fast path.
 
 use hourglass_clock::CounterReading;
-use hourglass_trace::{Evidence, IntervalStart};
+use hourglass_trace::{CounterDeltas, Evidence, IntervalStart};
 
 use super::{GapAnswer, MOST_GAPS_IN_A_ROW, Recorder};
 use crate::long_gaps::LongGap;
@@ -33,7 +33,7 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
             // Looked at before the time, so that what comes between the two belongs to a gap.
             let disturbed = self.witness.was_disturbed();
             let now = self.counter.read();
-            if now.ticks.saturating_sub(self.last) <= self.settling && now.cpu == self.last_cpu {
+            if now.ticks.saturating_sub(self.last) <= self.settling() && now.cpu == self.last_cpu {
                 self.last = now.ticks.max(self.last);
                 if !disturbed {
                     break;
@@ -60,6 +60,30 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
             self.last = self.last.max(asked_until);
         }
         lost
+    }
+
+    /// Begins the interval behind a wait that ended at `now`. What takes the CPU while the thread asks what became of its wait is
+    /// a gap behind an interval of no length; of both the counts are known together.
+    pub(super) fn open_behind_wait(&mut self, now: CounterReading) {
+        let of_wait = self.witness.collect();
+        let asked = self.asked_since(now, !of_wait.is_none());
+        let GapAnswer { now: then, asked_until, evidence } = match asked {
+            _ if of_wait.is_none() => GapAnswer::nothing(now),
+            Ok(asked_until) => GapAnswer { asked_until, ..GapAnswer::nothing(now) },
+            Err(then) => self.ask_about(then),
+        };
+        self.last = now.ticks.min(self.settings.finish).max(self.last);
+        let took = then.ticks.saturating_sub(now.ticks);
+        if took <= self.settling() && then.cpu == now.cpu {
+            self.open_at(now.cpu, IntervalStart::Wait, of_wait.and(evidence));
+        } else {
+            let (of_wait, of_gap) = divided(of_wait, evidence);
+            self.open_at(now.cpu, IntervalStart::Wait, of_wait);
+            self.note_gap_with(then, IntervalStart::Gap, of_gap);
+        }
+        if self.open.is_some() && asked_until.saturating_sub(self.last) > self.settling() {
+            self.last = asked_until;
+        }
     }
 
     pub(super) fn note_gap_with(
@@ -98,8 +122,27 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
 
 /// Whether the kernel did not take the CPU from the thread in a gap, as far as that is proven.
 fn was_held(evidence: Evidence) -> bool {
-    let unmoved = |counted: hourglass_trace::CounterDeltas| {
+    let unmoved = |counted: CounterDeltas| {
         (counted.involuntary, counted.voluntary, counted.faults) == (0, 0, 0)
     };
     evidence.cleared == Some(false) || evidence.counted.is_some_and(unmoved)
+}
+
+/// The evidence of a wait and of a gap right behind it, where the first question may have been asked in the gap: the thread's
+/// own switches are the wait's, the rest the gap's.
+fn divided(first: Evidence, more: Evidence) -> (Evidence, Evidence) {
+    let all = first.and(more);
+    let voluntary = |own: bool| {
+        let of = |counted: CounterDeltas| match own {
+            true => CounterDeltas { voluntary: counted.voluntary, ..CounterDeltas::default() },
+            false => CounterDeltas { voluntary: 0, ..counted },
+        };
+        all.counted.map(of)
+    };
+    // The section was armed within the gap: kept since then says nothing of all of it.
+    let cleared = more.cleared.filter(|cleared| *cleared);
+    (
+        Evidence { counted: voluntary(true), ..first },
+        Evidence { cleared, counted: voluntary(false) },
+    )
 }

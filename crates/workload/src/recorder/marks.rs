@@ -8,7 +8,7 @@ use hourglass_clock::CounterReading;
 use hourglass_time::Span;
 use hourglass_trace::{CounterDeltas, Evidence, IntervalStart};
 
-use super::Recorder;
+use super::{GapAnswer, Recorder};
 use crate::measuring_counter::MeasuringCounter;
 
 impl<C: MeasuringCounter> Recorder<'_, C> {
@@ -26,7 +26,7 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
             return;
         }
         let now = self.counter.read();
-        let evidence = self.witness.collect();
+        let GapAnswer { now, evidence, .. } = self.ask_about(now);
         self.last = now.ticks.max(self.last);
         self.open_at(now.cpu, self.first_or(IntervalStart::Wait), evidence);
         self.witness.begin_stretch(self.last);
@@ -37,7 +37,7 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
     pub(crate) fn resume_due(&mut self, due: u64) -> u64 {
         if self.open.is_none() {
             let now = self.counter.read();
-            let evidence = self.witness.collect();
+            let GapAnswer { now, evidence, .. } = self.ask_about(now);
             let waited_ns = self.witness.waited_since();
             // What it still did of its own when it was due was not taken from it.
             let from = due.max(self.last);
@@ -107,7 +107,7 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
         if passed <= self.settings.gap && now.cpu == self.last_cpu && self.witness.saw_nothing() {
             self.last = now.ticks.max(self.last);
         } else {
-            self.mark_gap(now, passed);
+            self.mark_gap(now);
         }
     }
 
@@ -119,8 +119,9 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
 
     #[cold]
     #[inline(never)]
-    fn mark_gap(&mut self, now: CounterReading, passed: u64) {
-        let evidence = self.witness.collect();
+    fn mark_gap(&mut self, now: CounterReading) {
+        let GapAnswer { now, evidence, .. } = self.ask_about(now);
+        let passed = now.ticks.saturating_sub(self.last);
         let lost = if passed > self.settings.gap {
             passed
         } else if was_switched(&evidence) || now.cpu != self.last_cpu {

@@ -3,7 +3,7 @@
 use hourglass_time::Span;
 use hourglass_trace::{CounterDeltas, Evidence, IntervalStart};
 
-use super::{Interruption, PreemptionSource, SimulatedMachine, intervals, ms};
+use super::{Interruption, PreemptionSource, SimulatedMachine, gaps, intervals, ms};
 use crate::models::simulated_executions::{cpu, periodic};
 
 /// A machine before Linux 6.19, or after.
@@ -90,6 +90,46 @@ fn a_slow_question_is_no_gap_without_a_switch() {
     }
 }
 
+/// The kernel's counts behind a wait are asked for in parts. A switch between two of them is the wait's, not half the wait's and
+/// half the gap's that follows; where it is too late for that, it is the gap's.
+#[test]
+fn a_switch_in_the_question_behind_a_wait_is_counted_where_it_is() {
+    for (asking, length, keeps) in [15, 3_000]
+        .into_iter()
+        .flat_map(|asking| [(asking, 500, false), (asking, 9_000, true), (asking, 9_000, false)])
+    {
+        for after in (25..4 * asking + 200).step_by(if asking > 100 { 100 } else { 5 }) {
+            let interruptions = vec![Interruption {
+                at: ms(8) + after,
+                length,
+                cpu: 0,
+                by: PreemptionSource::Thread,
+            }];
+            let machine = SimulatedMachine { asking, ..machine(keeps, interruptions) };
+            let recorded = machine.run(&mut periodic(3, 8), Span::from_millis(16));
+            let seen: Vec<(IntervalStart, Evidence)> =
+                intervals(&recorded).iter().map(|i| (i.onset, i.evidence)).collect();
+            let by_counts = |evidence: Evidence| evidence.counted.unwrap_or_default();
+            let sum: u8 = seen.iter().map(|(_, evidence)| by_counts(*evidence).involuntary).sum();
+            let kept = gaps(&recorded).iter().any(|gap| *gap >= 9_000);
+            assert!(kept || length == 500, "{asking}, {keeps}, {after}: {seen:?}");
+            // What is too short for a gap is forgotten, if it is behind the question.
+            assert!(
+                sum == 1 || (sum == 0 && length == 500),
+                "{asking}, {length}, {keeps}, {after}: {seen:?}"
+            );
+            for (onset, evidence) in &seen {
+                let none = by_counts(*evidence).involuntary + by_counts(*evidence).voluntary == 0;
+                let cleared = evidence.cleared == Some(true);
+                assert!(
+                    !(cleared && none),
+                    "{asking}, {length}, {keeps}, {after}: {onset:?} {seen:?}"
+                );
+            }
+        }
+    }
+}
+
 /// The same right behind something too short for a gap: the question about that is no less a question.
 #[test]
 fn a_switch_in_a_question_about_nothing_is_not_forgotten() {
@@ -142,6 +182,8 @@ fn a_wait_is_counted_before_its_interval() {
             intervals(&recorded).iter().map(|i| (i.onset, i.evidence)).collect();
         let gap = (IntervalStart::Gap, gap);
         let waited = (IntervalStart::Wait, evidence(cleared, 1));
-        assert_eq!(seen, [(IntervalStart::Start, Evidence::NONE), gap, waited, gap]);
+        // Nor is it a reason to ask about that gap.
+        let behind = (IntervalStart::Gap, kept);
+        assert_eq!(seen, [(IntervalStart::Start, Evidence::NONE), gap, waited, behind]);
     }
 }

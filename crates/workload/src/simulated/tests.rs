@@ -186,7 +186,7 @@ fn nothing_is_recorded_after_the_finish() {
     assert_eq!(edge.evidence.counted.map(|counted| counted.involuntary), Some(1));
     assert_eq!(recorded.end, EPOCH + ms(10));
     assert!(recorded.gaps.total_ticks.abs_diff(ms(2)) <= 2 * STEP);
-    assert!(recorded.received.abs_diff(ms(8)) <= 2 * STEP);
+    assert!(recorded.received.abs_diff(ms(8)) <= 3 * STEP);
 }
 
 /// Measured: a thread of FIFO 40 beside one of FIFO 60 had 1.5 us in 1.6 s and no gap. Of another the longest gap, 822 ms
@@ -224,7 +224,7 @@ fn the_trace_has_every_gap_that_is_counted_also_at_its_ends() {
         assert!(all.iter().all(|i| i.end_ns <= 10_000_000 + GAP as i64), "{what}");
         if late >= ms(5) {
             assert_eq!((all[0].start_ns, all[0].end_ns), (0, 0), "{what}");
-            assert_eq!(found[0], (late + STEP).min(ms(10)) as i64, "{what}");
+            assert_eq!(found[0], (late + 2 * STEP).min(ms(10)) as i64, "{what}");
         }
         assert!(late < ms(20) || recorded.received == 0, "{what}");
     }
