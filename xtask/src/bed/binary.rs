@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{self, Command, Stdio};
 
 use crate::failure::StepFailure;
 use crate::workspace::Workspace;
@@ -81,12 +81,15 @@ impl Builder {
         Ok(stripped)
     }
 
+    /// Another bed may read the earlier copy meanwhile: the new one takes its place when it is whole.
     pub(super) fn strip(&self, built: &Path, stripped: &Path) -> Result<(), StepFailure> {
-        match Command::new(self.strip).arg("-o").arg(stripped).arg(built).status() {
-            Ok(status) if status.success() => Ok(()),
-            Ok(status) => Err(StepFailure::Broken(format!("strip {}: {status}", built.display()))),
-            Err(e) => Err(StepFailure::start(self.strip, &e)),
+        let fresh = stripped.with_extension(process::id().to_string());
+        let status = Command::new(self.strip).arg("-o").arg(&fresh).arg(built).status();
+        let status = status.map_err(|e| StepFailure::start(self.strip, &e))?;
+        if !status.success() {
+            return Err(StepFailure::Broken(format!("strip {}: {status}", built.display())));
         }
+        fs::rename(&fresh, stripped).map_err(|e| StepFailure::file(stripped, &e))
     }
 }
 
