@@ -96,11 +96,9 @@ impl<S: EvidenceSource> Witness<S> {
         self.overlooks = self.source.as_ref().is_some_and(|source| !source.sees_system_calls());
     }
 
-    /// What happened inside system calls since the last question is not to be taken for the next gap's.
-    pub(crate) fn pass_over_system_calls(&mut self) {
-        if self.overlooks {
-            self.begin();
-        }
+    /// Whether a switch inside a system call since the last question would not be seen by the section alone.
+    pub(crate) fn overlooks(&self) -> bool {
+        self.overlooks
     }
 
     /// The last question took so short a time that no switch can have been in it.

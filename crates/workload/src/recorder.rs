@@ -267,10 +267,16 @@ impl<'a, C: MeasuringCounter> Recorder<'a, C> {
     /// Begins the thread's first interval, now. It was to run from its start on: what it lost until now is a gap, and
     /// the interval before that has no length.
     pub fn begin(&mut self) {
-        let before = self.counter.read();
-        self.witness.begin();
-        let now = self.counter.read();
-        self.question = Some(now.ticks.saturating_sub(before.ticks));
+        let mut now = self.counter.read();
+        for _ in 0..MOST_GAPS_IN_A_ROW {
+            self.witness.begin();
+            let asked = self.asked_since(now, true);
+            // What came while it asked is before the first interval.
+            now = asked.map_or_else(|then| then, |ticks| CounterReading { ticks, ..now });
+            if asked.is_ok() {
+                break;
+            }
+        }
         let start = self.settings.start.min(self.settings.finish);
         let late = now.ticks.saturating_sub(start) > self.paused.max(self.settings.gap);
         // Models that measure wake-ups write no trace.

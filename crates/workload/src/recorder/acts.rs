@@ -120,7 +120,10 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
             self.interrupted(now, IntervalStart::Yield);
         } else {
             self.last = now.ticks.max(self.last);
-            self.witness.pass_over_system_calls();
+            if self.witness.overlooks() {
+                let evidence = self.witness.collect();
+                self.catch_up_from(evidence);
+            }
         }
         if self.is_over() { RecordingEnd::TimeOver } else { RecordingEnd::Done }
     }

@@ -24,8 +24,12 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
     /// that; then it is a gap, and its length in ticks comes back.
     #[inline(never)]
     pub(super) fn catch_up(&mut self) -> u64 {
+        self.catch_up_from(Evidence::NONE)
+    }
+
+    /// The same where a question was asked already, whose answer is a gap's if there is one.
+    pub(super) fn catch_up_from(&mut self, mut passed_over: Evidence) -> u64 {
         let mut lost = 0;
-        let mut passed_over = Evidence::NONE;
         for _ in 0..MOST_GAPS_IN_A_ROW {
             if self.open.is_none() {
                 break;
@@ -63,7 +67,7 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
     }
 
     /// Begins the interval behind a wait that ended at `now`. What takes the CPU while the thread asks what became of its wait is
-    /// a gap behind an interval of no length; of both the counts are known together.
+    /// a gap behind an interval of no length ([`behind`]).
     pub(super) fn open_behind_wait(&mut self, now: CounterReading) {
         let of_wait = self.witness.collect();
         let asked = self.asked_since(now, !of_wait.is_none());
@@ -77,9 +81,8 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
         if took <= self.settling() && then.cpu == now.cpu {
             self.open_at(now.cpu, IntervalStart::Wait, of_wait.and(evidence));
         } else {
-            let (of_wait, of_gap) = divided(of_wait, evidence);
             self.open_at(now.cpu, IntervalStart::Wait, of_wait);
-            self.note_gap_with(then, IntervalStart::Gap, of_gap);
+            self.note_gap_with(then, IntervalStart::Gap, behind(of_wait, evidence));
         }
         if self.open.is_some() && asked_until.saturating_sub(self.last) > self.settling() {
             self.last = asked_until;
@@ -128,21 +131,15 @@ fn was_held(evidence: Evidence) -> bool {
     evidence.cleared == Some(false) || evidence.counted.is_some_and(unmoved)
 }
 
-/// The evidence of a wait and of a gap right behind it, where the first question may have been asked in the gap: the thread's
-/// own switches are the wait's, the rest the gap's.
-fn divided(first: Evidence, more: Evidence) -> (Evidence, Evidence) {
-    let all = first.and(more);
-    let voluntary = |own: bool| {
-        let of = |counted: CounterDeltas| match own {
-            true => CounterDeltas { voluntary: counted.voluntary, ..CounterDeltas::default() },
-            false => CounterDeltas { voluntary: 0, ..counted },
-        };
-        all.counted.map(of)
-    };
-    // The section was armed within the gap: kept since then says nothing of all of it.
+/// The evidence of a gap in which it was first asked what became of the wait before it. A switch that was counted then may be of
+/// either, unless the thread waited alone; a section that was kept since says nothing of all of the gap.
+fn behind(wait: Evidence, more: Evidence) -> Evidence {
     let cleared = more.cleared.filter(|cleared| *cleared);
-    (
-        Evidence { counted: voluntary(true), ..first },
-        Evidence { cleared, counted: voluntary(false) },
-    )
+    let is_waits = wait.counted.is_some_and(|of| (of.involuntary, of.faults) == (0, 0));
+    let counted = match more.counted {
+        Some(of) if is_waits || of.involuntary > 0 || of.voluntary > 0 => Some(of),
+        None if is_waits => Some(CounterDeltas::default()),
+        _ => None,
+    };
+    Evidence { cleared, counted }
 }
