@@ -235,9 +235,10 @@ pub struct ServerDesign {
 pub struct SensitivityFacts {
     /// The task.
     pub name: String,
-    /// The largest execution time; null if none is feasible.
+    /// The largest execution time up to which each is feasible; null if none is. A task that is not preempted is so for all
+    /// of it; sections whose lengths are stated keep them.
     pub largest_wcet_ns: Option<u64>,
-    /// The smallest period; null if none is feasible.
+    /// The smallest period; null if none is feasible. A deadline that is the period stays it; priorities stay as they are.
     pub smallest_period_ns: Option<u64>,
     /// The largest jitter; null if none is feasible.
     pub largest_jitter_ns: Option<u64>,
@@ -246,7 +247,7 @@ pub struct SensitivityFacts {
     pub reason: Option<String>,
 }
 
-/// How far all execution times of a processor's tasks may grow together, or must shrink (the breakdown
+/// How far all execution times of a processor's tasks, and the sections in them that are not preempted, may grow together, or must shrink (the breakdown
 /// utilisation of Lehoczky, Sha and Ding, RTSS 1989).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BreakdownFacts {
@@ -254,7 +255,7 @@ pub struct BreakdownFacts {
     pub cpus: String,
     /// The server whose budget it is.
     pub server: Option<String>,
-    /// Factor of all execution times, rounded down to a thousandth, with which every deadline is still proven to hold.
+    /// Factor of all execution times, but not of what the kernel, servers and locks take, rounded down to a thousandth, with which every deadline is still proven to hold.
     pub factor: f64,
     /// The utilisation that the tasks have then; null where it is not known.
     pub utilisation: Option<f64>,

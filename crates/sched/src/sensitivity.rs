@@ -107,8 +107,21 @@ pub fn largest_cost(
     task: usize,
     test: impl Fn(&TaskSet) -> ScaleTest,
 ) -> Option<u64> {
-    let Task { deadline, cost, .. } = *set.tasks().get(task)?;
-    largest(1, deadline, cost, |cost| is_feasible(with(set, task, |t| with_cost(t, cost)), &test))
+    let cost = set.tasks().get(task)?.cost;
+    largest_cost_by(set, task, cost, |cost| with_cost(&set.tasks()[task], cost), test)
+}
+
+/// The same where `of` makes the task with a cost, as where segments or overheads grow with it. `given` is the cost that it has.
+#[must_use]
+pub fn largest_cost_by(
+    set: &TaskSet,
+    task: usize,
+    given: u64,
+    of: impl Fn(u64) -> Option<Task>,
+    test: impl Fn(&TaskSet) -> ScaleTest,
+) -> Option<u64> {
+    let deadline = set.tasks().get(task)?.deadline;
+    largest(1, deadline, given, |cost| is_feasible(with(set, task, |_| of(cost)), &test))
 }
 
 /// The largest release jitter of one task with which the set is feasible; `None` if none is.
@@ -163,9 +176,6 @@ pub fn largest_scale(
     if parts == 0 || set.is_empty() || !set.is_plain() || !set.tasks().iter().all(times) {
         return None;
     }
-    // A cost above its deadline is never feasible.
-    let most = |t: &Task| t.deadline * parts / t.cost;
-    let high = set.tasks().iter().map(most).min()?;
     let of = |factor: u64| {
         let scaled = |t: &Task| {
             Some(Task {
@@ -183,12 +193,31 @@ pub fn largest_scale(
         };
         set.tasks().iter().map(scaled).collect::<Option<Vec<Task>>>().map(TaskSet::new)
     };
+    let found = largest_scale_by(set, parts, of, test)?;
+    // The terms of the utilisation are smaller before it is scaled.
+    Some(CostScale {
+        utilisation: utilisation(set).and_then(|u| product(u, found.factor)),
+        ..found
+    })
+}
+
+/// The same where `of` makes the set with all costs times a factor and all else times `parts`; a factor above a task's
+/// deadline in parts is not tried.
+#[must_use]
+pub fn largest_scale_by(
+    set: &TaskSet,
+    parts: u64,
+    of: impl Fn(u64) -> Option<TaskSet>,
+    test: impl Fn(&TaskSet) -> ScaleTest,
+) -> Option<CostScale> {
+    // A cost, at least 1, above its deadline is never feasible.
+    let high = set.tasks().iter().filter_map(|t| t.deadline.checked_mul(parts)).min()?;
     let factor = largest(1, high, parts, |factor| is_feasible(of(factor), &test))?;
     let common = greatest_common_divisor(factor, parts);
     let fraction = Fraction { numerator: factor / common, denominator: parts / common };
     Some(CostScale {
         factor: fraction,
-        utilisation: utilisation(set).and_then(|u| product(u, fraction)),
+        utilisation: of(factor).and_then(|set| utilisation(&set)),
         beyond: of(factor + 1).map(|set| test(&set)),
     })
 }

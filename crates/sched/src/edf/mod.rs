@@ -15,4 +15,4 @@ pub mod suspension;
 #[cfg(test)]
 mod tests;
 
-pub use response::{response_times, response_times_within};
+pub use response::{response_times, response_times_by, response_times_within};

@@ -33,18 +33,28 @@ pub fn response_times_within(
     set: &TaskSet,
     sections: Sections,
     time: TimeModel,
-    effort: StepLimit,
+    mut effort: StepLimit,
 ) -> Analysis {
-    let mut effort = effort;
+    response_times_by(set, sections, time, &mut effort)
+}
+
+/// The same, which takes what it needs from an effort for several tests.
+#[must_use]
+pub fn response_times_by(
+    set: &TaskSet,
+    sections: Sections,
+    time: TimeModel,
+    effort: &mut StepLimit,
+) -> Analysis {
     let mut points = Vec::new();
-    let length = busy_period(set, sections, &mut effort);
+    let length = busy_period(set, sections, effort);
     let mut tasks = Vec::with_capacity(set.len());
     for position in 0..set.len() {
         let from = points.len();
         let found = match length {
             Ok(Some(length)) => {
                 let level = Level::new(set, position, sections, time);
-                level.solve(length, &mut effort, &mut points).map(|()| length)
+                level.solve(length, effort, &mut points).map(|()| length)
             }
             Ok(None) => {
                 tasks.push(overloaded(from));

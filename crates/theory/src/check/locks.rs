@@ -35,15 +35,17 @@ pub(super) fn check(of: &ProcessorTasks) -> Result<(), String> {
     Ok(())
 }
 
-/// The blocking of each of `tasks` by sections: the numbers of these tasks, and behind them those of
+/// The blocking of each of `tasks` by these [`sections`]: the numbers of these tasks, and behind them those of
 /// servers, which hold no locks of their own.
 ///
 /// # Errors
 /// Nothing bounds it, in a sentence.
-pub(super) fn blocking(of: &ProcessorTasks, tasks: &[Task]) -> Result<Vec<u64>, String> {
-    let ProcessorTasks { set, rule, .. } = *of;
-    // First come, first served: a job that holds a lock is not overtaken.
-    let sections = if rule == Rule::Fifo { Vec::new() } else { sections(of)? };
+pub(super) fn blocking(
+    set: &TaskSet,
+    rule: Rule,
+    sections: &[Vec<CriticalSection>],
+    tasks: &[Task],
+) -> Result<Vec<u64>, String> {
     if sections.iter().all(Vec::is_empty) {
         return Ok(vec![0; tasks.len()]);
     }
@@ -85,8 +87,15 @@ fn resource<'a>(set: &'a TaskSet, name: &str) -> Result<&'a Resource, String> {
 }
 
 /// The sections of each of these tasks that may hold up others of them.
-fn sections(of: &ProcessorTasks) -> Result<Vec<Vec<CriticalSection>>, String> {
+///
+/// # Errors
+/// Nothing bounds how long one is held, in a sentence.
+pub(super) fn sections(of: &ProcessorTasks) -> Result<Vec<Vec<CriticalSection>>, String> {
     let set = of.set;
+    if of.rule == Rule::Fifo {
+        // First come, first served: a job that holds a lock is not overtaken.
+        return Ok(vec![Vec::new(); of.tasks.len()]);
+    }
     let spinning = locking(of)?;
     let mut all = Vec::new();
     for position in of.tasks {

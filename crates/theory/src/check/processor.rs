@@ -6,6 +6,7 @@
 use hourglass_documents::CpuSet;
 use hourglass_sched::catalogue::{Question, Rule, Situation};
 use hourglass_sched::fixed_priority::Sections;
+use hourglass_sched::task::CriticalSection;
 use hourglass_sched::{Task, TaskSet as Numbers};
 use hourglass_tasks::Server;
 
@@ -20,15 +21,25 @@ pub(super) struct Member {
     pub(super) task: Task,
     /// From nominal arrival to release. That of `task` may be longer, to stand for bursts.
     pub(super) jitter: u64,
+    pub(super) locks: LockUse,
     /// The reason why it has no answer, although others can be analysed beside it.
     pub(super) unknown: Option<String>,
+}
+
+/// What its jobs have to do with locks.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LockUse {
+    /// How long a job spins for those of other CPUs, ns.
+    pub(super) spinning: u64,
+    /// The sections that may hold up others.
+    pub(super) held: Vec<CriticalSection>,
 }
 
 impl Member {
     /// Work that is no task of the set.
     pub(super) fn of_others(name: String, task: Task) -> Member {
         let jitter = task.jitter();
-        Member { position: None, name, task, jitter, unknown: None }
+        Member { position: None, name, task, jitter, locks: LockUse::default(), unknown: None }
     }
 }
 

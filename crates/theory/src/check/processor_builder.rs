@@ -12,7 +12,7 @@ use hourglass_tasks::{Assignment, Preemption, Scheduler, Server, Task, TaskSet};
 
 use super::MOST_TOGETHER;
 use super::priorities::{background, known_priorities, rank_above, ranks};
-use super::processor::{Member, NoteList, Processor, TaskGroup};
+use super::processor::{LockUse, Member, NoteList, Processor, TaskGroup};
 use super::{locks, parameters, servers, time_sharing};
 
 /// The processors of a set, each task on one of them. Without `phases`, offsets are not used.
@@ -235,7 +235,8 @@ fn bare(set: &TaskSet, position: usize) -> Option<Member> {
     let (cost, period) = (task.wcet.nanos_or_zero(), task.period.nanos_or_zero());
     let made = sched::Task::new(cost, period, task.deadline().nanos_or_zero()).ok()?;
     let name = task.name.clone();
-    Some(Member { position: Some(position), name, task: made, jitter: 0, unknown: None })
+    let locks = LockUse::default();
+    Some(Member { position: Some(position), name, task: made, jitter: 0, locks, unknown: None })
 }
 
 /// Checks that an analysis supports what tasks share.
@@ -397,7 +398,8 @@ fn burden(of: &ProcessorTasks, draft: &mut ProcessorBuilder) -> Result<(), Strin
     }
     let others = servers::as_tasks(of)?;
     let charged = parameters::charged(of, draft)?.with_tasks(&others);
-    let by_locks = locks::blocking(of, charged.tasks())?;
+    let held = locks::sections(of)?;
+    let by_locks = locks::blocking(of.set, of.rule, &held, charged.tasks())?;
     if by_locks.iter().any(|blocking| *blocking > 0) {
         refuse_to_find("how long locks are waited for depends on them")?;
     }
@@ -413,6 +415,9 @@ fn burden(of: &ProcessorTasks, draft: &mut ProcessorBuilder) -> Result<(), Strin
     };
     for (member, task) in draft.members.iter_mut().zip(&charged) {
         (member.task, member.jitter) = (task.clone(), task.jitter());
+    }
+    for (member, held) in draft.members.iter_mut().zip(held) {
+        member.locks.held = held;
     }
     for (name, task) in names.zip(charged.iter().skip(of.tasks.len())) {
         draft.members.push(Member::of_others(name, task.clone()));

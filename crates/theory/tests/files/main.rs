@@ -4,5 +4,6 @@ mod answers;
 mod changes;
 mod check;
 mod orders;
+mod sensitivity;
 mod servers;
 mod upper_bounds;
