@@ -1,10 +1,11 @@
-//! UTC between its bounds, while a real daemon keeps the guest's clock and everything befalls it ([`ntp`], [`ptp`]).
+//! UTC between its bounds, while a real daemon keeps the guest's clock and everything befalls it ([`ntp`], [`ptp`], [`phc`]).
 //!
 //! The reference is this machine's clock, which nothing of this changes: it is served to the guest as the time of a
 //! stratum-1 server or of a grandmaster, at another date where a leap second is to come ([`Scale`]), and brackets each reading.
 //! A reading whose latest is before the bracket's begin, or whose earliest is after its end, is wrong for certain.
 
 pub(super) mod ntp;
+pub(super) mod phc;
 pub(super) mod ptp;
 mod scale;
 
@@ -84,13 +85,21 @@ pub(super) fn run(
     // Both end with this process, of which the bed is the last work.
     thread::spawn(move || (utc_bed.serve)(&server, &heard));
     let reports = thread::spawn(move || collect(utc_bed, &told, minutes, &phase));
-    boot(workspace, utc_bed.bed, binary)?;
+    let booted = boot(workspace, utc_bed.bed, binary);
+    if booted.is_err() {
+        // What was read is kept also where a step is broken.
+        thread::sleep(AFTERWARDS);
+        if !reports.is_finished() {
+            return booted;
+        }
+    }
     let tally = reports.join().unwrap_or_else(|_| Tally::of(utc_bed));
     let document = tally.document(minutes);
     println!("{document}");
     if let Some(path) = record {
         fs::write(path, &document).map_err(|e| StepFailure::file(path, &e))?;
     }
+    booted?;
     let why = match (tally.wrong(), tally.unproved()) {
         ((_, 0), _) => "nothing was vouched for".to_owned(),
         ((0, _), None) => return Ok(()),
@@ -104,6 +113,8 @@ pub(super) fn run(
 #[derive(Clone, Debug, Default)]
 struct Phase {
     name: String,
+    /// By this machine's clock.
+    begun_ns: i64,
     scale: Scale,
 }
 
@@ -112,6 +123,7 @@ impl Phase {
         if self.name != name {
             self.scale = Scale::of(name, now_ns).unwrap_or(self.scale);
             name.clone_into(&mut self.name);
+            self.begun_ns = now_ns;
         }
     }
 }
