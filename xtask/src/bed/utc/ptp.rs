@@ -164,6 +164,9 @@ fn serve(socket: &UdpSocket, phase: &Mutex<Phase>) {
         let found = socket.recv_from(&mut frame);
         let here_ns = now_ns();
         let phase = phase.lock().map(|phase| phase.clone()).unwrap_or_default();
+        if phase.over {
+            return;
+        }
         let settings = settings(&phase, here_ns);
         let tai_ns = |here_ns| phase.scale.tai(here_ns) + settings.error_ns;
         let send = |frame: &[u8]| socket.send_to(frame, GUEST);
