@@ -58,6 +58,7 @@ pub(crate) const BEDS: &[&TestBed] = &[
     &suspend::BED,
     &utc::ntp::BED,
     &utc::ptp::BED,
+    &utc::phc::BED,
     &linux7::BED,
     &linux7::STATIC,
     &slice::BED,
@@ -83,6 +84,7 @@ pub(crate) const SLOW: &[&str] = &[
     cgroup2::BED.name,
     utc::ntp::BED.name,
     utc::ptp::BED.name,
+    utc::phc::BED.name,
     linux7::STATIC.name,
     kernels::PREEMPT_RT.name,
     kernels::LINUX_5_10.name,
@@ -239,7 +241,7 @@ pub(crate) fn is_utc(name: &str) -> bool {
     UTC_BEDS.iter().any(|utc_bed| utc_bed.bed.name == name)
 }
 
-const UTC_BEDS: [&utc::UtcBed; 2] = [&utc::ntp::UTC, &utc::ptp::UTC];
+const UTC_BEDS: [&utc::UtcBed; 3] = [&utc::ntp::UTC, &utc::ptp::UTC, &utc::phc::UTC];
 
 /// A bed of UTC, for some minutes; its result is printed, and kept in `record`.
 pub(crate) fn run_utc(
@@ -255,8 +257,8 @@ pub(crate) fn run_utc(
 }
 
 fn boot(workspace: &Workspace, bed: &TestBed, binary: Option<PathBuf>) -> Result<(), StepFailure> {
-    guest::possible(&bed.emulator)?;
     let cache = workspace.target.join("beds");
+    let program = guest::program(&bed.emulator, &cache)?;
     let folder = cache.join(bed.name);
     fs::create_dir_all(&folder).map_err(|e| StepFailure::file(&folder, &e))?;
 
@@ -305,7 +307,7 @@ fn boot(workspace: &Workspace, bed: &TestBed, binary: Option<PathBuf>) -> Result
     let initramfs = folder.join("initramfs.cpio");
     archive::write(&initramfs, &programs, &libraries, bed.steps)?;
     let log = folder.join("console.log");
-    let console = guest::run(bed, &kernel, &initramfs, &log)?;
+    let console = guest::run(bed, &program, &kernel, &initramfs, &log)?;
     watch.lap("guest has run");
 
     let mut broken = 0;

@@ -41,9 +41,9 @@ Usage: cargo xtask COMMAND
                              bare image
   bed NAME [--binary PATH]   boot a guest and check hourglass in it; PATH is a hourglass (built
                              as for the tests when not given); `bed aarch64` runs tests instead
-  bed utc | utc-ptp [--minutes N] [--record FILE]
-                             UTC's bounds in a guest whose clock chronyd or ptp4l keeps, against this machine's clock;
-                             FILE keeps the result as JSON
+  bed utc | utc-ptp | utc-phc [--minutes N] [--record FILE]
+                             UTC's bounds in a guest whose clock chronyd, ptp4l or phc2sys keeps, against this machine's
+                             clock; FILE keeps the result as JSON
   bed --list                 the beds
   book                       the handbook's pages that are made from the code, and the book where mdbook is
                              installed

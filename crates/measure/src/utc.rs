@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use hourglass_clock::timekeeping::{UtcStatement, states_bound};
-use hourglass_clock::utc::{Chronyd, Kernel, UtcAnswer, UtcEvidence, UtcKeeper, UtcSource};
+use hourglass_clock::utc::{Chronyd, Kernel, Ptp4l, UtcAnswer, UtcEvidence, UtcKeeper, UtcSource};
 use hourglass_documents::clocks::{SourceEvidence, UtcFacts, UtcSourceFacts};
 use hourglass_documents::manifest::UtcReading;
 use hourglass_sys::adjtimex::{self, ClockPair, Discipline};
@@ -148,10 +148,13 @@ fn narrower(best: Option<&UtcSourceFacts>) -> &'static str {
         Some(source) if source.name == Kernel::NAME => {
             "run chronyd ('chronyc tracking' shows its bound), or a PTP clock with phc2sys"
         }
-        Some(source) if source.error_ns.is_some_and(|error| error > NARROW_NS) => {
+        Some(source) if source.error_ns.is_none_or(|error| error <= NARROW_NS) => "",
+        Some(source) if source.name == Ptp4l::OWN.name() => {
+            "have the grandmaster announce how accurate it is (clockAccuracy), by hardware time stamps over a shorter path"
+        }
+        Some(_) => {
             "give chronyd a nearer server, let it ask more often ('maxpoll 4'), or use a PTP clock with phc2sys"
         }
-        Some(_) => "",
     }
 }
 
@@ -257,6 +260,12 @@ mod tests {
         assert_eq!((found.earliest_ns, found.latest_ns), (Some(8_997_489), Some(9_002_511)));
         let found = facts(both, 0, vec![("kernel", said(1_000)), ("chronyd", said(2_000))]);
         assert_eq!((found.source.as_str(), found.error_ns), ("chronyd", Some(2_511)));
+        // What makes a bound narrower is advice for whose bound it is.
+        for (name, advice) in [("chronyd", "nearer server"), ("ptp4l", "grandmaster")] {
+            let narrower = |error_ns| facts(both, 0, vec![(name, said(error_ns))]).narrower;
+            assert!(narrower(NARROW_NS).contains(advice), "{name}");
+            assert_eq!(narrower(NARROW_NS / 2), "", "{name}");
+        }
         let found = facts(both, 0, vec![("kernel", said(1_000)), ("chronyd", silent())]);
         assert_eq!((found.status.as_str(), found.source.as_str()), ("vouched", "kernel"));
         let refused = || UtcAnswer { said: Err(Chronyd::REFUSED[0].to_owned()), ..silent() };

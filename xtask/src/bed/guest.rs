@@ -2,7 +2,7 @@
 
 use std::env::consts::ARCH;
 use std::fs::{self, File};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -23,6 +23,8 @@ pub(super) struct Emulator {
     console: &'static str,
     kernel_arguments: &'static str,
     pub(super) busybox: Package,
+    /// A device that older versions lack, and the package of one that has it.
+    device: Option<(&'static str, Package)>,
 }
 
 /// An Intel, because an emulated AMD's kernel distrusts its own counter.
@@ -34,6 +36,13 @@ pub(super) const X86_64: Emulator = Emulator {
     // Where the host is busy, the kernel's test of its first timer fails, and it panics.
     kernel_arguments: "no_timer_check",
     busybox: debian::BUSYBOX,
+    device: None,
+};
+
+/// With a network card that stamps packets by a clock of its own: QEMU 8.1, of which Debian 12 has an older one.
+pub(super) const X86_64_WITH_PTP_CLOCK: Emulator = Emulator {
+    device: Some(("igb", Package { name: "qemu-system-x86", suite: Some("bookworm-backports") })),
+    ..X86_64
 };
 
 pub(super) const AARCH64: Emulator = Emulator {
@@ -43,6 +52,7 @@ pub(super) const AARCH64: Emulator = Emulator {
     console: "ttyAMA0",
     kernel_arguments: "",
     busybox: Package { name: "busybox-static:arm64", suite: Some("bookworm") },
+    device: None,
 };
 
 /// What all guests share. Emulated, because machines that test are often guests themselves; one
@@ -65,7 +75,8 @@ const ASLEEP: Duration = Duration::from_secs(4);
 
 const POLL: Duration = Duration::from_millis(50);
 
-pub(super) fn possible(emulator: &Emulator) -> Result<(), StepFailure> {
+/// The emulator's program.
+pub(super) fn program(emulator: &Emulator, cache: &Path) -> Result<PathBuf, StepFailure> {
     if ARCH != "x86_64" {
         let why = format!("beds run an x86-64 hourglass, and this machine is {ARCH}");
         return Err(StepFailure::Unable(
@@ -76,11 +87,28 @@ pub(super) fn possible(emulator: &Emulator) -> Result<(), StepFailure> {
     if !has_program(emulator.program) {
         debian::install(emulator.packages)?;
     }
-    Ok(())
+    let own = PathBuf::from(emulator.program);
+    let Some((device, package)) = emulator.device else { return Ok(own) };
+    // It succeeds for what is not there, too.
+    let has_device = |program: &Path| {
+        let help = Command::new(program).args(["-device", &format!("{device},help")]).output();
+        help.is_ok_and(|output| output.stdout.starts_with(device.as_bytes()))
+    };
+    if has_device(&own) {
+        return Ok(own);
+    }
+    let newer = debian::unpacked(package, cache)?.join("usr/bin").join(emulator.program);
+    if has_device(&newer) {
+        return Ok(newer);
+    }
+    let check = format!("{} -device {device},help | grep -q {device}", emulator.program);
+    let what = format!("QEMU has no {device} here, nor has that of {}", newer.display());
+    Err(StepFailure::Unable(Requirement::runs("QEMU 8.1", check), what))
 }
 
 pub(super) fn run(
     bed: &TestBed,
+    program: &Path,
     kernel: &Path,
     initramfs: &Path,
     log: &Path,
@@ -90,7 +118,7 @@ pub(super) fn run(
         opened.map_err(|e| StepFailure::file(log, &e))
     };
     File::create(log).map_err(|e| StepFailure::file(log, &e))?; // empties an earlier one
-    let Emulator { program, machine, console, kernel_arguments, .. } = bed.emulator;
+    let Emulator { machine, console, kernel_arguments, .. } = bed.emulator;
     let arguments =
         format!("console={console} quiet panic=-1 {kernel_arguments} {}", bed.kernel_arguments);
     let child = Command::new(program)
@@ -106,7 +134,7 @@ pub(super) fn run(
         .stdout(to_log()?)
         .stderr(to_log()?)
         .spawn()
-        .map_err(|e| StepFailure::start(program, &e))?;
+        .map_err(|e| StepFailure::start(bed.emulator.program, &e))?;
     let ended = wait(child, bed.processor_limit);
     let console = fs::read(log).map_err(|e| StepFailure::file(log, &e))?;
     let console = String::from_utf8_lossy(&console).into_owned();

@@ -1,10 +1,11 @@
-//! UTC between its bounds, while a real daemon keeps the guest's clock and everything befalls it ([`ntp`], [`ptp`]).
+//! UTC between its bounds, while a real daemon keeps the guest's clock and everything befalls it ([`ntp`], [`ptp`], [`phc`]).
 //!
 //! The reference is this machine's clock, which nothing of this changes: it is served to the guest as the time of a
 //! stratum-1 server or of a grandmaster, at another date where a leap second is to come ([`Scale`]), and brackets each reading.
 //! A reading whose latest is before the bracket's begin, or whose earliest is after its end, is wrong for certain.
 
 pub(super) mod ntp;
+pub(super) mod phc;
 pub(super) mod ptp;
 mod scale;
 
@@ -13,9 +14,9 @@ use std::fmt::Write;
 use std::fs;
 use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
-use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use hourglass_skip::Requirement;
 
@@ -27,12 +28,6 @@ use crate::workspace::Workspace;
 /// Of this machine, which the guest sees as 10.0.2.2.
 const REPORTS: u16 = 21_124;
 pub(super) const MINUTES: f64 = 12.0;
-/// Without a report for this long there is none any more; before the first one the guest boots.
-const SILENCE: Duration = Duration::from_secs(60);
-const BOOT: Duration = Duration::from_secs(480);
-/// As long as one that has not heard the end asks once more.
-const AFTERWARDS: Duration = Duration::from_secs(3);
-
 /// Of the guest's network cards.
 const MODULES: &[&str] = &[
     "virtio",
@@ -56,7 +51,7 @@ pub(super) struct UtcBed {
     pub(super) bed: &'static TestBed,
     /// Of this machine, where the time is served.
     port: u16,
-    /// Serves the time as the phase says, for as long as this process lives.
+    /// Serves the time as the phase says, until that is over.
     serve: fn(&UdpSocket, &Mutex<Phase>),
     /// The premise of its bound that a phase breaks, of which a wrong reading of a source says nothing then.
     premise: fn(phase: &str, source: &str) -> Option<&'static str>,
@@ -78,19 +73,20 @@ pub(super) fn run(
             StepFailure::Unable(free, format!("UDP port {port} of this machine: {error}"))
         })
     };
-    let phase = Arc::new(Mutex::new(Phase::default()));
-    let (server, told) = (open(utc_bed.port)?, open(REPORTS)?);
-    let heard = Arc::clone(&phase);
-    // Both end with this process, of which the bed is the last work.
-    thread::spawn(move || (utc_bed.serve)(&server, &heard));
-    let reports = thread::spawn(move || collect(utc_bed, &told, minutes, &phase));
-    boot(workspace, utc_bed.bed, binary)?;
-    let tally = reports.join().unwrap_or_else(|_| Tally::of(utc_bed));
+    let time_server = TimeServer::start(utc_bed, open(utc_bed.port)?, open(REPORTS)?, minutes);
+    let booted = boot(workspace, utc_bed.bed, binary);
+    let tally = time_server.end();
+    if tally.turns == 0 {
+        booted?;
+        return Err(StepFailure::Broken(format!("bed {}: no report came", utc_bed.bed.name)));
+    }
+    // Also where a step is broken.
     let document = tally.document(minutes);
     println!("{document}");
     if let Some(path) = record {
         fs::write(path, &document).map_err(|e| StepFailure::file(path, &e))?;
     }
+    booted?;
     let why = match (tally.wrong(), tally.unproved()) {
         ((_, 0), _) => "nothing was vouched for".to_owned(),
         ((0, _), None) => return Ok(()),
@@ -100,11 +96,52 @@ pub(super) fn run(
     Err(StepFailure::Broken(format!("bed {}: {why}", utc_bed.bed.name)))
 }
 
+/// What serves the time and hears reports while the guest runs.
+struct TimeServer {
+    phase: Arc<Mutex<Phase>>,
+    places: Vec<SocketAddr>,
+    server: JoinHandle<()>,
+    reports: JoinHandle<Tally>,
+}
+
+impl TimeServer {
+    fn start(
+        utc_bed: &'static UtcBed,
+        server: UdpSocket,
+        told: UdpSocket,
+        minutes: f64,
+    ) -> TimeServer {
+        let phase = Arc::new(Mutex::new(Phase::default()));
+        let places = [&server, &told].into_iter().filter_map(|socket| socket.local_addr().ok());
+        let places = places.collect();
+        let [serving, hearing] = [Arc::clone(&phase), Arc::clone(&phase)];
+        let server = thread::spawn(move || (utc_bed.serve)(&server, &serving));
+        let reports = thread::spawn(move || collect(utc_bed, &told, minutes, &hearing));
+        TimeServer { phase, places, server, reports }
+    }
+
+    /// Both ports are free then, for the next bed.
+    fn end(self) -> Tally {
+        self.phase.lock().unwrap_or_else(PoisonError::into_inner).over = true;
+        if let Ok(socket) = UdpSocket::bind("127.0.0.1:0") {
+            for place in &self.places {
+                let _ = socket.send_to(&[], place);
+            }
+        }
+        let _ = self.server.join();
+        self.reports.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
 /// What the guest is at, and the time that is served meanwhile.
 #[derive(Clone, Debug, Default)]
 struct Phase {
     name: String,
+    /// By this machine's clock.
+    begun_ns: i64,
     scale: Scale,
+    /// The guest has ended.
+    over: bool,
 }
 
 impl Phase {
@@ -112,6 +149,7 @@ impl Phase {
         if self.name != name {
             self.scale = Scale::of(name, now_ns).unwrap_or(self.scale);
             name.clone_into(&mut self.name);
+            self.begun_ns = now_ns;
         }
     }
 }
@@ -132,14 +170,14 @@ fn collect(
     let mut tally = Tally::of(utc_bed);
     let mut first = None;
     let mut report = [0; 2048];
-    let mut wait = BOOT;
     let answer = |text: &str, to: SocketAddr| socket.send_to(text.as_bytes(), to);
     loop {
-        let _ = socket.set_read_timeout(Some(wait));
         let Ok((length, from)) = socket.recv_from(&mut report) else { return tally };
         let until_ns = now_ns();
+        if phase.lock().is_ok_and(|phase| phase.over) {
+            return tally;
+        }
         let begun = *first.get_or_insert_with(Instant::now);
-        wait = wait.min(SILENCE);
         let text = String::from_utf8_lossy(&report[..length]).into_owned();
         let words: Vec<&str> = text.split_whitespace().collect();
         if let [since, name, readings @ ..] = words.as_slice()
@@ -153,7 +191,6 @@ fn collect(
         }
         if begun.elapsed().as_secs_f64() > minutes * 60.0 {
             let _ = answer("end", from);
-            wait = AFTERWARDS;
             continue;
         }
         let _ = answer(&now_ns().to_string(), from);
@@ -294,6 +331,21 @@ mod tests {
                 && text.contains("\"wrong_by_ns\": 90"),
             "{text}"
         );
+    }
+
+    /// The bug: who serves held its port until the process ended, so that no second bed of PTP could run.
+    #[test]
+    fn ports_are_free_once_a_bed_is_over() {
+        let open = |place: &SocketAddr| UdpSocket::bind(place).unwrap();
+        let any = "127.0.0.1:0".parse().unwrap();
+        // A grandmaster would be heard by the guest of a bed that runs meanwhile.
+        let time_server = TimeServer::start(&ntp::UTC, open(&any), open(&any), 1.0);
+        let places = time_server.places.clone();
+        let guest = open(&any);
+        guest.send_to(b"7 settled kernel 1 2", places[1]).unwrap();
+        assert!(guest.recv(&mut [0; 64]).unwrap() > 10);
+        assert_eq!(time_server.end().turns, 1);
+        places.iter().for_each(|place| drop(open(place)));
     }
 
     #[test]

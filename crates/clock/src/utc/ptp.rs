@@ -4,7 +4,7 @@
 mod bound;
 mod management;
 
-use std::io::ErrorKind;
+use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -257,10 +257,17 @@ fn compared(clock: PtpClock) -> Result<Comparison, String> {
     };
     let path = PathBuf::from(format!("/dev/ptp{number}"));
     let device = Device::open(&path).and_then(|device| device.compare());
-    device.map_err(|error| {
-        let remedy = if error.kind() == ErrorKind::PermissionDenied { "; ask as root" } else { "" };
-        format!("{} cannot be read: {error}{remedy}", path.display())
-    })
+    device
+        .map_err(|error| format!("{} cannot be read: {error}: {}", path.display(), remedy(&error)))
+}
+
+fn remedy(error: &Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::PermissionDenied => "ask as root",
+        ErrorKind::NotFound => "ask where ptp4l runs, or give this container the device",
+        ErrorKind::WouldBlock => "ask again, the clock was set meanwhile",
+        _ => "look whether the card is still there, and start ptp4l anew",
+    }
 }
 
 /// Messages out of bytes: a length each, and what it says; then the moment of the comparison.

@@ -130,6 +130,9 @@ fn serve(socket: &UdpSocket, phase: &Mutex<Phase>) {
     let mut asked = [0; 128];
     while let Ok((length, from)) = socket.recv_from(&mut asked) {
         let phase = phase.lock().map(|phase| phase.clone()).unwrap_or_default();
+        if phase.over {
+            return;
+        }
         if length < 48 || phase.name == "server-lost" {
             continue;
         }

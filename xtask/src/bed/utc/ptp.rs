@@ -118,14 +118,13 @@ struct Settings {
     announced: Announced,
 }
 
-/// `since` the server began.
-fn settings(phase: &Phase, since: Duration, now_ns: i64) -> Settings {
+fn settings(phase: &Phase, now_ns: i64) -> Settings {
     let announced = Announced::of(&phase.scale, now_ns);
     let honest = Settings { silent: false, error_ns: 0, late: Duration::ZERO, announced };
     match phase.name.as_str() {
         "master-lost" => Settings { silent: true, ..honest },
         "admitted-error" => Settings {
-            error_ns: swing_ns(since),
+            error_ns: swing_ns(now_ns - phase.begun_ns),
             announced: Announced { accuracy: Announced::WITHIN_25_MS, ..announced },
             ..honest
         },
@@ -145,12 +144,13 @@ fn settings(phase: &Phase, since: Duration, now_ns: i64) -> Settings {
     }
 }
 
-/// From -20 ms to 20 ms and back within 68 s.
-fn swing_ns(since: Duration) -> i64 {
-    const PERIOD_MS: i64 = 68_000;
-    let at = (since.as_millis() % PERIOD_MS as u128) as i64;
-    let up = if at < PERIOD_MS / 2 { at } else { PERIOD_MS - at };
-    (up * 40_000 / (PERIOD_MS / 2) - 20_000) * 1_000
+/// To 20 ms, to -20 ms and back within 68 s: no Sync is wrong by much while the announced accuracy is another one.
+fn swing_ns(since_ns: i64) -> i64 {
+    const QUARTER: i64 = 17_000_000_000;
+    let at = since_ns.clamp(0, 4 * QUARTER);
+    let distance = [0, 2 * QUARTER, 4 * QUARTER].map(|zero| (at - zero).abs()).into_iter().min();
+    let height = distance.unwrap_or(0) * 20 / 17_000;
+    if at < 2 * QUARTER { height } else { -height }
 }
 
 /// A grandmaster (IEEE 1588-2008), which does to the guest what its phase says.
@@ -164,7 +164,10 @@ fn serve(socket: &UdpSocket, phase: &Mutex<Phase>) {
         let found = socket.recv_from(&mut frame);
         let here_ns = now_ns();
         let phase = phase.lock().map(|phase| phase.clone()).unwrap_or_default();
-        let settings = settings(&phase, begun.elapsed(), here_ns);
+        if phase.over {
+            return;
+        }
+        let settings = settings(&phase, here_ns);
         let tai_ns = |here_ns| phase.scale.tai(here_ns) + settings.error_ns;
         let send = |frame: &[u8]| socket.send_to(frame, GUEST);
         match found {
@@ -209,11 +212,14 @@ mod tests {
 
     #[test]
     fn a_master_is_wrong_by_less_than_it_announces() {
-        let all: Vec<i64> = (0..140).map(|second| swing_ns(Duration::from_secs(second))).collect();
-        assert_eq!((all[0], all[34], all[68]), (-20_000_000, 20_000_000, -20_000_000));
+        let all: Vec<i64> = (0..140).map(|second| swing_ns(second * 1_000_000_000)).collect();
+        assert_eq!(
+            [0, 17, 34, 51, 68, 90].map(|at| all[at]),
+            [0, 20_000_000, 0, -20_000_000, 0, 0]
+        );
         assert!(all.iter().all(|error| error.abs() <= 20_000_000));
         let phase = Phase { name: "another-master".into(), ..Phase::default() };
-        let found = settings(&phase, Duration::ZERO, 0);
+        let found = settings(&phase, 0);
         assert_eq!((found.error_ns, found.announced.accuracy), (-2_000_000, 0x2a));
     }
 }

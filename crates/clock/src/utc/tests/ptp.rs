@@ -308,6 +308,23 @@ fn the_clock_is_known_or_not_vouched_for() {
     assert!(why.contains("root alone"), "{why}");
 }
 
+/// Found by the bed `utc-phc`: a container that has ptp4l's socket, and not its device.
+#[test]
+fn a_device_that_cannot_be_read_has_a_remedy() {
+    let why = compared(PtpClock::Device(u32::MAX)).unwrap_err();
+    assert!(why.starts_with("/dev/ptp4294967295 cannot be read: "), "{why}");
+    let kinds = [
+        (ErrorKind::NotFound, "give this container the device"),
+        (ErrorKind::PermissionDenied, "ask as root"),
+        (ErrorKind::WouldBlock, "ask again"),
+        (ErrorKind::InvalidInput, "start ptp4l anew"),
+    ];
+    for (kind, wanted) in kinds {
+        assert!(remedy(&kind.into()).contains(wanted), "{kind}");
+    }
+    assert!(why.ends_with(remedy(&ErrorKind::NotFound.into())), "{why}");
+}
+
 #[test]
 fn a_socket_of_another_user_is_not_asked() {
     let folder = tempfile::tempdir().unwrap();
