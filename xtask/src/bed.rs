@@ -31,11 +31,12 @@ mod utc;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use hourglass_skip::Requirement;
 
-use crate::failure::StepFailure;
+use crate::failure::{StepFailure, succeed};
 use crate::package;
 use crate::workspace::Workspace;
 use debian::Package;
@@ -147,6 +148,7 @@ pub(crate) struct TestBed {
     /// Of the kernel's package, for `insmod` from `/lib/modules`.
     modules: &'static [&'static str],
     packaged: &'static [Packaged],
+    published: &'static [Published],
     /// After this much of a processor QEMU is killed.
     processor_limit: Duration,
     /// Test programs that the guest has beside hourglass.
@@ -165,6 +167,30 @@ struct Packaged {
     package: Package,
     /// Its place in the package.
     program: &'static str,
+}
+
+/// A program of a package of crates.io, which this machine builds.
+#[derive(Debug)]
+struct Published {
+    name: &'static str,
+    version: &'static str,
+    program: &'static str,
+}
+
+impl Published {
+    fn built(&self, cache: &Path) -> Result<PathBuf, StepFailure> {
+        let root = cache.join(format!("{}-{}", self.name, self.version));
+        let program = root.join("bin").join(self.program);
+        if !program.exists() {
+            let install = ["install", "--locked", "--quiet", self.name, "--version", self.version];
+            let mut cargo = Command::new("cargo");
+            succeed(
+                cargo.args(install).arg("--root").arg(&root),
+                &format!("cargo {}", install.join(" ")),
+            )?;
+        }
+        Ok(program)
+    }
 }
 
 #[derive(Debug)]
@@ -187,6 +213,7 @@ impl TestBed {
         kernel_arguments: "",
         modules: &[],
         packaged: &[],
+        published: &[],
         processor_limit: guest::PROCESSOR_LIMIT,
         tests: &[],
         unit_tests: &[],
@@ -270,7 +297,7 @@ fn boot(workspace: &Workspace, bed: &TestBed, binary: Option<PathBuf>) -> Result
     let is_arm = bed.emulator == guest::AARCH64;
     let builder = if is_arm { aarch64::builder()? } else { binary::Builder::NATIVE };
     let binary = match binary {
-        Some(path) => path,
+        Some(path) => binary::given(path, is_arm)?,
         None => builder.build(workspace)?,
     };
     let mut programs = vec![("busybox", busybox), ("hourglass", binary)];
@@ -289,6 +316,9 @@ fn boot(workspace: &Workspace, bed: &TestBed, binary: Option<PathBuf>) -> Result
     for Packaged { package, program } in bed.packaged {
         let name = program.rsplit('/').next().unwrap_or(program);
         programs.push((name, debian::unpacked(*package, &cache)?.join(program)));
+    }
+    for published in bed.published {
+        programs.push((published.program, published.built(&cache)?));
     }
     for (_, program) in programs.iter().filter(|_| !is_arm) {
         for library in binary::libraries(program)? {

@@ -93,6 +93,22 @@ impl Builder {
     }
 }
 
+/// The program that was named, for a guest.
+///
+/// # Errors
+/// It cannot be read, or is none of the guest's processor.
+pub(super) fn given(program: PathBuf, is_arm: bool) -> Result<PathBuf, StepFailure> {
+    let bytes = fs::read(&program).map_err(|e| StepFailure::file(&program, &e))?;
+    let (machine, name) = if is_arm { (183u16, "aarch64") } else { (62, "x86-64") };
+    if bytes.starts_with(b"\x7fELF") && bytes.get(18..20) == Some(&machine.to_le_bytes()) {
+        return Ok(program);
+    }
+    let shown = program.display();
+    Err(StepFailure::Usage(format!(
+        "--binary {shown} is no program of Linux for the guest's {name}"
+    )))
+}
+
 /// Where cargo says that it put a program; without a parser of JSON, since the paths of a target
 /// folder need no escapes.
 fn executable(messages: &str, name: &str) -> Option<PathBuf> {

@@ -87,7 +87,7 @@ fn a_file_beyond_the_limit_is_a_full_disk() {
     let shown = Command::new(HOURGLASS).args(["show", "kept"]).current_dir(home.path()).output();
     assert_ne!(shown.unwrap().status.code(), Some(0));
     // Also where the output itself is the file.
-    let run = "run -n 1 -d 50ms -w CPU --gap 200ns --records -q > out";
+    let run = "run -n 1 -d 50ms -w CPU --json > out";
     let output = under("ulimit -f 1", run).current_dir(home.path()).output().unwrap();
     let text = stderr(ends(&output, 3, run));
     assert!(text.contains("File too large"), "{text}");

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::super::debian::Package;
 use super::super::expectation::Expectation::{ExitCode, Says, Shows};
-use super::super::{Packaged, TestBed, passes, step};
+use super::super::{Packaged, Published, TestBed, passes, step};
 use super::{MODULES, NETWORK, Phase, UtcBed, now_ns};
 
 pub(in crate::bed) const UTC: UtcBed = UtcBed {
@@ -33,6 +33,7 @@ pub(in crate::bed) const BED: TestBed = TestBed {
         Packaged { package: CHRONY, program: "usr/sbin/chronyd" },
         Packaged { package: CHRONY, program: "usr/bin/chronyc" },
     ],
+    published: &[Published { name: "clock-bound-d", version: "2.0.3", program: "clockbound" }],
     // Or, where this machine is busy, the guest takes its TSC for unstable; that is another clock source, and then the kernel
     // forgets a leap second (`ntp_clear`), as it does in the phase `leap-forgotten`.
     kernel_arguments: "tsc=reliable",
@@ -51,16 +52,18 @@ const CHRONY: Package = Package { name: "chrony", suite: None };
 /// Also what the rounds start it by: with `makestep` at the beginning, at any time and never, and with leap seconds that it
 /// slews, by 100,000 ppm and by fewer than the kernel's bound grows.
 const CHRONYD: &str = "\
-    mkdir -p /etc /var/lib /var/run; echo root:x:0:0::/:/bin/sh >/etc/passwd; \
+    mkdir -p /etc /var/lib /var/run/chrony; chmod 750 /var/run/chrony; echo root:x:0:0::/:/bin/sh >/etc/passwd; \
     for steps in 3 -1 0 -slewed -slewed-slowly; do { echo server 10.0.2.2 port 21123 iburst minpoll 0 maxpoll 2; \
-    echo user root; echo rtcsync; echo bindcmdaddress /; case $steps in \
+    echo user root; echo rtcsync; echo bindcmdaddress /var/run/chrony/chronyd.sock; case $steps in \
     -slewed) echo makestep 0.1 3; echo leapsecmode slew;; \
     -slewed-slowly) echo makestep 0.1 3; echo leapsecmode slew; echo maxslewrate 400;; \
     *) echo makestep 0.1 $steps;; esac; \
     echo pidfile /tmp/chronyd.pid; } >/tmp/chrony$steps.conf; done; \
     echo start >/tmp/phase; chronyd -d -f /tmp/chrony3.conf >/tmp/chronyd.log 2>&1 & \
     chronyc -n -h 127.0.0.1 waitsync 60 0.1 0 1; code=$?; cat /tmp/chronyd.log; \
-    chronyc -n -h 127.0.0.1 tracking; exit $code";
+    chronyc -n -h 127.0.0.1 tracking; \
+    clockbound --max-drift-rate 50 --disable-clock-disruption-support >/tmp/clockbound.log 2>&1 & sleep 3; \
+    tail -n 5 /tmp/clockbound.log; exit $code";
 
 /// The phases, over and over: what each is is said to the other side, whose server does its part ([`premise`]). The server has
 /// another date as soon as it hears of it, chronyd once it is started anew.
@@ -100,7 +103,7 @@ rounds() { while true; do for steps in 3 -1; do
 done; done; }
 rounds >/tmp/rounds.log 2>&1 &
 HOURGLASS_UTC_REPORTS=10.0.2.2:21124 runs --exact utc::utc_is_read_for_another_clock --nocapture
-code=$?; dmesg | grep -i -e 'leap second' -e clocksource; tail -n 200 /tmp/chronyd.log; tail -n 100 /tmp/rounds.log; exit $code"#;
+code=$?; dmesg | grep -i -e 'leap second' -e clocksource; tail -n 200 /tmp/chronyd.log; tail -n 30 /tmp/clockbound.log; tail -n 100 /tmp/rounds.log; exit $code"#;
 
 /// The premise of the bound that a phase breaks, of which a wrong reading says nothing then.
 fn premise(phase: &str, source: &str) -> Option<&'static str> {
