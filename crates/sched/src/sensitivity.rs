@@ -81,6 +81,49 @@ fn largest(low: u64, high: u64, given: u64, accepts: impl Fn(u64) -> bool) -> Op
     Some(good)
 }
 
+/// The same from what is `given` on up to the first that is not accepted, if above it that may change back behind one of `ends` alone.
+fn furthest(
+    low: u64,
+    high: u64,
+    given: u64,
+    mut ends: Vec<u64>,
+    accepts: impl Fn(u64) -> bool,
+) -> Option<u64> {
+    if ends.is_empty() || !accepts(given) {
+        return largest(low, high, given, accepts);
+    }
+    ends.push(high);
+    ends.retain(|end| (given..=high).contains(end));
+    ends.sort_unstable();
+    let mut found = given;
+    for end in ends {
+        let from = found.saturating_add(u64::from(found > given));
+        if from > end {
+            continue;
+        }
+        match largest(from, end, from, &accepts) {
+            Some(last) if last == end => found = last,
+            last => return Some(last.unwrap_or(found)),
+        }
+    }
+    Some(found)
+}
+
+/// Deadlines of the others, each less its jitter too: where a task's own comes to one, others hold it up, or it them.
+fn deadlines(set: &TaskSet, task: usize) -> impl Iterator<Item = u64> {
+    let others = set.tasks().iter().enumerate().filter(move |(position, _)| *position != task);
+    others.flat_map(|(_, t)| [t.deadline, t.deadline.saturating_sub(t.jitter)])
+}
+
+/// What decides who may hold up whom by what is not preempted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HoldUps {
+    /// Nothing that is varied.
+    Fixed,
+    /// The order of deadlines: of a task with a shorter period or more jitter others may become infeasible, and feasible again.
+    ByDeadlines,
+}
+
 /// The set with one task changed; `None` if that task cannot be meant.
 fn with(set: &TaskSet, task: usize, change: impl Fn(&Task) -> Option<Task>) -> Option<TaskSet> {
     let changed = change(set.tasks().get(task)?)?;
@@ -124,25 +167,34 @@ pub fn largest_cost_by(
     largest(1, deadline, given, |cost| is_feasible(with(set, task, |_| of(cost)), &test))
 }
 
-/// The largest release jitter of one task with which the set is feasible; `None` if none is.
+/// The largest release jitter of one task up to which the set is feasible; `None` if with none it is.
 #[must_use]
 pub fn largest_jitter(
     set: &TaskSet,
     task: usize,
+    hold_ups: HoldUps,
     test: impl Fn(&TaskSet) -> ScaleTest,
 ) -> Option<u64> {
     let Task { deadline, jitter, .. } = *set.tasks().get(task)?;
-    largest(0, deadline, jitter, |jitter| {
+    let ends = match hold_ups {
+        HoldUps::Fixed => Vec::new(),
+        HoldUps::ByDeadlines => {
+            let at = deadlines(set, task).filter_map(|other| deadline.checked_sub(other));
+            at.flat_map(|jitter| [jitter.saturating_sub(1), jitter]).collect()
+        }
+    };
+    furthest(0, deadline, jitter, ends, |jitter| {
         is_feasible(with(set, task, |t| Some(t.with_jitter(jitter))), &test)
     })
 }
 
-/// The smallest period of one task with which the set is feasible, up to 2^62; `None` if none is. A
+/// The smallest period of one task down to which the set is feasible, up to 2^62; `None` if with none it is. A
 /// deadline that is the period stays it. Priorities stay as they are. `None` of a task that is not plain.
 #[must_use]
 pub fn smallest_period(
     set: &TaskSet,
     task: usize,
+    hold_ups: HoldUps,
     test: impl Fn(&TaskSet) -> ScaleTest,
 ) -> Option<u64> {
     const LONGEST: u64 = 1 << 62;
@@ -157,7 +209,16 @@ pub fn smallest_period(
     };
     // The longer, the better: count from the longest down.
     let given = LONGEST.saturating_sub(old.period);
-    let shorter = largest(0, LONGEST - 1, given, |less| is_feasible(of(LONGEST - less), &test))?;
+    let ends = match hold_ups {
+        HoldUps::ByDeadlines if implicit => {
+            let at = deadlines(set, task).map(|other| other.saturating_add(old.jitter));
+            let at = deadlines(set, task).chain(at);
+            at.flat_map(|own| [own + 1, own]).map(|own| LONGEST.saturating_sub(own)).collect()
+        }
+        _ => Vec::new(),
+    };
+    let is_feasible = |less| is_feasible(of(LONGEST - less), &test);
+    let shorter = furthest(0, LONGEST - 1, given, ends, is_feasible)?;
     Some(LONGEST - shorter)
 }
 
@@ -256,7 +317,7 @@ mod tests {
     fn the_set_of_the_paper() {
         let set = set(&[(3, 8, 8), (17, 33, 33)]);
         assert_eq!(largest_cost(&set, 1, preemptive), Some(20));
-        assert_eq!(largest_jitter(&set, 1, preemptive), Some(4));
+        assert_eq!(largest_jitter(&set, 1, HoldUps::Fixed, preemptive), Some(4));
     }
 
     /// Rate monotonic with harmonic periods: the processor may be used completely.
@@ -304,9 +365,9 @@ mod tests {
                 let mut effort = StepLimit::default();
                 let cost = largest_cost(&set, at, preemptive);
                 prop_assert_eq!(limits.largest_cost(at, &mut effort), Ok(cost));
-                let jitter = largest_jitter(&set, at, preemptive);
+                let jitter = largest_jitter(&set, at, HoldUps::Fixed, preemptive);
                 prop_assert_eq!(limits.largest_jitter(at, &mut effort), Ok(jitter));
-                let period = smallest_period(&set, at, preemptive);
+                let period = smallest_period(&set, at, HoldUps::Fixed, preemptive);
                 prop_assert_eq!(limits.smallest_period(at, &mut effort), Ok(period));
             }
             let accepts = |change: &dyn Fn(&Task) -> Task| {
@@ -316,14 +377,14 @@ mod tests {
             let cost = |cost: &u64| accepts(&|t| with_cost(t, *cost).unwrap());
             prop_assert_eq!(largest_cost(&set, at, test), (1..40).filter(cost).max());
             let jitter = |jitter: &u64| accepts(&|t| t.with_jitter(*jitter));
-            prop_assert_eq!(largest_jitter(&set, at, test), (0..40).filter(jitter).max());
+            prop_assert_eq!(largest_jitter(&set, at, HoldUps::Fixed, test), (0..40).filter(jitter).max());
             let implicit = set.tasks()[at].deadline == set.tasks()[at].period;
             let period = |period: &u64| accepts(&|t| Task {
                 period: *period,
                 deadline: if implicit { *period } else { t.deadline },
                 ..t.clone()
             });
-            if let Some(found) = smallest_period(&set, at, test) {
+            if let Some(found) = smallest_period(&set, at, HoldUps::Fixed, test) {
                 prop_assert!(period(&found) && (1..found).rev().take(20).all(|less| !period(&less)));
             }
         }

@@ -132,6 +132,12 @@ impl Task {
         Task { jitter, ..self.clone() }
     }
 
+    /// Jobs that take `cost` or more.
+    #[must_use]
+    pub fn with_cost_at_least(&self, cost: u64) -> Task {
+        Task { cost: self.cost.max(cost), ..self.clone() }
+    }
+
     /// Tasks of lower priority hold the processor for up to `blocking`, once in a busy window.
     #[must_use]
     pub fn with_blocking(&self, blocking: u64) -> Task {

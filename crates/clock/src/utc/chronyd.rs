@@ -108,10 +108,21 @@ impl Chronyd {
     /// Reasons that speak against what it states to the kernel, too.
     pub const REFUSED: [&str; 4] = [STEPPED, FAST, UNTOLD, ANNOUNCED];
 
-    fn asked(&self) -> Result<(Tracking, u64), String> {
+    fn socket(&self) -> Result<UdpSocket, String> {
         let failed = |error: std::io::Error| self.failure(&error);
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
         socket.connect((Ipv4Addr::LOCALHOST, self.port)).map_err(failed)?;
+        Ok(socket)
+    }
+
+    /// Whether it tells anything at all.
+    pub(super) fn answers(&self) -> bool {
+        let now_ns = now_ns(ClockId::Monotonic);
+        self.socket().and_then(|socket| self.reply(&socket, TRACKING, 0, now_ns)).is_ok()
+    }
+
+    fn asked(&self) -> Result<(Tracking, u64), String> {
+        let socket = self.socket()?;
         let begin_ns = now_ns(ClockId::Monotonic);
         for _ in 0..TRIES {
             let at_ns = now_ns(ClockId::Monotonic);
@@ -216,7 +227,7 @@ impl Chronyd {
 /// Why chronyd's answer does not hold under the kernel's state of the clock. It notices that another program set the clock at its next
 /// measurement, and until then believes in a correction that is void: the kernel has no bound by it. And a clock whose
 /// rate it changes by so much follows an estimate of the frequency that it cannot judge: of delays that vary by direction.
-fn refused(kernel: adjtimex::Discipline) -> Option<&'static str> {
+pub(super) fn refused(kernel: adjtimex::Discipline) -> Option<&'static str> {
     if kernel.max_error_us >= SINCE_STEP_US {
         return Some(STEPPED);
     }

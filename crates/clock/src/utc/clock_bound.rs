@@ -4,9 +4,10 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 
-use hourglass_sys::adjtimex::{self, Leap};
+use hourglass_sys::adjtimex::{self, Discipline, Leap};
 use hourglass_sys::clock::{ClockId, now_ns};
 
+use super::chronyd::{self, Chronyd};
 use super::source::{UtcAnswer, UtcSource, evidence};
 use crate::timekeeping::{UtcStatement, disruption_marker};
 
@@ -21,16 +22,20 @@ const TRIES: usize = 16;
 /// No clock drifts that fast.
 const ABSURD_PPB: u32 = 1_000_000_000;
 
-/// The daemon of this machine.
+/// The daemon of this machine. What it writes is chronyd's estimate, which may be further off than that says where delays differ by
+/// direction, a server's error changes or a leap second is slewed: of a chronyd that can be asked, the answer counts instead.
 #[derive(Clone, Copy, Debug)]
 pub struct ClockBound<'a> {
     /// Of the file system.
     root: &'a str,
+    /// Whether the chronyd that it asks can be asked.
+    chronyd_answers: fn() -> bool,
 }
 
 impl ClockBound<'_> {
     /// The one whose page is where it is by default.
-    pub const OWN: ClockBound<'static> = ClockBound { root: "/" };
+    pub const OWN: ClockBound<'static> =
+        ClockBound { root: "/", chronyd_answers: || Chronyd::own().answers() };
 
     /// Reads the first page that is there.
     fn page(&self) -> Result<BoundPage, String> {
@@ -68,7 +73,7 @@ impl UtcSource for ClockBound<'_> {
             Err(reason) => return UtcAnswer { said: Err(reason), evidence: Vec::new() },
         };
         let now_ns = now_ns(ClockId::Monotonic);
-        let leap = adjtimex::discipline().map_or(Leap::None, |found| found.leap);
+        let kernel = adjtimex::discipline().ok();
         let row = |id: &'static str, found: String| evidence(id, found, "neutral");
         let evidence = vec![
             row("version", page.version.to_string()),
@@ -76,10 +81,11 @@ impl UtcSource for ClockBound<'_> {
             row("bound", format!("{} ns", page.bound_ns)),
             row("drift", format!("{} ppb", page.drift_ppb)),
         ];
-        UtcAnswer {
-            said: page.statement(now_ns, leap, || disruption_marker(Path::new(self.root))),
-            evidence,
-        }
+        let said = match (self.chronyd_answers)() {
+            true => Err("chronyd answers, of whose estimate alone its page tells".to_owned()),
+            false => page.statement(now_ns, kernel, || disruption_marker(Path::new(self.root))),
+        };
+        UtcAnswer { said, evidence }
     }
 }
 
@@ -146,15 +152,18 @@ impl BoundPage {
     fn statement(
         &self,
         now_ns: u64,
-        leap: Leap,
+        kernel: Option<Discipline>,
         disruptions: impl FnOnce() -> Option<u64>,
     ) -> Result<UtcStatement, String> {
         let status = self.status();
         if !matches!(self.status, 1 | 2) {
             return Err(format!("its clock is {status}"));
         }
-        if leap != Leap::None {
+        if kernel.is_some_and(|kernel| kernel.leap != Leap::None) {
             return Err("a leap second is announced, which its page does not bound".to_owned());
+        }
+        if let Some(why) = kernel.and_then(chronyd::refused) {
+            return Err(why.to_owned());
         }
         if now_ns >= self.void_after_ns {
             return Err("its page is too old: the daemon has ended, or hears nothing".to_owned());
@@ -178,7 +187,7 @@ impl BoundPage {
 
 /// Takes bytes as a page that is read at `now_ns`; `Ok(None)` while it is written.
 pub(super) fn strange(bytes: &[u8], now_ns: u64) -> Result<Option<UtcStatement>, String> {
-    BoundPage::of(bytes)?.map(|page| page.statement(now_ns, Leap::None, || Some(0))).transpose()
+    BoundPage::of(bytes)?.map(|page| page.statement(now_ns, None, || Some(0))).transpose()
 }
 
 /// The bytes of a number.

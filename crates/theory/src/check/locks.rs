@@ -14,7 +14,9 @@ use hourglass_sched::catalogue::Rule;
 use hourglass_sched::fixed_priority::TimeModel;
 use hourglass_sched::spin;
 use hourglass_sched::task::{CriticalSection, Task};
-use hourglass_tasks::{CriticalSection as Section, ProgramStep, Protocol, Resource, TaskSet};
+use hourglass_tasks::{
+    CriticalSection as Section, Preemption, ProgramStep, Protocol, Resource, TaskSet,
+};
 
 use super::processor_builder::ProcessorTasks;
 use super::{parameters, priorities};
@@ -54,7 +56,11 @@ pub(super) fn blocking(
     // Sections that tasks state are added to those that locks make.
     let held = sections.iter().map(Vec::as_slice).chain(std::iter::repeat(&[][..]));
     let holding = tasks.iter().zip(held);
-    let holding = holding.map(|(task, held)| task.with_blocking(0).with_critical_sections(held));
+    let holding = holding.map(|(task, held)| {
+        // What follows a section may be longer than is left of the job.
+        let longest = held.iter().map(|section| section.length).max().unwrap_or(0);
+        task.with_blocking(0).with_cost_at_least(longest).with_critical_sections(held)
+    });
     let usage = Usage::new(holding.collect::<Vec<Task>>().into(), protocols);
     let usage = usage.map_err(|why| why.to_string())?;
     let bound = |position: usize| {
@@ -107,8 +113,8 @@ pub(super) fn sections(of: &ProcessorTasks) -> Result<Vec<Vec<CriticalSection>>,
             }
             let resource = place(set, resource);
             let waits = spin::request_waits(&spinning, HERE, resource);
-            let held = held(of, *position, section)?;
-            let length = waits.and_then(|waits| held.checked_add(waits)).ok_or(TOO_LONG)?;
+            let held = held(of, *position, section)?.checked_add(overlap(of, *position)?);
+            let length = waits.and_then(|waits| held?.checked_add(waits)).ok_or(TOO_LONG)?;
             let count = section.count.into();
             found.push(CriticalSection { resource, count, length });
         }
@@ -121,6 +127,24 @@ pub(super) fn sections(of: &ProcessorTasks) -> Result<Vec<Vec<CriticalSection>>,
 fn held(of: &ProcessorTasks, task: usize, section: &Section) -> Result<u64, String> {
     let length = parameters::slowed(of.set, task, section.length.nanos_or_zero())?;
     of.costs.with_switches(length).ok_or_else(|| TOO_LONG.to_owned())
+}
+
+/// For how long a job that releases a lock may still not be preempted: its next section of that kind may have begun meanwhile.
+/// The one in which it took the lock is the blocking by such sections.
+fn overlap(of: &ProcessorTasks, task: usize) -> Result<u64, String> {
+    match of.set.tasks[task].preemption {
+        Preemption::Limited { longest, .. } | Preemption::Floating { longest } => {
+            parameters::slowed(of.set, task, longest.nanos_or_zero())
+        }
+        Preemption::Full | Preemption::None | Preemption::Threshold(_) => Ok(0),
+    }
+}
+
+/// Whether locks are held for longer where its sections grow that are not preempted.
+pub(super) fn may_overlap(task: &hourglass_tasks::Task) -> bool {
+    let has_sections =
+        matches!(task.preemption, Preemption::Limited { .. } | Preemption::Floating { .. });
+    has_sections && !task.critical_sections.is_empty()
 }
 
 fn place(set: &TaskSet, resource: &Resource) -> usize {

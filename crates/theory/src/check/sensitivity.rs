@@ -11,7 +11,7 @@ use hourglass_sched::edf::{self, qpa};
 use hourglass_sched::effort::StepLimit;
 use hourglass_sched::fixed_priority::{self, Sections, TimeModel};
 use hourglass_sched::sensitivity::{
-    CostScale, FixedLimits, ScaleTest, largest_cost_by, largest_jitter, largest_scale,
+    CostScale, FixedLimits, HoldUps, ScaleTest, largest_cost_by, largest_jitter, largest_scale,
     largest_scale_by, smallest_period,
 };
 
@@ -71,6 +71,9 @@ pub(super) fn breakdown(set: &TaskSet, processors: &[Processor]) -> Vec<Breakdow
     // Budgets of servers are not execution times.
     let is_own = |member: &Member| member.position.is_some();
     let plain = plain.filter(|processor| processor.members.iter().any(is_own));
+    let may_overlap = |at: usize| locks::may_overlap(&set.tasks[at]);
+    let plain = plain
+        .filter(|processor| !processor.members.iter().filter_map(|m| m.position).any(may_overlap));
     let facts = plain.filter_map(|processor| {
         let numbers = processor.in_any_phase();
         let found = with_effort(&mut effort, |test| {
@@ -180,6 +183,13 @@ impl Limits<'_> {
             let change = CostChange { wcet, sections: 1, parts: 1 };
             parameters::recharged(set, processor.sections, member, &change)
         };
+        let has_locks = processor.members.iter().any(|member| !member.locks.held.is_empty());
+        let hold_ups = match processor.rule {
+            Rule::Edf if has_locks || processor.sections != Sections::Preemptive => {
+                HoldUps::ByDeadlines
+            }
+            _ => HoldUps::Fixed,
+        };
         with_effort(effort, |test| {
             let by_numbers = |numbers: &Numbers| test(processor, numbers);
             let test = |changed: &Numbers| match blocked_again(set, processor, numbers, changed) {
@@ -188,8 +198,8 @@ impl Limits<'_> {
             };
             (
                 largest_cost_by(numbers, at, wcet, of, by_numbers),
-                smallest_period(numbers, at, test),
-                largest_jitter(numbers, at, test),
+                smallest_period(numbers, at, hold_ups, test),
+                largest_jitter(numbers, at, hold_ups, test),
             )
         })
     }

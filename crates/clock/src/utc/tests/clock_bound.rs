@@ -6,6 +6,15 @@ use super::*;
 
 const S: u64 = 1_000_000_000;
 
+const KEPT: Discipline = Discipline {
+    synchronised: true,
+    max_error_us: 1_000,
+    frequency: 0,
+    tick_us: 10_000,
+    slewing: false,
+    leap: Leap::None,
+};
+
 /// Synchronised: 10 us off at most at 5 s, void after 1,005 s, 1 ppm.
 fn page(version: u16) -> Vec<u8> {
     let length = if version == 1 { OF_VERSION_1 } else { LONGEST };
@@ -27,7 +36,7 @@ fn page(version: u16) -> Vec<u8> {
 }
 
 fn statement(bytes: &[u8], now_ns: u64) -> Result<UtcStatement, String> {
-    BoundPage::of(bytes)?.ok_or("written")?.statement(now_ns, Leap::None, || Some(7))
+    BoundPage::of(bytes)?.ok_or("written")?.statement(now_ns, None, || Some(7))
 }
 
 #[test]
@@ -62,7 +71,15 @@ fn what_bounds_nothing_is_refused() {
     assert!(statement(&page(2), 5 * S - 1).unwrap_err().contains("still to come"));
     let known = BoundPage::of(&page(2)).unwrap().unwrap();
     for leap in [Leap::Announced, Leap::Running] {
-        assert!(known.statement(7 * S, leap, || None).unwrap_err().contains("leap second"));
+        let kernel = Some(Discipline { leap, ..KEPT });
+        assert!(known.statement(7 * S, kernel, || None).unwrap_err().contains("leap second"));
+    }
+    assert!(known.statement(7 * S, Some(KEPT), || None).is_ok());
+    // After it died in a slew, and after another program set the clock.
+    let fast = Discipline { tick_us: 11_000, ..KEPT };
+    let set = Discipline { max_error_us: 16_000_000, ..KEPT };
+    for (kernel, why) in [(fast, "slewed by more"), (set, "was set")] {
+        assert!(known.statement(7 * S, Some(kernel), || None).unwrap_err().contains(why));
     }
     for (at, byte, cause) in [
         (0, 1, "no page of ClockBound"),
@@ -92,7 +109,7 @@ fn a_disruption_that_the_daemon_has_not_seen_is_one() {
     let known = BoundPage::of(&bytes).unwrap().unwrap();
     assert_eq!(known.disruptions, Some(7));
     for (now, holds) in [(Some(7), true), (Some(8), false), (None, false)] {
-        assert_eq!(known.statement(7 * S, Leap::None, || now).is_ok(), holds, "{now:?}");
+        assert_eq!(known.statement(7 * S, None, || now).is_ok(), holds, "{now:?}");
     }
 }
 
@@ -101,10 +118,12 @@ fn files_are_read_when_they_are_whole() {
     let root = tempfile::tempdir().unwrap();
     let folder = root.path().join("var/run/clockbound");
     std::fs::create_dir_all(&folder).unwrap();
-    let source = ClockBound { root: root.path().to_str().unwrap() };
+    let source = ClockBound { root: root.path().to_str().unwrap(), chronyd_answers: || false };
     assert!(source.ask().said.unwrap_err().contains("no page"));
     std::fs::write(folder.join("shm"), page(1)).unwrap();
     assert_eq!(source.page().unwrap().version, 1);
+    let beside_chronyd = ClockBound { chronyd_answers: || true, ..source };
+    assert!(beside_chronyd.ask().said.unwrap_err().contains("chronyd answers"));
     let mut written = page(2);
     written[14] = 5;
     std::fs::write(folder.join("shm0"), &written).unwrap();
