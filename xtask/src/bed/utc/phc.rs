@@ -1,4 +1,4 @@
-//! linuxptp 4: ptp4l keeps the clock of a network card, `/dev/ptp0`, by the grandmaster of [`ptp`](super::ptp), and phc2sys the
+//! linuxptp 4: ptp4l keeps the clock of a network card, `/dev/ptp0`, by the grandmaster of [`ptp`], and phc2sys the
 //! guest's by that one. Beside what befalls the master, either clock is set behind their backs, either daemon dies, and ptp4l
 //! stamps by software for a while.
 //!
@@ -83,7 +83,7 @@ const PTP4L: &str = "\
 const WITHOUT_DEVICE: &str =
     "mv /dev/ptp0 /dev/elsewhere; hourglass clocks --utc; mv /dev/elsewhere /dev/ptp0";
 
-/// The phases, over and over ([`ptp`](super::ptp)).
+/// The phases, over and over ([`ptp`]).
 const READINGS: &str = r#"
 phase() { echo $1 >/tmp/phase; sleep $2; }
 start() { ptp4l -f /tmp/${1:-hardware}.conf -m >>/tmp/ptp4l.log 2>&1 & }
