@@ -70,7 +70,7 @@ impl<C: MeasuringCounter> Recorder<'_, C> {
     /// a gap behind an interval of no length ([`behind`]).
     pub(super) fn open_behind_wait(&mut self, now: CounterReading) {
         let of_wait = self.witness.collect();
-        let asked = self.asked_since(now, !of_wait.is_none());
+        let asked = self.asked_since(now, of_wait.counted.is_some());
         let GapAnswer { now: then, asked_until, evidence } = match asked {
             _ if of_wait.is_none() => GapAnswer::nothing(now),
             Ok(asked_until) => GapAnswer { asked_until, ..GapAnswer::nothing(now) },
