@@ -58,6 +58,7 @@ pub(crate) const BEDS: &[&TestBed] = &[
     &cgroup2::BED,
     &suspend::BED,
     &utc::ntp::BED,
+    &utc::relay::BED,
     &utc::ptp::BED,
     &utc::phc::BED,
     &linux7::BED,
@@ -84,6 +85,7 @@ pub(crate) const SLOW: &[&str] = &[
     cgroup1::BED.name,
     cgroup2::BED.name,
     utc::ntp::BED.name,
+    utc::relay::BED.name,
     utc::ptp::BED.name,
     utc::phc::BED.name,
     linux7::STATIC.name,
@@ -268,7 +270,8 @@ pub(crate) fn is_utc(name: &str) -> bool {
     UTC_BEDS.iter().any(|utc_bed| utc_bed.bed.name == name)
 }
 
-const UTC_BEDS: [&utc::UtcBed; 3] = [&utc::ntp::UTC, &utc::ptp::UTC, &utc::phc::UTC];
+const UTC_BEDS: [&utc::UtcBed; 4] =
+    [&utc::ntp::UTC, &utc::relay::UTC, &utc::ptp::UTC, &utc::phc::UTC];
 
 /// A bed of UTC, for some minutes; its result is printed, and kept in `record`.
 pub(crate) fn run_utc(

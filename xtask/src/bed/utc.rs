@@ -1,4 +1,5 @@
-//! UTC between its bounds, while a real daemon keeps the guest's clock and everything befalls it ([`ntp`], [`ptp`], [`phc`]).
+//! UTC between its bounds, while a real daemon keeps the guest's clock and everything befalls it ([`ntp`], [`relay`], [`ptp`],
+//! [`phc`]).
 //!
 //! The reference is this machine's clock, which nothing of this changes: it is served to the guest as the time of a
 //! stratum-1 server or of a grandmaster, at another date where a leap second is to come ([`Scale`]), and brackets each reading.
@@ -7,6 +8,7 @@
 pub(super) mod ntp;
 pub(super) mod phc;
 pub(super) mod ptp;
+pub(super) mod relay;
 mod scale;
 
 use std::collections::BTreeMap;
@@ -16,7 +18,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use hourglass_skip::Requirement;
 
@@ -27,6 +29,8 @@ use crate::workspace::Workspace;
 
 /// Of this machine, which the guest sees as 10.0.2.2.
 const REPORTS: u16 = 21_124;
+/// The same for a guest that stands in between.
+const RELAY_REPORTS: u16 = 21_127;
 pub(super) const MINUTES: f64 = 12.0;
 /// Of the guest's network cards.
 const MODULES: &[&str] = &[
@@ -53,6 +57,8 @@ pub(super) struct UtcBed {
     port: u16,
     /// Serves the time as the phase says, until that is over.
     serve: fn(&UdpSocket, &Mutex<Phase>),
+    /// Another guest, which alone is served, and serves the first one.
+    relay: Option<&'static TestBed>,
     /// The premise of its bound that a phase breaks, of which a wrong reading of a source says nothing then.
     premise: fn(phase: &str, source: &str) -> Option<&'static str>,
     /// In which rows something has to be vouched for, or nothing could be wrong.
@@ -69,12 +75,17 @@ pub(super) fn run(
     let open = |port| {
         UdpSocket::bind(("127.0.0.1", port)).map_err(|error| {
             let free =
-                Requirement::runs("UDP ports 21123 to 21126", "! ss -uln | grep -q ':2112[3-6] '");
+                Requirement::runs("UDP ports 21123 to 21128", "! ss -uln | grep -q ':2112[3-8] '");
             StepFailure::Unable(free, format!("UDP port {port} of this machine: {error}"))
         })
     };
-    let time_server = TimeServer::start(utc_bed, open(utc_bed.port)?, open(REPORTS)?, minutes);
-    let booted = boot(workspace, utc_bed.bed, binary);
+    let relay_reports = utc_bed.relay.map(|_| open(RELAY_REPORTS)).transpose()?;
+    let sockets = (open(utc_bed.port)?, open(REPORTS)?, relay_reports);
+    let time_server = TimeServer::start(utc_bed, sockets, minutes);
+    let booted = match utc_bed.relay {
+        Some(relay) => boot_behind(relay, workspace, utc_bed.bed, binary, &time_server.phase),
+        None => boot(workspace, utc_bed.bed, binary),
+    };
     let tally = time_server.end();
     if tally.turns == 0 {
         booted?;
@@ -96,31 +107,61 @@ pub(super) fn run(
     Err(StepFailure::Broken(format!("bed {}: {why}", utc_bed.bed.name)))
 }
 
+/// Boots the guest once the one that serves it has its time, and ends that one afterwards.
+fn boot_behind(
+    relay: &'static TestBed,
+    workspace: &Workspace,
+    bed: &TestBed,
+    binary: Option<PathBuf>,
+    phase: &Mutex<Phase>,
+) -> Result<(), StepFailure> {
+    let lock = || phase.lock().unwrap_or_else(PoisonError::into_inner);
+    thread::scope(|scope| {
+        let own = binary.clone();
+        let relaying = scope.spawn(move || boot(workspace, relay, own));
+        while !relaying.is_finished() && !lock().relay.is_heard {
+            thread::sleep(Duration::from_millis(100));
+        }
+        let booted = match relaying.is_finished() {
+            true => Ok(()),
+            false => boot(workspace, bed, binary),
+        };
+        lock().relay.is_over = true;
+        let relayed = relaying.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        booted.and(relayed)
+    })
+}
+
+/// Of one end, or of the other where another guest stands in between.
+type Sockets = (UdpSocket, UdpSocket, Option<UdpSocket>);
+
 /// What serves the time and hears reports while the guest runs.
 struct TimeServer {
     phase: Arc<Mutex<Phase>>,
     places: Vec<SocketAddr>,
     server: JoinHandle<()>,
     reports: JoinHandle<Tally>,
+    relay_reports: Option<JoinHandle<Tally>>,
 }
 
 impl TimeServer {
     fn start(
         utc_bed: &'static UtcBed,
-        server: UdpSocket,
-        told: UdpSocket,
+        (server, told, relay_told): Sockets,
         minutes: f64,
     ) -> TimeServer {
         let phase = Arc::new(Mutex::new(Phase::default()));
-        let places = [&server, &told].into_iter().filter_map(|socket| socket.local_addr().ok());
-        let places = places.collect();
-        let [serving, hearing] = [Arc::clone(&phase), Arc::clone(&phase)];
+        let places = [Some(&server), Some(&told), relay_told.as_ref()].into_iter().flatten();
+        let places = places.filter_map(|socket| socket.local_addr().ok()).collect();
+        let [serving, hearing, relaying] = [(); 3].map(|()| Arc::clone(&phase));
         let server = thread::spawn(move || (utc_bed.serve)(&server, &serving));
-        let reports = thread::spawn(move || collect(utc_bed, &told, minutes, &hearing));
-        TimeServer { phase, places, server, reports }
+        let reports = thread::spawn(move || collect(utc_bed, &told, Some(minutes), &hearing));
+        let relay_reports =
+            relay_told.map(|told| thread::spawn(move || collect(utc_bed, &told, None, &relaying)));
+        TimeServer { phase, places, server, reports, relay_reports }
     }
 
-    /// Both ports are free then, for the next bed.
+    /// All ports are free then, for the next bed.
     fn end(self) -> Tally {
         self.phase.lock().unwrap_or_else(PoisonError::into_inner).over = true;
         if let Ok(socket) = UdpSocket::bind("127.0.0.1:0") {
@@ -129,7 +170,12 @@ impl TimeServer {
             }
         }
         let _ = self.server.join();
-        self.reports.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        let join = |reports: JoinHandle<Tally>| {
+            reports.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        let mut tally = join(self.reports);
+        tally.rows.extend(self.relay_reports.map(join).into_iter().flat_map(|relay| relay.rows));
+        tally
     }
 }
 
@@ -142,15 +188,31 @@ struct Phase {
     scale: Scale,
     /// The guest has ended.
     over: bool,
+    relay: Relay,
+}
+
+/// Of the guest that stands in between.
+#[derive(Clone, Copy, Debug, Default)]
+struct Relay {
+    /// It has the time, and a program that reads it.
+    is_heard: bool,
+    /// Nobody is served by it any more.
+    is_over: bool,
 }
 
 impl Phase {
-    fn hear(&mut self, name: &str, now_ns: i64) {
-        if self.name != name {
-            self.scale = Scale::of(name, now_ns).unwrap_or(self.scale);
-            name.clone_into(&mut self.name);
-            self.begun_ns = now_ns;
+    /// What a report is about; without a name it is of the guest in between.
+    fn hear(&mut self, name: Option<&str>, now_ns: i64) -> Phase {
+        match name {
+            None => self.relay.is_heard = true,
+            Some(name) if self.name != name => {
+                self.scale = Scale::of(name, now_ns).unwrap_or(self.scale);
+                name.clone_into(&mut self.name);
+                self.begun_ns = now_ns;
+            }
+            Some(_) => {}
         }
+        self.clone()
     }
 }
 
@@ -160,21 +222,22 @@ fn now_ns() -> i64 {
     i64::try_from(now.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// Answers reports with the time, and judges what is in them.
+/// Answers reports with the time, and judges what is in them: of the guest for as long as is said, which says its phase, or
+/// of the one that serves it.
 fn collect(
     utc_bed: &'static UtcBed,
     socket: &UdpSocket,
-    minutes: f64,
+    minutes: Option<f64>,
     phase: &Mutex<Phase>,
 ) -> Tally {
     let mut tally = Tally::of(utc_bed);
     let mut first = None;
     let mut report = [0; 2048];
-    let answer = |text: &str, to: SocketAddr| socket.send_to(text.as_bytes(), to);
+    let lock = || phase.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
         let Ok((length, from)) = socket.recv_from(&mut report) else { return tally };
         let until_ns = now_ns();
-        if phase.lock().is_ok_and(|phase| phase.over) {
+        if lock().over {
             return tally;
         }
         let begun = *first.get_or_insert_with(Instant::now);
@@ -183,19 +246,21 @@ fn collect(
         if let [since, name, readings @ ..] = words.as_slice()
             && let (Ok(since_ns), false) = (since.parse(), readings.is_empty())
         {
-            let scale = phase.lock().map_or(Scale::default(), |mut phase| {
-                phase.hear(name, until_ns);
-                phase.scale
-            });
-            tally.add(name, scale, readings, since_ns, until_ns);
+            let now = lock().hear(minutes.map(|_| *name), until_ns);
+            let whose = if minutes.is_some() { "" } else { RELAY };
+            tally.add(&now.name, now.scale, whose, readings, (since_ns, until_ns));
         }
-        if begun.elapsed().as_secs_f64() > minutes * 60.0 {
-            let _ = answer("end", from);
-            continue;
-        }
-        let _ = answer(&now_ns().to_string(), from);
+        let is_over = match minutes {
+            Some(minutes) => begun.elapsed().as_secs_f64() > minutes * 60.0,
+            None => lock().relay.is_over,
+        };
+        let answer = if is_over { "end".to_owned() } else { now_ns().to_string() };
+        let _ = socket.send_to(answer.as_bytes(), from);
     }
 }
+
+/// What a source of the guest in between is named by.
+const RELAY: &str = "relay:";
 
 /// Of one source in one phase.
 #[derive(Debug, Default, PartialEq)]
@@ -226,7 +291,14 @@ impl Tally {
     }
 
     /// `NAME EARLIEST LATEST` of each source, read between two times of this machine.
-    fn add(&mut self, phase: &str, scale: Scale, readings: &[&str], since_ns: i64, until_ns: i64) {
+    fn add(
+        &mut self,
+        phase: &str,
+        scale: Scale,
+        whose: &str,
+        readings: &[&str],
+        (since_ns, until_ns): (i64, i64),
+    ) {
         let phase = match phase.starts_with("leap-") {
             true => format!("{phase}{}", scale.part(since_ns, until_ns)),
             false => phase.to_owned(),
@@ -235,7 +307,7 @@ impl Tally {
         self.total_ns += until_ns - since_ns;
         self.turns += 1;
         for found in readings.chunks_exact(3) {
-            let row = self.rows.entry((phase.clone(), found[0].to_owned())).or_default();
+            let row = self.rows.entry((phase.clone(), format!("{whose}{}", found[0]))).or_default();
             row.readings += 1;
             let (Ok(earliest), Ok(latest)) = (found[1].parse::<i64>(), found[2].parse::<i64>())
             else {
@@ -313,15 +385,10 @@ mod tests {
         for (earliest, latest) in
             [("100", "200"), ("0", "99"), ("0", "100"), ("151", "200"), ("150", "200")]
         {
-            tally.add(
-                "settled",
-                Scale::default(),
-                &["kernel", earliest, latest, "chronyd", "-", "-"],
-                100,
-                150,
-            );
+            let readings = ["kernel", earliest, latest, "chronyd", "-", "-"];
+            tally.add("settled", Scale::default(), "", &readings, (100, 150));
         }
-        tally.add("premise-set-back", Scale::default(), &["kernel", "0", "10"], 100, 150);
+        tally.add("premise-set-back", Scale::default(), "", &["kernel", "0", "10"], (100, 150));
         assert_eq!(tally.wrong(), (2, 6));
         let row = &tally.rows[&("settled".to_owned(), "kernel".to_owned())];
         assert_eq!((row.readings, row.bounded, row.wrong_by_ns, row.least_ns), (5, 5, 1, Some(24)));
@@ -339,12 +406,33 @@ mod tests {
         let open = |place: &SocketAddr| UdpSocket::bind(place).unwrap();
         let any = "127.0.0.1:0".parse().unwrap();
         // A grandmaster would be heard by the guest of a bed that runs meanwhile.
-        let time_server = TimeServer::start(&ntp::UTC, open(&any), open(&any), 1.0);
+        let time_server =
+            TimeServer::start(&relay::UTC, (open(&any), open(&any), Some(open(&any))), 1.0);
         let places = time_server.places.clone();
-        let guest = open(&any);
-        guest.send_to(b"7 settled kernel 1 2", places[1]).unwrap();
-        assert!(guest.recv(&mut [0; 64]).unwrap() > 10);
-        assert_eq!(time_server.end().turns, 1);
+        let [guest, relay] = [1, 2].map(|at| {
+            let socket = open(&any);
+            socket.connect(places[at]).unwrap();
+            socket
+        });
+        let told = |socket: &UdpSocket, report: &[u8]| {
+            socket.send(report).unwrap();
+            let mut answer = [0; 64];
+            let length = socket.recv(&mut answer).unwrap();
+            String::from_utf8_lossy(&answer[..length]).into_owned()
+        };
+        assert!(told(&guest, b"7 settled kernel 1 2").len() > 10);
+        assert!(told(&relay, b"7 start kernel 1 2").len() > 10);
+        time_server.phase.lock().unwrap().relay.is_over = true;
+        assert_eq!(told(&relay, b"0 ask"), "end");
+        let tally = time_server.end();
+        let wrong =
+            tally.rows.iter().map(|((phase, source), row)| (&**phase, &**source, row.wrong));
+        // What the guest in between says is of the phase of the other one.
+        assert_eq!(
+            wrong.collect::<Vec<_>>(),
+            [("settled", "kernel", 1), ("settled", "relay:kernel", 1)]
+        );
+        assert_eq!(tally.turns, 1);
         places.iter().for_each(|place| drop(open(place)));
     }
 
@@ -355,18 +443,13 @@ mod tests {
         let label = scale.label(at);
         for (found, unproved) in [("-", Some("leap-inserted-near")), (&*label.to_string(), None)] {
             let mut tally = Tally::of(&ntp::UTC);
-            tally.add("leap-inserted", scale, &["utc_bounded", found, found], at, at);
+            tally.add("leap-inserted", scale, "", &["utc_bounded", found, found], (at, at));
             assert_eq!((tally.unproved(), tally.wrong().0), (unproved, 0));
         }
         let mut tally = Tally::of(&ntp::UTC);
         let late = (label + 1_000_000_000).to_string();
-        tally.add(
-            "leap-slewed",
-            scale,
-            &["utc_bounded", &late, &late, "chronyd", &late, &late],
-            at,
-            at,
-        );
+        let readings = ["utc_bounded", &late, &late, "chronyd", &late, &late];
+        tally.add("leap-slewed", scale, "", &readings, (at, at));
         assert_eq!(tally.wrong(), (1, 2));
     }
 }

@@ -15,12 +15,15 @@ pub(in crate::bed) const UTC: UtcBed = UtcBed {
     bed: &BED,
     port: 21_123,
     serve,
+    relay: None,
     premise,
     is_proof: |phase, source| {
         matches!(phase, "leap-inserted-near" | "leap-deleted-near") && source == "utc_bounded"
     },
 };
 
+/// `ntp_port` and `date_wait` are in the environment of its shell: where chronyd asks for the time, and how long that takes to
+/// have another date.
 pub(in crate::bed) const BED: TestBed = TestBed {
     name: "utc",
     purpose: "UTC within its bound by this machine's clock, while chronyd keeps the guest's and all befalls it",
@@ -36,7 +39,7 @@ pub(in crate::bed) const BED: TestBed = TestBed {
     published: &[Published { name: "clock-bound-d", version: "2.0.3", program: "clockbound" }],
     // Or, where this machine is busy, the guest takes its TSC for unstable; that is another clock source, and then the kernel
     // forgets a leap second (`ntp_clear`), as it does in the phase `leap-forgotten`.
-    kernel_arguments: "tsc=reliable",
+    kernel_arguments: "tsc=reliable ntp_port=21123 date_wait=0",
     tests: &["runs"],
     processor_limit: Duration::from_secs(86_400),
     steps: &[
@@ -47,20 +50,20 @@ pub(in crate::bed) const BED: TestBed = TestBed {
     ..TestBed::PLAIN
 };
 
-const CHRONY: Package = Package { name: "chrony", suite: None };
+pub(super) const CHRONY: Package = Package { name: "chrony", suite: None };
 
 /// Also what the rounds start it by: with `makestep` at the beginning, at any time and never, and with leap seconds that it
 /// slews, by 100,000 ppm and by fewer than the kernel's bound grows.
 const CHRONYD: &str = "\
     mkdir -p /etc /var/lib /var/run/chrony; chmod 750 /var/run/chrony; echo root:x:0:0::/:/bin/sh >/etc/passwd; \
-    for steps in 3 -1 0 -slewed -slewed-slowly; do { echo server 10.0.2.2 port 21123 iburst minpoll 0 maxpoll 2; \
+    for steps in 3 -1 0 -slewed -slewed-slowly; do { echo server 10.0.2.2 port $ntp_port iburst minpoll 0 maxpoll 2; \
     echo user root; echo rtcsync; echo bindcmdaddress /var/run/chrony/chronyd.sock; case $steps in \
     -slewed) echo makestep 0.1 3; echo leapsecmode slew;; \
     -slewed-slowly) echo makestep 0.1 3; echo leapsecmode slew; echo maxslewrate 400;; \
     *) echo makestep 0.1 $steps;; esac; \
     echo pidfile /tmp/chronyd.pid; } >/tmp/chrony$steps.conf; done; \
     echo start >/tmp/phase; chronyd -d -f /tmp/chrony3.conf >/tmp/chronyd.log 2>&1 & \
-    chronyc -n -h 127.0.0.1 waitsync 60 0.1 0 1; code=$?; cat /tmp/chronyd.log; \
+    chronyc -n -h 127.0.0.1 waitsync 120 0.1 0 1; code=$?; cat /tmp/chronyd.log; \
     chronyc -n -h 127.0.0.1 tracking; \
     clockbound --max-drift-rate 50 --disable-clock-disruption-support >/tmp/clockbound.log 2>&1 & sleep 3; \
     tail -n 5 /tmp/clockbound.log; exit $code";
@@ -71,7 +74,7 @@ const READINGS: &str = r#"
 phase() { echo $1 >/tmp/phase; sleep $2; }
 chrony() { rm -f /tmp/chronyd.pid; chronyd -d -f /tmp/chrony$1.conf >>/tmp/chronyd.log 2>&1 & }
 stop() { kill $1 $(pidof chronyd); sleep 1; }
-date_of() { phase premise-date-$1 0; stop -15; adjtimex -t 10000 -f 0; chrony $2
+date_of() { phase premise-date-$1 $date_wait; stop -15; adjtimex -t 10000 -f 0; chrony $2
     chronyc -n -h 127.0.0.1 waitsync 15 0.1 0 1; sleep 5; }
 leap() { date_of $1 $2; phase leap-$1 40; }
 rounds() { while true; do for steps in 3 -1; do
@@ -106,7 +109,7 @@ HOURGLASS_UTC_REPORTS=10.0.2.2:21124 runs --exact utc::utc_is_read_for_another_c
 code=$?; dmesg | grep -i -e 'leap second' -e clocksource; tail -n 200 /tmp/chronyd.log; tail -n 30 /tmp/clockbound.log; tail -n 100 /tmp/rounds.log; exit $code"#;
 
 /// The premise of the bound that a phase breaks, of which a wrong reading says nothing then.
-fn premise(phase: &str, source: &str) -> Option<&'static str> {
+pub(super) fn premise(phase: &str, source: &str) -> Option<&'static str> {
     // Only chronyd itself tells its latest measurement.
     let is_of_kernel = matches!(source, "kernel" | "utc_bounded");
     match phase {

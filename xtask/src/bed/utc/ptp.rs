@@ -19,7 +19,7 @@ use super::super::{Packaged, TestBed, passes, step};
 use super::{MODULES, NETWORK, Phase, UtcBed, now_ns};
 
 pub(in crate::bed) const UTC: UtcBed =
-    UtcBed { bed: &BED, port: 21_125, serve, premise, is_proof: |_, _| false };
+    UtcBed { bed: &BED, port: 21_125, serve, relay: None, premise, is_proof: |_, _| false };
 
 /// Where QEMU has the other end of the wire.
 const GUEST: (&str, u16) = ("127.0.0.1", 21_126);
