@@ -11,7 +11,7 @@ use hourglass_sched::task::{Task, TaskSet};
 use hourglass_time::Span;
 
 use super::facts::FairServerSource;
-use super::{AdmissionFacts, Obstacle, Refusal};
+use super::{AdmissionFacts, Obstacle, Refusal, capacity};
 use crate::request::BackendRequest;
 
 /// A whole CPU in the kernel's account (`BW_UNIT`).
@@ -43,17 +43,18 @@ pub(crate) struct Bandwidth {
 /// (`kernel.sched_rt_runtime_us` is -1) or does not say what it gives.
 pub(crate) fn bandwidth(request: &BackendRequest, facts: &AdmissionFacts) -> Option<Bandwidth> {
     let runtime = u64::try_from(facts.rt_runtime_us?).ok()?;
-    let cap =
-        Fraction { numerator: runtime, denominator: facts.rt_period_us.filter(|us| *us > 0)? };
+    let period = facts.rt_period_us.filter(|us| *us > 0)?;
+    // Of one unit of capacity.
+    let cap = Fraction { numerator: runtime, denominator: period.checked_mul(capacity::WHOLE)? };
     let cpus = facts.domain.clone()?;
-    let count = cpus.len() as u64;
+    let units = capacity::admitted(facts, &cpus);
     let given = given(facts, &cpus);
     let reservation = &request.reservation;
     let (budget, period) =
         (reservation.budget().nanos_or_zero(), reservation.period().nanos_or_zero());
     let mut with = given.clone();
     with.push(Task::new(budget, period, period).ok()?);
-    let all = all_ppm(cap, count)?;
+    let all = all_ppm(cap, units)?;
     let given = TaskSet::in_order(given);
     let seen = ppm_of(&given);
     let account = account_ppm(facts, &cpus);
@@ -61,7 +62,7 @@ pub(crate) fn bandwidth(request: &BackendRequest, facts: &AdmissionFacts) -> Opt
         u128::from(account) + u128::from(budget) * PPM / u128::from(period) <= u128::from(all)
     });
     let taken = account.map_or(seen, |account| account.max(seen));
-    let fits_seen = admits(&TaskSet::in_order(with), cap, count)?;
+    let fits_seen = admits(&TaskSet::in_order(with), cap, units)?;
     Some(Bandwidth {
         fits: by_account && fits_seen,
         fits_seen,
@@ -99,9 +100,9 @@ fn ppm_of(set: &TaskSet) -> u64 {
     u64::try_from(sum).unwrap_or(u64::MAX)
 }
 
-/// What `cpus` processors have for the class, rounded down.
-fn all_ppm(cap: Fraction, cpus: u64) -> Option<u64> {
-    let all = u128::from(cap.numerator) * u128::from(cpus) * PPM / u128::from(cap.denominator);
+/// What so many times `cap` has for the class, rounded down.
+fn all_ppm(cap: Fraction, units: u64) -> Option<u64> {
+    let all = u128::from(cap.numerator) * u128::from(units) * PPM / u128::from(cap.denominator);
     u64::try_from(all).ok()
 }
 

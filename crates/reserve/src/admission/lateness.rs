@@ -3,12 +3,15 @@
 //! The kernel admits by a sum alone, and runs the threads of a root domain by global EDF. On one CPU with
 //! deadlines that are periods the sum is enough. On several it bounds how late a budget can come, no more
 //! (Documentation/scheduler/sched-deadline.rst, section 3.4; Devi and Anderson, RTSS 2005).
+//!
+//! Where CPUs are of different capacity, each budget is taken for as long as it lasts on the slowest: one that lasts less long is a
+//! job that ends before its time, which delays none under global EDF (Ha and Liu, ICDCS 1994).
 
 use hourglass_sched::global::{edf, tardiness};
 use hourglass_sched::task::{Task, TaskSet};
 use hourglass_sched::verdict::Verdict;
 
-use super::{AdmissionFacts, bandwidth};
+use super::{AdmissionFacts, bandwidth, capacity};
 use crate::request::BackendRequest;
 
 /// By how much a budget can come after its deadline, beside what interrupts, the host of a virtual machine
@@ -33,6 +36,13 @@ pub(crate) fn lateness(request: &BackendRequest, facts: &AdmissionFacts) -> Opti
     );
     let mut tasks = bandwidth::given(facts, domain);
     tasks.push(own.ok()?);
+    let lasting = |task: Task| {
+        let cost = capacity::longest_ns(facts, domain, task.cost())?;
+        Task::new(cost, task.period(), task.deadline()).ok()
+    };
+    let Some(tasks) = tasks.into_iter().map(lasting).collect() else {
+        return Some(BudgetDelay::Unknown);
+    };
     let (set, cpus) = (TaskSet::in_order(tasks), domain.len() as u64);
     if edf::analyse(&set, cpus).verdict == Verdict::Feasible {
         return Some(BudgetDelay::Never);

@@ -5,6 +5,7 @@
 //! (`headroom`). Must not: reserve anything, or analyse (sums are `sched`'s).
 
 mod bandwidth;
+mod capacity;
 mod errno;
 pub mod facts;
 pub(crate) mod headroom;
@@ -16,6 +17,7 @@ mod tests;
 pub mod tick;
 
 pub(crate) use bandwidth::bandwidth;
+pub(crate) use capacity::by_capacity;
 pub use errno::explain;
 pub use facts::AdmissionFacts;
 pub(crate) use lateness::{BudgetDelay, lateness};

@@ -145,6 +145,46 @@ fn what_is_admitted_may_still_be_late() {
     assert_eq!(lateness(&request(1_000, 100_000), &facts), Some(BudgetDelay::Never));
 }
 
+/// Two CPUs of 1024 and of 438: 0.95 of 1462 units are 1.3563 CPUs, of which fair servers have 0.1 (`__dl_overflow` and
+/// `dl_bw_capacity` in `kernel/sched/deadline.c`); 438 ms of 1 s fill the slower one.
+#[test]
+fn a_slower_cpu_gives_less_and_charges_less() {
+    let big_little = |kernel, slower| {
+        machine()
+            .with(&[
+                ("proc/sys/kernel/osrelease", kernel),
+                ("sys/devices/system/cpu/cpu0/cpu_capacity", "1024\n"),
+                ("sys/devices/system/cpu/cpu1/cpu_capacity", slower),
+            ])
+            .with_thread(100, "a", 500_000_000, 1_000_000_000)
+    };
+    let facts = big_little("6.18.0\n", "438\n").facts();
+    let ms = |budget: i64| request(budget * 1_000, 1_000_000);
+    let sum = bandwidth(&ms(700), &facts).unwrap();
+    assert_eq!((sum.all_ppm, sum.seen_ppm, sum.fits), (1_356_347, 600_000, true));
+    assert_eq!(deadline(&ms(756), &facts), []);
+    assert_eq!(only(&ms(757), &facts).id, Obstacle::Bandwidth);
+    assert_eq!(deadline(&ms(757), &big_little("5.7.0\n", "438\n").facts()), []);
+
+    // 500 ms may last 1169 ms of the second: in time is proven of none.
+    assert_eq!(lateness(&ms(100), &facts), Some(BudgetDelay::Unknown));
+    let enough = big_little("6.8.0\n", "819\n").facts();
+    assert_eq!(lateness(&ms(100), &enough), Some(BudgetDelay::Never));
+
+    let said = by_capacity(&ms(100), &facts).unwrap();
+    assert_eq!(said.id, "budget-by-capacity");
+    assert!(
+        said.text.ends_with("CPU 1, which has 438 of 1024, 100ms last 233.789955ms"),
+        "{said:?}"
+    );
+    // What is no capacity says nothing, nor does a machine whose CPUs are alike.
+    for slower in ["1024\n", "0\n", "4096\n", "?\n"] {
+        let alike = big_little("6.18.0\n", slower).facts();
+        assert_eq!(by_capacity(&ms(100), &alike), None);
+        assert_eq!(bandwidth(&ms(100), &alike).unwrap().all_ppm, 1_900_000);
+    }
+}
+
 #[test]
 fn fair_servers_are_read_where_they_can_be() {
     let debug = "sys/kernel/debug/sched/fair_server";

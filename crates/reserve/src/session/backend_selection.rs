@@ -1,8 +1,11 @@
 //! Which backend is asked, and which one takes it.
 
 use super::Backend;
+use hourglass_documents::document::Warning;
+
 use super::broken::BreakerLog;
-use crate::admission::{self, AdmissionFacts, BudgetDelay, Obstacle, Refusal};
+use super::document;
+use crate::admission::{self, AdmissionFacts, Obstacle, Refusal};
 use crate::backend::choose::{self, BackendSubject, Choice};
 use crate::backend::deadline::Deadline;
 use crate::backend::quota::{self, Quota};
@@ -23,6 +26,15 @@ pub(super) struct BackendQuery<'a> {
     pub(super) within: bool,
 }
 
+/// What admission does not say of a budget.
+#[derive(Debug, Default)]
+pub(super) struct BudgetDoubts {
+    /// It may come late: then it is not guaranteed, whatever the kernel admits.
+    pub(super) late: Option<Warning>,
+    /// It may last longer than it says.
+    pub(super) longer: Option<Warning>,
+}
+
 #[derive(Debug)]
 pub(super) struct SelectedBackend {
     pub(super) reserved: Box<dyn ActiveReservation>,
@@ -30,8 +42,7 @@ pub(super) struct SelectedBackend {
     pub(super) guarantee: bool,
     pub(super) reason: String,
     pub(super) refused: Vec<Refusal>,
-    /// By how much the budget may come late, where that was looked at.
-    pub(super) lateness: Option<BudgetDelay>,
+    pub(super) doubts: BudgetDoubts,
     /// Work above the reserved work when periods were missed.
     pub(super) broken: BreakerLog,
 }
@@ -79,14 +90,14 @@ impl BackendQuery<'_> {
                     let (guarantee, reason) = (backend.guarantee(), choice.reason);
                     let refused = choice.refusals;
                     let facts = facts.get_or_insert_with(|| AdmissionFacts::here(self.subject()));
-                    let lateness = self.lateness(kind, facts);
+                    let doubts = self.doubts(kind, facts);
                     return Ok(SelectedBackend {
                         reserved,
                         kind,
                         guarantee,
                         reason,
                         refused,
-                        lateness,
+                        doubts,
                         broken: BreakerLog::default(),
                     });
                 }
@@ -96,18 +107,19 @@ impl BackendQuery<'_> {
     }
 
     /// Which one would be asked, and what would be in the way; nothing is reserved.
-    pub(super) fn check(&self) -> (Choice, Option<BudgetDelay>) {
+    pub(super) fn check(&self) -> (Choice, BudgetDoubts) {
         if let Some(nested) = self.nested() {
             let (reason, refusals) = (nested.cause.clone(), vec![nested]);
-            return (Choice { kind: None, reason, refusals }, None);
+            return (Choice { kind: None, reason, refusals }, BudgetDoubts::default());
         }
         let facts = AdmissionFacts::here(self.subject());
         let choice = match self.kind {
             Some(kind) => choose::chosen(kind, self.refused(kind, &facts)),
             None => self.choose(&facts, |kind| self.refused(kind, &facts)),
         };
-        let lateness = choice.kind.and_then(|kind| self.lateness(kind, &facts));
-        (choice, lateness)
+        let doubts =
+            choice.kind.map_or_else(BudgetDoubts::default, |kind| self.doubts(kind, &facts));
+        (choice, doubts)
     }
 
     /// Obstacles to any guarantee, whatever gives it; a quota gives none.
@@ -116,9 +128,14 @@ impl BackendQuery<'_> {
         if kind == Backend::Quota { None } else { nested::refusal(kind, self.target) }
     }
 
-    /// By how much the budget may come late; the others keep to one CPU, or promise nothing.
-    fn lateness(&self, kind: Backend, facts: &AdmissionFacts) -> Option<BudgetDelay> {
-        (kind == Backend::Deadline).then(|| admission::lateness(self.request, facts)).flatten()
+    /// Of the deadline class; the others keep to one CPU, and count time as it passes, or promise nothing.
+    fn doubts(&self, kind: Backend, facts: &AdmissionFacts) -> BudgetDoubts {
+        if kind != Backend::Deadline {
+            return BudgetDoubts::default();
+        }
+        let late = admission::lateness(self.request, facts).and_then(document::late);
+        let longer = admission::by_capacity(self.request, facts).map(document::doubt);
+        BudgetDoubts { late, longer }
     }
 
     fn choose(

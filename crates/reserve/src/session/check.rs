@@ -3,7 +3,7 @@
 use hourglass_documents::reserve::ReserveDocument;
 
 use super::additional::{AdditionalReservations, goes_together};
-use super::backend_selection::BackendQuery;
+use super::backend_selection::{BackendQuery, BudgetDoubts};
 use super::co_runners::progress;
 use super::{
     Backend, SessionFailure, SessionRequest, SessionTarget, SiblingPolicy, co_runners, document,
@@ -68,9 +68,8 @@ pub fn check(request: &SessionRequest) -> Result<ReserveDocument, SessionFailure
     if !watched {
         obstacles.extend(others.refusals(&asked, request.backend_for_all()));
     }
-    let (choice, lateness) = wanted.check();
-    document.warnings.extend(lateness.and_then(document::late));
-    taken_by(&mut document, choice, &asked);
+    let (choice, doubts) = wanted.check();
+    taken_by(&mut document, choice, &asked, doubts);
     if !obstacles.is_empty() {
         // Without the protection, or one of the reservations, that was asked for nothing would be started.
         document::by(&mut document, None);
@@ -84,13 +83,20 @@ pub fn check(request: &SessionRequest) -> Result<ReserveDocument, SessionFailure
     Ok(document)
 }
 
-fn taken_by(document: &mut ReserveDocument, choice: Choice, asked: &backend::BackendRequest) {
+fn taken_by(
+    document: &mut ReserveDocument,
+    choice: Choice,
+    asked: &backend::BackendRequest,
+    BudgetDoubts { late, longer }: BudgetDoubts,
+) {
     let unseen = (choice.kind == Some(Backend::User)).then(user::unseen).flatten();
     let coarse = Tick::of_this_machine().and_then(|tick| tick.against(asked));
     let coarse = coarse.filter(|_| choice.kind == Some(Backend::Deadline)).map(at_tick);
     let doubts: Vec<AccuracyWarning> = unseen.into_iter().chain(coarse).collect();
-    document.guarantee =
-        choice.kind.is_some_and(|kind| kind != Backend::Quota) && doubts.is_empty();
+    document.guarantee = choice.kind.is_some_and(|kind| kind != Backend::Quota)
+        && doubts.is_empty()
+        && late.is_none();
+    document.warnings.extend(late.into_iter().chain(longer));
     document.warnings.extend(doubts.into_iter().map(document::doubt));
     document::by(document, choice.kind);
     document.reason = choice.reason;

@@ -4,7 +4,7 @@ use hourglass_documents::document::Warning;
 use hourglass_documents::reserve::{ReserveDocument, SmtReport};
 use hourglass_sys::{sched, thread};
 
-use super::backend_selection::{BackendQuery, SelectedBackend};
+use super::backend_selection::{BackendQuery, BudgetDoubts, SelectedBackend};
 use super::{SessionFailure, co_runners, document};
 use crate::backend::{ActiveReservation, members};
 use crate::guardian::{Guardian, TaskIdentity, UndoAction, UndoGuard};
@@ -36,10 +36,9 @@ impl KeptReservation {
         document::by(&mut document, Some(picked.kind));
         document.guarantee = picked.guarantee;
         document.reason.clone_from(&picked.reason);
-        let late = picked.lateness.and_then(document::late);
-        // A budget that may come late is not guaranteed, whatever the kernel admits.
+        let BudgetDoubts { late, longer } = std::mem::take(&mut picked.doubts);
         document.guarantee &= late.is_none();
-        document.warnings.extend(late);
+        document.warnings.extend(late.into_iter().chain(longer));
         document.refusals = picked.refused.iter().map(document::refusal).collect();
         if document.cpus.is_empty() {
             document.cpus = thread::affinity_of(query.target.id()).unwrap_or_default();

@@ -39,6 +39,10 @@ pub struct AdmissionFacts {
     pub online: Option<CpuSet>,
     /// CPUs that the machine has, online or not.
     pub present: Option<CpuSet>,
+    /// What CPUs can do, of 1024 that the fastest can; a CPU that does not tell is not in it.
+    pub capacities: BTreeMap<u32, u64>,
+    /// The kernel's version and patch level.
+    pub kernel: Option<(u32, u32)>,
     /// CPUs on which the subject may run.
     pub affinity: Option<CpuSet>,
     /// CPUs of the subject's root domain, over which the kernel balances deadline threads.
@@ -130,6 +134,8 @@ impl AdmissionFacts {
             group_budgets: group.budgets,
             domain: group.domain,
             cpuset: group.cpuset,
+            capacities: servers::capacities(&files, online.as_ref()),
+            kernel: servers::version(&files),
             online,
             present: files.cpus("sys/devices/system/cpu/present"),
             affinity,

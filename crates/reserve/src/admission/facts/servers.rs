@@ -67,10 +67,19 @@ pub(super) fn fair(files: &Files, online: Option<&CpuSet>) -> (Vec<FairServer>, 
     (online.iter().flat_map(|cpus| cpus.iter()).map(usual).collect(), FairServerSource::Assumed)
 }
 
-fn version(files: &Files) -> Option<(u32, u32)> {
+pub(super) fn version(files: &Files) -> Option<(u32, u32)> {
     let release = files.text("proc/sys/kernel/osrelease")?;
     let mut numbers = release.split(|c: char| !c.is_ascii_digit());
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+/// `cpu_capacity` of each CPU that has one (`Documentation/ABI/testing/sysfs-devices-system-cpu`).
+pub(super) fn capacities(files: &Files, online: Option<&CpuSet>) -> BTreeMap<u32, u64> {
+    let file = |cpu: u32| format!("sys/devices/system/cpu/cpu{cpu}/cpu_capacity");
+    let known = |cpu| {
+        Some((cpu, files.number(&file(cpu)).filter(|capacity| (1..=1_024).contains(capacity))?))
+    };
+    online.iter().flat_map(|cpus| cpus.iter()).filter_map(known).collect()
 }
 
 /// `total_bw` behind each `cpu#N` of the scheduler's debug file.
