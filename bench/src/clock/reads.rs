@@ -5,12 +5,15 @@
 //! bare counter and scale it when two instants are subtracted; and quanta's calibration never
 //! changes, so that the compiler loads it before the loop, while ours is loaded in every read.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::hint::black_box;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
+use clock_bound_client::{ClockBoundClient, ClockStatus};
+use clock_bound_shm::{ClockErrorBound, ShmWrite, ShmWriter};
 use hourglass_clock::Clock;
 use hourglass_clock::source::probe;
 use hourglass_clock::timekeeping::{
@@ -45,6 +48,8 @@ struct Clocks {
     /// The page of `clock`, mapped from its memfd as another process does.
     page: PageReader,
     quanta: quanta::Clock,
+    /// Of a page that no daemon keeps, which is read alike.
+    clock_bound: RefCell<ClockBoundClient>,
 }
 
 pub(super) fn measure(rounds: u32) -> Result<Vec<Row>> {
@@ -93,6 +98,30 @@ impl UtcSource for FixedSource {
     }
 }
 
+/// ClockBound's client on a page of 1 ms and 50 ppm, valid for as long as a benchmark takes.
+fn clock_bound() -> Result<ClockBoundClient> {
+    let folder = tempfile::tempdir()?;
+    let page = folder.path().join("shm0");
+    let now = Duration::from_nanos(now_ns(ClockId::MonotonicCoarse));
+    let until = now + Duration::from_secs(900);
+    let bound = ClockErrorBound::new(
+        now.into(),
+        until.into(),
+        1_000_000,
+        0,
+        50_000,
+        ClockStatus::Synchronized,
+        false,
+    );
+    ShmWriter::new(&page)?.write(&bound);
+    // It maps the page, and needs the file no more.
+    let page = page.to_str().context("the folder of temporary files is no text")?;
+    let mut client = ClockBoundClient::new_with_path(page)
+        .map_err(|error| anyhow!("clock-bound-client: {error:?}"))?;
+    client.now().map_err(|error| anyhow!("clock-bound-client: {error:?}"))?;
+    Ok(client)
+}
+
 impl Clocks {
     fn new() -> Result<Clocks> {
         let clock = Clock::new();
@@ -120,6 +149,7 @@ impl Clocks {
             with_source,
             page,
             quanta: quanta::Clock::new(),
+            clock_bound: RefCell::new(clock_bound()?),
         })
     }
 
@@ -206,7 +236,7 @@ fn ends(utc: Utc) -> Option<(i64, i64)> {
 
 /// UTC with its bound; beside it the bounded read on the monotonic scale, which it is to cost 1.3 times at most.
 fn utc_bounded(clocks: &Clocks) -> Vec<Subject<'_>> {
-    let Clocks { clock, os, kept, .. } = clocks;
+    let Clocks { clock, os, kept, clock_bound, .. } = clocks;
     vec![
         subject("hourglass", || ends(clock.utc_bounded())),
         subject("hourglass/keeper", || ends(kept.utc_bounded())),
@@ -217,9 +247,15 @@ fn utc_bounded(clocks: &Clocks) -> Vec<Subject<'_>> {
         subject("hourglass/wall", || clock.wall()),
         subject("hourglass/os", || ends(os.utc_bounded())),
         subject("adjtimex", || hourglass_sys::adjtimex::discipline().ok()),
+        subject("clock-bound", || {
+            let now = clock_bound.borrow_mut().now().ok();
+            now.map(|now| (now.earliest, now.latest))
+        }),
         subject(counter::PLAIN, counter::plain),
         subject("vdso", || now_ns(ClockId::Realtime)),
         subject("std", std::time::SystemTime::now),
+        subject("chrono", chrono::Utc::now),
+        subject("jiff", jiff::Timestamp::now),
     ]
 }
 
