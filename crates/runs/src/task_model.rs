@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use hourglass_documents::CpuSet;
 use hourglass_documents::document::RunDocument;
 use hourglass_documents::task_model::{MODEL_SCHEMA, ModelDocument, ModelSource, ThreadModel};
 use hourglass_trace::model::{self, Activity};
@@ -88,10 +89,30 @@ fn facts(document: &RunDocument) -> Vec<(u32, ThreadModel)> {
             tid: thread.tid,
             policy: thread.policy.clone(),
             reservation: setup.and_then(|facts| facts.reservation.clone()),
-            cpus: setup.map(|facts| facts.cpus.clone()).unwrap_or_default(),
+            cpus: allowed(setup.map_or("", |facts| &facts.cpus), &thread.cpus),
             ..ThreadModel::default()
         };
         (thread.id, facts)
     });
     each.collect()
+}
+
+/// The CPUs of a thread; one that had ended before it was asked could run where it ran.
+fn allowed(cpus: &str, seen: &[u32]) -> String {
+    match cpus {
+        "" => seen.iter().copied().collect::<CpuSet>().to_string(),
+        _ => cpus.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A thread that ended while it was recorded had no CPUs in the manifest, and its record made no file of tasks.
+    #[test]
+    fn a_thread_that_ended_could_run_where_it_ran() {
+        assert_eq!(allowed("", &[3, 1]), "1,3");
+        assert_eq!(allowed("0-3", &[3, 1]), "0-3");
+    }
 }

@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use hourglass_documents::Policy;
 use hourglass_documents::host::MOST_REAL_TIME;
 use hourglass_documents::host::RealTimeThread;
+use hourglass_documents::{CpuSet, Policy};
 use hourglass_sys::thread::SchedStat;
 
 use super::files::{Files, clean, field};
@@ -22,6 +22,8 @@ pub struct ThreadCounts {
     /// The CPU on which it ran last.
     pub cpu: Option<u32>,
     pub policy: Option<Policy>,
+    /// The CPUs on which it may run; none where the kernel does not say.
+    pub cpus: CpuSet,
     /// Time on a CPU, and time waiting for one, ns.
     pub times: Option<SchedStat>,
     /// Context switches by its own wait.
@@ -122,6 +124,8 @@ pub(super) fn counts(files: &Files, pid: u32, tid: u32) -> Option<ThreadCounts> 
     let number = |text: &str, key: &str| field(text, key, ':')?.parse().ok();
     counts.voluntary = number(&status, "voluntary_ctxt_switches");
     counts.involuntary = number(&status, "nonvoluntary_ctxt_switches");
+    let allowed = field(&status, "Cpus_allowed_list", ':').and_then(|list| list.parse().ok());
+    counts.cpus = allowed.unwrap_or_default();
     let sched = files.text(&format!("{folder}/sched")).unwrap_or_default();
     counts.migrations = number(&sched, "se.nr_migrations");
     Some(counts)
@@ -216,7 +220,7 @@ mod tests {
     /// Linux 6.18, a thread of a process called `a (b) c`, shortened behind the last field that is read.
     const STAT: &str = "24751 (a (b) c) S 24750 24751 24751 0 -1 4194560 7361 60784 3 2 3 4 65 21 20 -5 1 0 \
                         3629940 5246976 981 18446744073709551615 1 2 3 0 0 0 65536 4 1132560123 1 0 0 17 3 0 0 0 0 0\n";
-    const STATUS: &str = "Name:\ta (b) c\nTgid:\t24700\nvoluntary_ctxt_switches:\t173\n\
+    const STATUS: &str = "Name:\ta (b) c\nTgid:\t24700\nCpus_allowed_list:\t0,2-3\nvoluntary_ctxt_switches:\t173\n\
                           nonvoluntary_ctxt_switches:\t28\n";
     const SCHED: &str = "a (b) c (24751, #threads: 1)\n\
                          se.exec_start                                :      36481292.174638\n\
@@ -258,6 +262,7 @@ mod tests {
             begun: 3_629_940,
             cpu: Some(3),
             policy: Some(Policy::Other(-5)),
+            cpus: "0,2-3".parse().unwrap(),
             times: Some(SchedStat { run_ns: 85_715_631, wait_ns: 73_860_313 }),
             voluntary: Some(173),
             involuntary: Some(28),

@@ -33,6 +33,8 @@ pub(super) struct WatchRecording {
     /// `CLOCK_MONOTONIC` at the first look.
     pub(super) begin_ns: u64,
     pub(super) kernel: Option<(KernelFacts, StoredTrace)>,
+    /// Where each thread could run at its last look: one that has ended cannot be asked any more.
+    pub(super) cpus: BTreeMap<u32, CpuSet>,
     pub(super) samples: Vec<WatchedSample>,
 }
 
@@ -44,7 +46,7 @@ pub(super) fn keep(
     recorded: WatchRecording,
 ) -> Result<PathBuf, WriteError> {
     let path = folder.path().to_path_buf();
-    let WatchRecording { begin_ns, kernel, samples: looks } = recorded;
+    let WatchRecording { begin_ns, kernel, cpus, samples: looks } = recorded;
     let (facts, mut kept) = kernel.unzip();
     let mut kept = kept.take().unwrap_or_default();
     let ids: BTreeMap<u32, u32> =
@@ -66,7 +68,10 @@ pub(super) fn keep(
     }
     trace.finish()?;
     folder.write_looks(looks)?;
-    let manifest = manifest(request, host, report, begin_ns, facts, records);
+    let mut manifest = manifest(request, host, report, begin_ns, facts, records);
+    for (facts, thread) in manifest.threads.iter_mut().zip(&report.threads) {
+        facts.cpus = cpus.get(&thread.tid).map(CpuSet::to_string).unwrap_or_default();
+    }
     let mut document = RunDocument {
         schema: RUN_SCHEMA.to_owned(),
         result: result(report, &ids, &summary, &kept),
@@ -221,14 +226,12 @@ pub(super) fn budget(tid: u32) -> Option<String> {
 
 fn facts(id: u32, thread: &WatchedThread, records: u64) -> ThreadFacts {
     let policy = thread.policy.clone().unwrap_or_default();
-    let cpus: CpuSet = os::affinity_of(thread.tid).unwrap_or_default().into_iter().collect();
     ThreadFacts {
         id,
         workload: WORKLOAD.to_owned(),
         policy_asked: policy.clone(),
         policy,
         reservation: budget(thread.tid),
-        cpus: cpus.to_string(),
         start_ns: thread.since_ns,
         records_capacity: records,
         ..ThreadFacts::default()

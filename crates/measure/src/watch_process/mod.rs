@@ -446,6 +446,7 @@ impl WatchSession {
         let recorded = folder::WatchRecording {
             begin_ns: self.begin_ns,
             kernel: self.traced.map(KernelTracer::into_parts),
+            cpus: self.threads.iter().map(|(tid, totals)| (*tid, totals.cpus().clone())).collect(),
             samples: self.kept.unwrap_or_default(),
         };
         (report, model, recorded)

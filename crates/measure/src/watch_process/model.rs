@@ -3,13 +3,11 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use hourglass_documents::CpuSet;
 use hourglass_documents::task_model::{
     CountModel, MODEL_SCHEMA, ModelDocument, ModelSource, ThreadModel,
 };
 use hourglass_documents::watched::{WatchedReport, WatchedThread};
 use hourglass_runs::task_model::task_name;
-use hourglass_sys::thread as os;
 
 use super::folder::budget;
 use super::thread_totals::ThreadTotals;
@@ -34,11 +32,9 @@ pub(super) fn of(threads: &BTreeMap<u32, ThreadTotals>, report: &WatchedReport) 
             model.never_ran.push(name);
             continue;
         }
-        let cpus: CpuSet = match os::affinity_of(thread.tid) {
-            Ok(cpus) => cpus.into_iter().collect(),
-            // It has ended: it could run where it ran.
-            Err(_) => thread.cpu.into_iter().collect(),
-        };
+        let cpus = threads.get(&thread.tid).map(ThreadTotals::cpus).filter(|cpus| !cpus.is_empty());
+        // A kernel that does not say: it could run where it ran.
+        let cpus = cpus.cloned().unwrap_or_else(|| thread.cpu.into_iter().collect());
         model.threads.push(ThreadModel {
             name,
             tid: Some(thread.tid),

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_documents::Policy;
 use hourglass_documents::watched::{WatchedInterval, WatchedSample, WatchedThread};
+use hourglass_documents::{CpuSet, Policy};
 use hourglass_machine::facts::{HostReader, ThreadCounts};
 use hourglass_trace::model::{CountReckoning, CountSample};
 
@@ -137,6 +137,11 @@ impl ThreadTotals {
 
     pub(super) fn cpu(&self) -> Option<u32> {
         self.last.cpu
+    }
+
+    /// The CPUs on which it could run at the last look.
+    pub(super) fn cpus(&self) -> &CpuSet {
+        &self.last.cpus
     }
 
     pub(super) fn has_ended(&self) -> bool {

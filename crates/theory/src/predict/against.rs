@@ -82,7 +82,10 @@ fn held(row: &mut PredictedTask, task: &Task, thread: &ThreadModel) -> Result<bo
     // The bound is of the threads of the file alone.
     let broken = |alone_ns: Option<u64>| match alone_ns.is_none_or(|alone_ns| alone_ns > bound) {
         true => Ok(false),
-        false => Err("threads that are not in the file had its CPU while it was ready".to_owned()),
+        false => {
+            Err("threads that are not in the file had its CPU while it was ready, or it stood idle"
+                .to_owned())
+        }
     };
     let is_merged = thread.after_fit.is_some_and(|fit| fit.merged > 0);
     match latest {

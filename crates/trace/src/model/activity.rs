@@ -24,6 +24,8 @@ pub enum Waker {
 pub struct WakerJob {
     pub at_ns: i64,
     pub ran_ns: u64,
+    /// A timer or a device had woken it, and no thread.
+    pub is_released: bool,
 }
 
 /// The time from a waking to the next wait.
@@ -37,7 +39,7 @@ pub struct Burst {
     /// The wait before it: since when, and the kernel's state in it.
     pub slept: Option<(i64, u64)>,
     pub run_ns: u64,
-    /// Time at most that threads which are not followed had its CPU while it was ready.
+    /// Time at most that its CPU was idle, or had threads which are not followed, while it was ready.
     pub others_ns: u64,
     pub end_ns: i64,
     /// The thread still ran when it was woken: it had been released then, or before.
@@ -117,7 +119,7 @@ pub fn of_events<E>(
                     thread.leave(event.ns, event.value, last.unwrap_or(i64::MIN));
                     thread.ready = (event.value == 0).then(|| others.now(event.ns));
                 }
-                let is_other = |tid: u32| u64::from(tid) != IDLE && !threads.contains_key(&tid);
+                let is_other = |tid: u32| !threads.contains_key(&tid);
                 others.switch(event.ns, event.cpu, is_other(event.a), is_other(event.b));
                 if let Some(thread) = threads.get_mut(&event.b) {
                     thread.take(event.ns);
@@ -204,8 +206,9 @@ impl Follower {
     /// What it does at `ns`, where it was seen to run.
     fn job(&self, ns: i64) -> Option<WakerJob> {
         let State::Running(since_ns) = self.state else { return None };
-        let Burst { at_ns, run_ns, .. } = *self.open.as_ref()?;
-        Some(WakerJob { at_ns, ran_ns: run_ns.saturating_add(length(since_ns, ns)) })
+        let Burst { at_ns, run_ns, waker, .. } = *self.open.as_ref()?;
+        let ran_ns = run_ns.saturating_add(length(since_ns, ns));
+        Some(WakerJob { at_ns, ran_ns, is_released: waker == Waker::Interrupt })
     }
 
     /// What was seen of the thread so far does not go on.

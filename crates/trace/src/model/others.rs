@@ -1,4 +1,5 @@
-//! How long threads that are not followed had the CPU for which a followed one was ready.
+//! How long threads that are not followed, the idle one too, had the CPU for which a followed one was ready: an idle CPU comes
+//! out of a deep state, or the host has it.
 
 use std::collections::BTreeMap;
 

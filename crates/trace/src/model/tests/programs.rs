@@ -58,23 +58,23 @@ fn a_lock_that_is_held_at_times_hides_no_period() {
 }
 
 /// What a thread that is not followed takes from a job is no part of its response; also where the kernel left out the switch
-/// to it.
+/// to it, and where the CPU was idle until then: on a guest, a bound was told to be broken by the record that it was made of.
 #[test]
 fn the_time_of_others_is_told_from_a_response() {
-    for is_seen in [true, false] {
+    for (is_seen, other) in [(true, 999), (false, 999), (true, 0)] {
         let mut writer = Writer::new(Dice::new(5));
         for job in 1..50 {
             let at = job * 10 * MS;
             writer.add(at - MS, Kind::Switch, 7, (0, 0), 0);
             if is_seen {
-                writer.add(at - MS / 2, Kind::Switch, 7, (0, 999), 0);
+                writer.add(at - MS / 2, Kind::Switch, 7, (0, other), 0);
             }
             writer.add(at, Kind::Waking, 7, (7, 7), INTERRUPT);
-            writer.add(at + 3 * MS, Kind::Switch, 7, (999, 7), 0);
+            writer.add(at + 3 * MS, Kind::Switch, 7, (other, 7), 0);
             writer.add(at + 4 * MS, Kind::Switch, 7, (7, 0), 1);
         }
         let response = writer.infer(&[7])[0].response.unwrap();
-        assert_eq!((response.max_ns, response.alone_ns), (4 * MS, Some(MS)), "{is_seen}");
+        assert_eq!((response.max_ns, response.alone_ns), (4 * MS, Some(MS)), "{is_seen} {other}");
         assert_eq!(response.from_nominal_alone_ns, Some(MS));
     }
 }
@@ -213,6 +213,82 @@ fn sleeps_among_other_waits_are_no_arrivals() {
                 "{timer} {sleeps} {is_held} {longest}: {:?} {:?} {:?} {:?}",
                 found.activation, found.unmodelled, found.execution.max_ns, found.suspension
             ))
+        }
+    });
+}
+
+/// Two threads with timers of their own each write to a queue, and a third one reads it: it was told to be periodic, its readings
+/// of the second thread's writings to be waits in a job. A server that is asked and answers ends such waits.
+#[test]
+fn a_second_source_is_no_wait_within_a_job() {
+    for is_server in [true, false] {
+        let mut writer = Writer::new(Dice::new(10));
+        for job in 1..400 {
+            let at = job * 10 * MS;
+            let asked = writer.burst(7, at, 300 * US, Some(9));
+            // Between the wait and the next job of the first source.
+            let own = at + MS + writer.dice.between(0, 3_000) * US;
+            let (begin, flags) = match is_server {
+                true => (asked - 5 * US, 1 | 7 << 32),
+                false => (own, INTERRUPT),
+            };
+            writer.add(begin, Kind::Waking, 8, (8, 8), flags);
+            writer.add(begin + US, Kind::Switch, 8, (0, 8), 0);
+            writer.burst(7, own + 500 * US, 400 * US, Some(8));
+            writer.add(own + 600 * US, Kind::Switch, 8, (8, 0), 1);
+        }
+        let found = writer.infer(&[7, 8]).into_iter().find(|one| one.tid == Some(7)).unwrap();
+        let law = &found.activation;
+        let is_one = (law.class, law.period_ns) == (ActivationClass::Periodic, 10 * MS);
+        assert_eq!((is_one, found.suspension.is_some()), (is_server, is_server), "{found:?}");
+    }
+}
+
+/// A thread that waits for a client of which one answer came more than a period late, and one with a job of five waits more, on
+/// page faults: each became a burst, its execution time that of a part of the job.
+#[test]
+fn one_job_that_was_held_up_hides_no_waits() {
+    for (held, faults) in [(11 * MS, 0), (0, 5)] {
+        let mut writer = Writer::new(Dice::new(11));
+        // The job after the late one has no waking of its own.
+        for job in (1..300).filter(|job| *job != 151 || held == 0) {
+            let (at, is_odd) = (job * 10 * MS, job == 150);
+            writer.burst(7, at, 300 * US, None);
+            let mut answer = at + MS + writer.dice.between(0, 900) * US;
+            for _ in 0..if is_odd { faults } else { 0 } {
+                writer.burst(7, answer, 20 * US, Some(9));
+                answer += 100 * US;
+            }
+            answer += if is_odd { held } else { 0 };
+            writer.burst(7, answer, 400 * US, Some(9));
+        }
+        let found = one(writer.infer(&[7]));
+        let law = &found.activation;
+        assert_eq!((law.class, law.period_ns), (ActivationClass::Periodic, 10 * MS), "{found:?}");
+        assert!(found.suspension.is_some() && found.execution.max_ns >= 700 * US, "{found:?}");
+    }
+}
+
+/// A timer of 10 ms, and within each job a sleep of random length: it was a burst of two, half a job each.
+#[test]
+fn a_random_wait_between_timers_is_within_the_job() {
+    right(|mut dice| {
+        let period = dice.between(5_000, 40_000) * US;
+        let [first, last] = [(); 2].map(|()| dice.between(period / 100, period / 8));
+        let (shortest, spread) = (period / 50, dice.between(period / 50, period / 4));
+        let mut writer = Writer::new(Dice::new(dice.below(1 << 40)));
+        for number in 1..700 {
+            let at = number * period + writer.dice.between(0, period / 1000);
+            let end = writer.burst(7, at, first, None);
+            let wait = shortest + writer.dice.between(0, spread);
+            writer.burst(7, end + wait, last, None);
+        }
+        let found = one(writer.infer(&[7]));
+        let law = &found.activation;
+        let is_right = (law.class, law.period_ns) == (ActivationClass::Periodic, period);
+        match is_right && found.suspension.is_some_and(|waits| waits.waits == 1) {
+            true => Ok(()),
+            false => Err(format!("{period} {first} {last} {spread}: {law:?}")),
         }
     });
 }
