@@ -172,13 +172,14 @@ impl Task {
     }
 
     /// Jobs arrive in bursts: `later` has the shortest times from the first to the 2nd, 3rd, ... arrival,
-    /// beyond which each is the period of now after the one before; none for no bursts.
+    /// beyond which each is the period of now after the one before; none for no bursts. Distances that are those of the
+    /// period are no bursts.
     ///
     /// # Errors
     /// Distances that descend or are too many.
     pub fn with_bursts(&self, later: &[u64]) -> Result<Task, CurveError> {
         let curve = Curve::bursts(later, self.period)?;
-        Ok(self.with(|extra| extra.curve = Some(curve).filter(|_| !later.is_empty())))
+        Ok(self.with(|extra| extra.curve = Some(curve).filter(|curve| !curve.is_periodic())))
     }
 
     /// The first job arrives at `phase`, each further one exactly a period after the one before; `None`

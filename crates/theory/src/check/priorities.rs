@@ -7,19 +7,24 @@ use hourglass_sched::catalogue::Rule;
 use hourglass_sched::servers::DEADLINE_CLASS;
 use hourglass_tasks::TaskSet;
 
+use super::processor::{Member, TaskGroup};
 use super::processor_builder::{ProcessorBuilder, ProcessorTasks};
 
 /// The rank of each task: 0 for the time-sharing classes, above that by priority.
 pub(super) fn ranks(of: &ProcessorTasks) -> Result<Vec<u32>, String> {
     let ProcessorTasks { set, tasks, rule, .. } = *of;
     if rule != Rule::FixedPriority {
-        let other = tasks.iter().map(|position| &set.tasks[*position]).find(|task| {
-            !matches!(task.policy, None | Some(Policy::Deadline)) && rule == Rule::Edf
-        });
-        return match other {
+        // Under first in, first out, real-time tasks of any priority wait for each other.
+        let joins = |policy: Policy| match rule {
+            Rule::Edf => policy == Policy::Deadline,
+            _ => matches!(policy, Policy::Fifo(_) | Policy::RoundRobin(_)),
+        };
+        let mut tasks_here = tasks.iter().map(|position| &set.tasks[*position]);
+        return match tasks_here.find(|task| task.policy.is_some_and(|policy| !joins(policy))) {
             Some(task) => Err(format!(
-                "task '{}' has a policy of its own, but the scheduler is edf; drop one of them",
-                task.name
+                "task '{}' has a policy of its own, but the scheduler is {}; drop one of them",
+                task.name,
+                if rule == Rule::Edf { "edf" } else { "fifo" }
             )),
             None => Ok(vec![1; tasks.len()]),
         };
@@ -92,6 +97,12 @@ pub(super) fn background(of: &ProcessorTasks, draft: &mut ProcessorBuilder) -> R
     let all = set.cpus();
     let cpus: CpuSet = of.place.cpus().parse().unwrap_or_default();
     let priorities = set.priorities();
+    // Tasks in a reservation wait where it waits; the deadline class comes before every real-time priority.
+    let priority_of = |member: &Member| match of.place {
+        TaskGroup::Inside(server, ..) if server.kind.is_constant_bandwidth() => Some(u32::MAX),
+        TaskGroup::Inside(server, ..) => server.priority,
+        _ => member.position.and_then(|position| priorities[position]),
+    };
     for thread in &set.background {
         let moves = thread.program.phases.iter().filter_map(|phase| phase.cpus.as_ref());
         let mut own = moves.chain([thread.cpus.as_ref().unwrap_or(&all)]);
@@ -115,8 +126,7 @@ pub(super) fn background(of: &ProcessorTasks, draft: &mut ProcessorBuilder) -> R
             Some(_) if rule != Rule::FixedPriority => return Err(why),
             Some(Policy::Fifo(urgent) | Policy::RoundRobin(urgent)) => {
                 for member in &mut draft.members {
-                    let own = member.position.and_then(|position| priorities[position]);
-                    if own.is_none_or(|own| own <= u32::from(*urgent)) {
+                    if priority_of(member).is_none_or(|own| own <= u32::from(*urgent)) {
                         member.unknown.get_or_insert(why.clone());
                     }
                 }

@@ -400,7 +400,8 @@ fn burden(of: &ProcessorTasks, draft: &mut ProcessorBuilder) -> Result<(), Strin
     let charged = parameters::charged(of, draft)?.with_tasks(&others);
     let held = locks::sections(of)?;
     let by_locks = locks::blocking(of.set, of.rule, &held, charged.tasks())?;
-    if by_locks.iter().any(|blocking| *blocking > 0) {
+    // Without ranks no section is known to be of a less urgent task.
+    if of.tasks.len() > 1 && held.iter().any(|held| !held.is_empty()) {
         refuse_to_find("how long locks are waited for depends on them")?;
     }
     if of.costs.tick.is_some() {

@@ -3,10 +3,12 @@
 //! Owns: which server of a file is which one of `sched::servers`, and in words what it refuses. Must not:
 //! bound what a server takes or gives, design servers.
 
-use hourglass_sched::Task;
+use hourglass_sched::Task as Numbers;
 use hourglass_sched::catalogue::Rule;
 use hourglass_sched::servers::{self, PlacedServer, ServerPolicy, UnsupportedServer};
-use hourglass_tasks::{Assignment, Scheduler, Server, ServerKind, TaskSet};
+use hourglass_tasks::{
+    Assignment, CriticalSection, Preemption, Protocol, Scheduler, Server, ServerKind, Task, TaskSet,
+};
 
 use super::priorities;
 use super::processor_builder::ProcessorTasks;
@@ -63,11 +65,32 @@ fn ranks_differ(set: &TaskSet, servers: &[&Server], tasks: &[usize]) -> Result<(
     Ok(())
 }
 
+/// That what runs in a server can be preempted by what is more urgent beside it: what it holds up is not its budget alone,
+/// and a section may outlast that. A lock raises its holder among all tasks, not only among those of the server.
+fn lets_preempt(set: &TaskSet, server: &Server) -> Result<(), String> {
+    let is_raised = |section: &CriticalSection| {
+        let resource = set.resources.iter().find(|resource| resource.name == section.resource);
+        resource.is_some_and(|of| of.protocol != Protocol::Plain)
+    };
+    let holds_up = |task: &&Task| {
+        task.preemption != Preemption::Full || task.critical_sections.iter().any(is_raised)
+    };
+    let mut inside = set.tasks.iter().filter(|task| server.tasks.contains(&task.name));
+    inside.find(holds_up).map_or(Ok(()), |task| {
+        Err(format!(
+            "task '{}' in {} has sections that more urgent tasks may not preempt, and for how long they hold up \
+             what runs beside the server is not known",
+            task.name,
+            label(server)
+        ))
+    })
+}
+
 /// The servers of a processor, each as a task of it, beside these tasks.
 ///
 /// # Errors
 /// No analysis has them there, in a sentence.
-pub(super) fn as_tasks(of: &ProcessorTasks) -> Result<Vec<Task>, String> {
+pub(super) fn as_tasks(of: &ProcessorTasks) -> Result<Vec<Numbers>, String> {
     let ProcessorTasks { set, rule, tasks: beside, .. } = *of;
     let servers = of.place.servers();
     if servers.is_empty() {
@@ -82,10 +105,17 @@ pub(super) fn as_tasks(of: &ProcessorTasks) -> Result<Vec<Task>, String> {
     if let Some(server) = servers.iter().find(whole) {
         return Err(format!("server '{}' may run on several CPUs; pin it to one", server.name));
     }
-    let ranked = servers.iter().any(|server| server.priority.is_some());
-    if rule == Rule::FixedPriority && tasks && assignment != Assignment::Given && ranked {
-        return Err("servers have priorities, and those of the tasks are assigned; give them too"
-            .to_owned());
+    let among = servers.iter().find(|server| !server.kind.is_constant_bandwidth());
+    if let Some(server) = among.filter(|_| rule == Rule::FixedPriority && tasks)
+        && assignment != Assignment::Given
+    {
+        return Err(format!(
+            "{} is among tasks whose priorities are assigned; give the tasks and the server theirs",
+            label(server)
+        ));
+    }
+    if tasks || servers.len() > 1 {
+        servers.iter().try_for_each(|server| lets_preempt(set, server))?;
     }
     if rule == Rule::FixedPriority {
         ranks_differ(set, servers, beside)?;

@@ -80,6 +80,21 @@ fn first_come_first_served() {
     assert_eq!((found.analysis.as_str(), bounds(&found)), ("fifo", vec![91_000; 3]));
 }
 
+/// Found by simulation: a task of a time-sharing class is not first come, first served. It was called feasible.
+#[test]
+fn other_classes_do_not_come_in_turn() {
+    let of = |policy: &str| {
+        let text = task("a", "wcet = 3\nperiod = 12\npriority = 5")
+            + &task("b", &format!("wcet = 6\nperiod = 24\npolicy = \"{policy}\""));
+        answer(&format!("scheduler = \"fifo\"\n{text}"))
+    };
+    for policy in ["OTHER:0", "BATCH", "IDLE", "DEADLINE"] {
+        assert_eq!(of(policy).verdict, Verdict::Unknown, "{policy}");
+        assert!(of(policy).reason.unwrap().contains("the scheduler is fifo"), "{policy}");
+    }
+    assert_eq!(of("FIFO:5").verdict, Verdict::Feasible);
+}
+
 /// Equal priorities: who came first goes first.
 #[test]
 fn equal_priorities() {
@@ -153,6 +168,21 @@ fn earliest_deadline_first() {
     assert_eq!(answer(&text).verdict, Verdict::Infeasible);
 }
 
+/// Distances of a period are no burst, nor is a first one that is longer; the proof was said not to hold.
+#[test]
+fn distances_of_a_period_are_no_burst() {
+    for arrivals in ["[7]", "[7, 14]", "[9]"] {
+        let text = task("a", &format!("wcet = 2\nperiod = 7\npriority = 2\narrivals = {arrivals}"))
+            + &task("b", "wcet = 1\nperiod = 7\npriority = 1");
+        let found = answer(&text);
+        assert_eq!(
+            (found.verdict, bounds(&found)),
+            (Verdict::Feasible, vec![2_000, 3_000]),
+            "{arrivals}"
+        );
+    }
+}
+
 /// Audsley 1991: an order that neither periods nor deadlines give.
 #[test]
 fn priorities_are_found() {
@@ -162,6 +192,22 @@ fn priorities_are_found() {
     let found = answer(&text);
     assert_eq!(found.verdict, Verdict::Feasible);
     assert!(found.tasks[0].priority > found.tasks[1].priority);
+}
+
+/// Found by simulation: which sections are of less urgent tasks depends on the priorities that are found, and 1 was called the bound
+/// of a task that waits for a section of 1.
+#[test]
+fn priorities_are_not_found_beside_locks() {
+    for protocol in ["spin", "ceiling", "inheritance"] {
+        let uses = "wcet = 1\nperiod = 10\ncritical_sections = [{ resource = \"r\", length = 1 }]";
+        let found = answer(&format!(
+            "priorities = \"optimal\"\n{}{}[[resource]]\nname = \"r\"\nprotocol = \"{protocol}\"\n",
+            task("a", uses),
+            task("b", uses)
+        ));
+        assert_eq!((found.verdict, bounds(&found)), (Verdict::Unknown, vec![-1, -1]), "{protocol}");
+        assert!(found.reason.unwrap().contains("locks"), "{protocol}");
+    }
 }
 
 /// Dhall and Liu 1978: with global EDF two CPUs are not enough; partitioned they are.
