@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use hourglass_documents::CpuSet;
 use hourglass_documents::document::RunDocument;
 use hourglass_documents::task_model::{MODEL_SCHEMA, ModelDocument, ModelSource, ThreadModel};
-use hourglass_trace::model::{self, Activity};
+use hourglass_time::Span;
+use hourglass_trace::model::{self, Activity, Budget, FollowedThread};
 
 use crate::OpenRun;
 use crate::store::TraceError;
@@ -26,7 +27,7 @@ pub fn of_run(run: &OpenRun) -> Result<ModelDocument, TraceError> {
     let kernel = document.manifest.kernel.as_ref().filter(|_| !tids.is_empty());
     let mut activities = match kernel {
         Some(_) => {
-            let mut by_tid = model::of_events(tids.values().copied(), run.kernel_events()?)?;
+            let mut by_tid = model::of_events(followed(document, &tids), run.kernel_events()?)?;
             let by_id = tids.iter().filter_map(|(id, tid)| Some((*id, by_tid.remove(tid)?)));
             by_id.collect()
         }
@@ -95,6 +96,26 @@ fn facts(document: &RunDocument) -> Vec<(u32, ThreadModel)> {
         (thread.id, facts)
     });
     each.collect()
+}
+
+/// The threads with these numbers, with the budgets of those that the deadline class has.
+fn followed<'a>(
+    document: &'a RunDocument,
+    tids: &'a BTreeMap<u32, u32>,
+) -> impl Iterator<Item = FollowedThread> + 'a {
+    let budget = |id: u32| {
+        let facts = document.manifest.threads.iter().find(|facts| facts.id == id)?;
+        let reserved = facts.reservation.as_deref().filter(|_| facts.policy == "DEADLINE")?;
+        budget_of(reserved)
+    };
+    tids.iter().map(move |(id, tid)| FollowedThread { tid: *tid, budget: budget(*id) })
+}
+
+/// As `2.5ms/10ms`.
+fn budget_of(reservation: &str) -> Option<Budget> {
+    let (budget, period) = reservation.split_once('/')?;
+    let ns = |text: &str| u64::try_from(text.parse::<Span>().ok()?.nanos()).ok();
+    Some(Budget { budget_ns: ns(budget)?, period_ns: ns(period)? })
 }
 
 /// The CPUs of a thread; one that had ended before it was asked could run where it ran.

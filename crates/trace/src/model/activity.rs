@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::others::{OtherThreads, ReadyMoment};
+use super::reserved::{BudgetAccount, FollowedThread, THROTTLED};
 use crate::{Interval, IntervalStart, KernelEvent, KernelEventKind as Kind};
 
 /// Flags of a moment in an interrupt or a softirq (`TRACE_FLAG_HARDIRQ`, `TRACE_FLAG_SOFTIRQ`).
@@ -91,16 +92,21 @@ struct Follower {
     unwoken_ns: u64,
     slept: Option<(i64, u64)>,
     early: Option<EarlyWaking>,
+    account: Option<BudgetAccount>,
     done: Activity,
 }
 
-/// The activity of the threads `tids`, from events in the order of time.
+/// The activity of threads, from events in the order of time.
 pub fn of_events<E>(
-    tids: impl IntoIterator<Item = u32>,
+    followed: impl IntoIterator<Item = impl Into<FollowedThread>>,
     events: impl IntoIterator<Item = Result<KernelEvent, E>>,
 ) -> Result<BTreeMap<u32, Activity>, E> {
+    let follow = |thread: FollowedThread| {
+        let account = thread.budget.map(BudgetAccount::of);
+        (thread.tid, Follower { account, ..Follower::default() })
+    };
     let mut threads: BTreeMap<u32, Follower> =
-        tids.into_iter().map(|tid| (tid, Follower::default())).collect();
+        followed.into_iter().map(|thread| follow(thread.into())).collect();
     let mut current: BTreeMap<u32, u32> = BTreeMap::new();
     let mut seen: BTreeMap<u32, LastSeen> = BTreeMap::new();
     let mut others = OtherThreads::default();
@@ -114,10 +120,13 @@ pub fn of_events<E>(
                 if let Some(thread) = before.and_then(|tid| threads.get_mut(tid)) {
                     thread.left_unseen();
                 }
+                let to_class = threads.get(&event.b).is_some_and(|thread| thread.account.is_some());
                 if let Some(thread) = threads.get_mut(&event.a) {
                     let last = seen.get(&event.cpu).map(|last| last.without(event.a));
-                    thread.leave(event.ns, event.value, last.unwrap_or(i64::MIN));
-                    thread.ready = (event.value == 0).then(|| others.now(event.ns));
+                    let is_throttled = event.value == 0 && thread.account.is_some() && !to_class;
+                    let state = if is_throttled { THROTTLED } else { event.value };
+                    thread.leave(event.ns, state, last.unwrap_or(i64::MIN));
+                    thread.ready = (state == 0).then(|| others.now(event.ns));
                 }
                 let is_other = |tid: u32| !threads.contains_key(&tid);
                 others.switch(event.ns, event.cpu, is_other(event.a), is_other(event.b));
@@ -147,6 +156,10 @@ pub fn of_events<E>(
                 if event.value != 0 {
                     seen.entry(event.cpu).or_default().see(event.ns, event.value >> 32);
                 }
+            }
+            // A thread that is given its budget may be moved then.
+            Kind::Migrate => {
+                threads.get_mut(&event.a).into_iter().for_each(|thread| thread.fill(event.ns));
             }
             Kind::Lost => {
                 current.clear();
@@ -218,6 +231,7 @@ impl Follower {
         }
         self.close(ns, false);
         self.done.holes = self.done.holes.saturating_add(1);
+        self.account.iter_mut().for_each(BudgetAccount::lose);
         (self.state, self.slept, self.early) = (State::Unknown, None, None);
     }
 
@@ -274,6 +288,12 @@ impl Follower {
                 self.run(since_ns.min(ns), ns);
                 self.is_patched = true;
             }
+            State::Waiting if self.is_throttled() => {
+                let since_ns = self.slept.map_or(ns, |(left_ns, _)| left_ns.max(last_ns)).min(ns);
+                self.fill(since_ns);
+                self.run(since_ns, ns);
+                self.is_patched = true;
+            }
             State::Waiting => self.lose(ns),
         }
         let early = self.early.take();
@@ -306,8 +326,30 @@ impl Follower {
         self.held_up(others_ns);
     }
 
+    fn is_throttled(&self) -> bool {
+        self.slept.is_some_and(|(_, state)| state == THROTTLED)
+    }
+
+    /// Where it had been throttled, it can run now: in its next job, or in the one before.
+    fn fill(&mut self, ns: i64) {
+        let (State::Waiting, Some((left_ns, THROTTLED)), Some(account)) =
+            (self.state, self.slept, &mut self.account)
+        else {
+            return;
+        };
+        if !account.goes_on(self.done.bursts.last(), left_ns, ns) {
+            return self.wake(ns, Waker::Interrupt);
+        }
+        if self.done.bursts.last().is_some_and(|last| last.end_ns == left_ns) {
+            self.open = self.done.bursts.pop();
+            self.is_patched = self.open.as_ref().is_some_and(|open| !open.is_whole);
+        }
+        (self.state, self.slept) = (State::Ready(ns), None);
+    }
+
     fn take(&mut self, ns: i64) {
         self.left_unseen();
+        self.fill(ns);
         match (self.state, self.early.take()) {
             // The waking was recorded before the switch that it ended.
             (

@@ -13,6 +13,7 @@ mod curve;
 mod jobs;
 mod others;
 mod period;
+mod reserved;
 mod sleeps;
 
 use std::collections::BTreeMap;
@@ -27,6 +28,7 @@ pub use activity::{Activity, Burst, Waker, of_events, of_intervals};
 pub use counts::{CountReckoning, CountSample};
 use jobs::{Grouped, Job};
 pub use period::{PeriodFit, fit};
+pub use reserved::{Budget, FollowedThread};
 
 /// Successive jobs whose execution times are summed up.
 const SUCCESSIVE: usize = 8;

@@ -53,10 +53,17 @@ impl Writer {
         end
     }
 
-    fn infer(mut self, tids: &[u32]) -> Vec<ThreadModel> {
+    fn infer(self, tids: &[u32]) -> Vec<ThreadModel> {
+        self.infer_followed(tids.iter().map(|tid| FollowedThread::from(*tid)))
+    }
+
+    fn infer_followed(
+        mut self,
+        threads: impl IntoIterator<Item = FollowedThread>,
+    ) -> Vec<ThreadModel> {
         self.events.sort_by_key(|event| event.ns);
         let events = self.events.into_iter().map(Ok::<_, Infallible>);
-        let Ok(activities) = of_events(tids.iter().copied(), events);
+        let Ok(activities) = of_events(threads, events);
         let facts = |tid: u32| ThreadModel {
             name: tid.to_string(),
             tid: Some(tid),

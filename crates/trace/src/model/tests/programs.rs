@@ -292,3 +292,54 @@ fn a_random_wait_between_timers_is_within_the_job() {
         }
     });
 }
+
+/// A thread of the deadline class that yields at the end of each job, as its documentation has it: no job was seen to begin,
+/// since neither the yield is a wait nor the next budget a waking. Every 20th job needs a budget and a half, and others of the
+/// class preempt at times. Some kernels leave out switches from an idle CPU, and a thread may be moved when it gets its budget.
+#[test]
+fn a_yield_in_the_deadline_class_ends_a_job() {
+    right(|mut dice| {
+        let period = dice.between(2_000, 50_000) * US;
+        let budget = period / 4;
+        let mut writer = Writer::new(Dice::new(dice.below(1 << 40)));
+        let (mut longest, mut at) = (0, period);
+        for job in 0..300_u64 {
+            let own = writer.dice.between(budget / 4, budget * 9 / 10);
+            let (mut left, is_long) = (own + if job % 20 == 7 { budget } else { 0 }, job % 20 == 7);
+            longest = longest.max(left);
+            loop {
+                let mut begin = at + writer.dice.between(1, 30) * US;
+                if writer.dice.one_in(5) {
+                    writer.add(at, Kind::Migrate, 7, (7, 1), 0);
+                }
+                if is_long || !writer.dice.one_in(10) {
+                    writer.add(begin, Kind::Switch, 7, (0, 7), 0);
+                }
+                let now = left.min(budget);
+                if writer.dice.one_in(10) {
+                    writer.add(begin + now / 2, Kind::Switch, 7, (7, 999), 0);
+                    writer.add(begin + now / 2 + period / 8, Kind::Switch, 7, (999, 7), 0);
+                    begin += period / 8;
+                }
+                writer.add(begin + now, Kind::Switch, 7, (7, 999), 0);
+                // Until the next job of this CPU.
+                writer.add(at + period - 10 * US, Kind::Switch, 7, (999, 0), 1);
+                (left, at) = (left - now, at + period);
+                if left == 0 {
+                    break;
+                }
+            }
+        }
+        let budget = Some(Budget { budget_ns: budget, period_ns: period });
+        let found = one(writer.infer_followed([FollowedThread { tid: 7, budget }]));
+        let (law, ran) = (&found.activation, &found.execution);
+        let is_law = law.class == ActivationClass::Periodic
+            && law.period_ns.abs_diff(period) <= period / 1_000
+            && law.jitter_ns <= period / 8;
+        let is_cost = ran.max_ns.abs_diff(longest) <= 50 * US;
+        match is_law && is_cost && found.suspension.is_none() {
+            true => Ok(()),
+            false => Err(format!("{period} {longest}: {found:?}")),
+        }
+    });
+}
