@@ -12,6 +12,7 @@
 use crate::edf::qpa::{self, Feasibility};
 use crate::exact_fraction::compare_shares;
 use crate::fixed_priority;
+use crate::global::edf::gfb;
 use crate::sections::segment_before;
 use crate::sections::{Sections, TimeModel};
 use crate::supply::{self, Supply, SupplyError};
@@ -412,6 +413,19 @@ pub fn is_delivered(set: &TaskSet, sections: Sections, position: usize) -> bool 
 pub fn is_delivered_by_deadline(set: &TaskSet) -> bool {
     let found = qpa::feasible(set, Sections::Preemptive, TimeModel::Continuous);
     found.verdict == Verdict::Feasible
+}
+
+/// Whether each of these constant-bandwidth servers, whose deadlines are their periods, gets its budget within its period
+/// on `cpus` processors under global EDF, whatever else runs below them: as many processors as servers are enough, and else
+/// the densities ([`gfb`](crate::global::edf::gfb)). That test compares with processors of which each has one server's rate, and there what a
+/// server demands is always in time, since by its rule for waking up no more is left before a deadline than its rate gives
+/// (Abeni and Buttazzo 1998). Other tests count on jobs that do not wait, which a server's do.
+#[must_use]
+pub fn are_delivered_globally(set: &TaskSet, cpus: u64) -> bool {
+    match set.len() as u64 <= cpus {
+        true => set.tasks().iter().all(|task| task.cost <= task.deadline),
+        false => gfb(set, cpus) == Verdict::Feasible,
+    }
 }
 
 #[cfg(test)]

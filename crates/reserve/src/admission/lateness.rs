@@ -7,9 +7,9 @@
 //! Where CPUs are of different capacity, each budget is taken for as long as it lasts on the slowest: one that lasts less long is a
 //! job that ends before its time, which delays none under global EDF (Ha and Liu, ICDCS 1994).
 
-use hourglass_sched::global::{edf, tardiness};
+use hourglass_sched::global::tardiness;
+use hourglass_sched::servers::are_delivered_globally;
 use hourglass_sched::task::{Task, TaskSet};
-use hourglass_sched::verdict::Verdict;
 
 use super::{AdmissionFacts, bandwidth, capacity};
 use crate::request::BackendRequest;
@@ -44,7 +44,7 @@ pub(crate) fn lateness(request: &BackendRequest, facts: &AdmissionFacts) -> Opti
         return Some(BudgetDelay::Unknown);
     };
     let (set, cpus) = (TaskSet::in_order(tasks), domain.len() as u64);
-    if edf::analyse(&set, cpus).verdict == Verdict::Feasible {
+    if are_delivered_globally(&set, cpus) {
         return Some(BudgetDelay::Never);
     }
     let bounds = tardiness::bounds(&set, cpus).ok().flatten();

@@ -50,11 +50,7 @@ pub(super) fn processors(
     for (cpus, tasks) in here {
         match cpus.iter().next().filter(|_| cpus.len() == 1) {
             Some(cpu) => found.extend(on_cpu(set, cpu, &tasks, rule, phases, notes)),
-            None => {
-                let place = TaskGroup::Shared(&cpus);
-                let of = ProcessorTasks::new(set, &place, &tasks, rule, false);
-                found.push(processor(&of, notes));
-            }
+            None => found.extend(on_cpus(set, &cpus, &tasks, rule, notes)),
         }
     }
     Ok(found)
@@ -97,6 +93,45 @@ fn on_cpu(
     }
     if !outside.is_empty() {
         found.insert(0, host);
+    }
+    found
+}
+
+/// Several CPUs with the tasks here that are in no reservation of the deadline class, and the inside of each.
+fn on_cpus(
+    set: &TaskSet,
+    cpus: &CpuSet,
+    tasks: &[usize],
+    rule: Rule,
+    notes: &mut NoteList,
+) -> Vec<Processor> {
+    let beside = tasks.iter().map(|position| &set.tasks[*position]);
+    let mut beside = beside.filter(|task| set.server_of(&task.name).is_none());
+    // What is beside them has to be below them.
+    let are_first = match rule {
+        Rule::FixedPriority => beside.all(|task| task.policy != Some(Policy::Deadline)),
+        Rule::Edf => beside.next().is_none(),
+        Rule::Fifo => false,
+    };
+    let reserved = if are_first { servers::on_all(set, cpus) } else { Vec::new() };
+    let is_outside = |position: &&usize| {
+        let name = &set.tasks[**position].name;
+        !reserved.iter().any(|server| server.tasks.contains(name))
+    };
+    let outside: Vec<usize> = tasks.iter().filter(is_outside).copied().collect();
+    let mut found = Vec::new();
+    if !outside.is_empty() {
+        let place = TaskGroup::Shared(cpus);
+        let of = ProcessorTasks::new(set, &place, &outside, rule, false);
+        found.push(processor(&of, notes));
+    }
+    for server in &reserved {
+        let inside = |position: &&usize| server.tasks.contains(&set.tasks[**position].name);
+        let inside: Vec<usize> = tasks.iter().filter(inside).copied().collect();
+        let delivered = servers::delivered_on_all(&reserved, cpus, &parameters::costs(set));
+        let place = TaskGroup::Inside(server, cpus.to_string(), delivered);
+        let of = ProcessorTasks::new(set, &place, &inside, Rule::FixedPriority, false);
+        found.push(processor(&of, notes));
     }
     found
 }

@@ -3,8 +3,10 @@
 //! Owns: which server of a file is which one of `sched::servers`, and in words what it refuses. Must not:
 //! bound what a server takes or gives, design servers.
 
+use hourglass_documents::CpuSet;
 use hourglass_sched::Task as Numbers;
 use hourglass_sched::catalogue::Rule;
+use hourglass_sched::overheads::KernelOverheads;
 use hourglass_sched::servers::{self, PlacedServer, ServerPolicy, UnsupportedServer};
 use hourglass_tasks::{
     Assignment, CriticalSection, Preemption, Protocol, Scheduler, Server, ServerKind, Task, TaskSet,
@@ -135,6 +137,57 @@ pub(super) fn as_tasks(of: &ProcessorTasks) -> Result<Vec<Numbers>, String> {
         }
     }
     .map_err(|why| unfit(why, servers))
+}
+
+/// The reservations of the deadline class on exactly these CPUs, each of one task that holds up no other; none unless all
+/// servers that may run there are such ones.
+pub(super) fn on_all<'a>(set: &'a TaskSet, cpus: &CpuSet) -> Vec<&'a Server> {
+    let all = set.cpus();
+    let cpus_of = |server: &Server| server.cpus.clone().unwrap_or_else(|| all.clone());
+    let is_here = |server: &&Server| !cpus_of(server).intersection(cpus).is_empty();
+    let here: Vec<&Server> = set.servers.iter().filter(is_here).collect();
+    let is_plain = |name: &String| {
+        let task = set.tasks.iter().find(|task| task.name == *name);
+        let is_plain = |task: &Task| {
+            task.preemption == Preemption::Full
+                && task.critical_sections.is_empty()
+                && task.cpus.as_ref().is_none_or(|own| own == cpus)
+        };
+        task.is_some_and(is_plain)
+    };
+    let is_alone = |server: &&Server| {
+        server.kind == ServerKind::CbsHard
+            && server.deadline() == server.period
+            && cpus_of(server) == *cpus
+            && matches!(server.tasks.as_slice(), [name] if is_plain(name))
+    };
+    if here.iter().all(is_alone) { here } else { Vec::new() }
+}
+
+/// Checks that each of these reservations gets its budget on the CPUs that they share.
+///
+/// # Errors
+/// It is not known, in a sentence.
+pub(super) fn delivered_on_all(
+    servers: &[&Server],
+    cpus: &CpuSet,
+    costs: &KernelOverheads,
+) -> Result<(), String> {
+    if !costs.switches_are_free() || costs.tick.is_some() {
+        return Err(format!(
+            "what switches and ticks take from servers that share CPUs {cpus} is not known"
+        ));
+    }
+    let placed = |server: &&Server| Ok(PlacedServer { server: known(server)?, priority: None });
+    let placed = servers.iter().map(placed).collect::<Result<Vec<_>, String>>()?;
+    let all = servers::among_deadlines(&placed, false).map_err(|why| unfit(why, servers))?;
+    match servers::are_delivered_globally(&all.into(), cpus.len() as u64) {
+        true => Ok(()),
+        false => Err(format!(
+            "the budgets of the servers that share CPUs {cpus} are not known to come in time; the sum that \
+             the kernel admits by does not prove it on several CPUs"
+        )),
+    }
 }
 
 fn unfit(why: UnsupportedServer, servers: &[&Server]) -> String {

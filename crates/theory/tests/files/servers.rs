@@ -276,3 +276,48 @@ fn servers_under_deadlines() {
     assert_eq!(both("periodic-resource"), Verdict::Unknown);
     assert_eq!(both("cbs-hard"), Verdict::Feasible);
 }
+
+/// The deadline class refuses threads that are pinned: reservations share CPUs under global EDF. As many as CPUs are in time,
+/// and others where their densities prove it (Goossens, Funk and Baruah, RTSJ 2003): 3 of 0.4 are at most 2 - 0.4, and 3 of 0.6,
+/// which the kernel admits, are late. A job of `n` budgets is done within `n` periods (Abeni and Buttazzo, RTSS 1998).
+#[test]
+fn reservations_share_cpus() {
+    let reserved = |name: &str, wcet: u64, budget: u64, more: &str| {
+        let period = 10 * wcet.div_ceil(budget);
+        task(name, &format!("wcet = {wcet}\nperiod = {period}\npolicy = \"DEADLINE\"{more}"))
+            + &format!(
+                "[[server]]\nname = \"{name}\"\nkind = \"cbs-hard\"\nbudget = {budget}\nperiod = 10\n\
+                 tasks = [\"{name}\"]\n"
+            )
+    };
+    let machine = "[machine]\ncpus = \"0-1\"\n";
+    let found = |tasks: &[String]| answer(&format!("{machine}{}", tasks.concat()));
+    let plain = |name: &str, wcet, budget| reserved(name, wcet, budget, "");
+
+    let two = found(&[plain("a", 6, 6), plain("b", 12, 6)]);
+    assert_eq!((two.verdict, bounds(&two)), (Verdict::Feasible, vec![10_000, 20_000]));
+    let three = found(&[plain("a", 4, 4), plain("b", 4, 4), plain("c", 7, 4)]);
+    assert_eq!((three.verdict, bounds(&three)), (Verdict::Feasible, vec![10_000, 10_000, 20_000]));
+    let below = task("below", "wcet = 1\nperiod = 50\npolicy = \"FIFO:5\"");
+    let mixed = found(&[plain("a", 6, 6), plain("b", 6, 6), below]);
+    let verdicts: Vec<Verdict> = mixed.tasks.iter().map(|task| task.verdict).collect();
+    assert_eq!(verdicts, [Verdict::Feasible, Verdict::Feasible, Verdict::Unknown]);
+
+    let many = ["a", "b", "c"].map(|name| plain(name, 6, 6));
+    let soft = plain("a", 6, 6).replace("cbs-hard", "cbs-reclaim");
+    let floating = reserved("a", 6, 6, "\nfloating_section = 1");
+    let first = task("first", "wcet = 1\nperiod = 50\npolicy = \"DEADLINE\"");
+    let costs = "overheads = { context_switch = \"1us\" }\n".to_owned();
+    let witnessed = found(&many).witness.and_then(|witness| witness.task);
+    assert_eq!(witnessed.as_deref(), Some("b"));
+    for set in [
+        vec![soft, plain("b", 6, 6)],
+        vec![floating, plain("b", 6, 6)],
+        vec![first, plain("a", 6, 6), plain("b", 6, 6)],
+        vec![costs, plain("a", 6, 6), plain("b", 6, 6)],
+    ] {
+        let found = found(&set);
+        let unknown = found.tasks.iter().all(|task| task.verdict == Verdict::Unknown);
+        assert!(unknown && found.verdict == Verdict::Unknown, "{found:?}");
+    }
+}
