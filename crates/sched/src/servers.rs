@@ -417,7 +417,7 @@ pub fn is_delivered_by_deadline(set: &TaskSet) -> bool {
 
 /// Whether each of these constant-bandwidth servers, whose deadlines are their periods, gets its budget within its period
 /// on `cpus` processors under global EDF, whatever else runs below them: as many processors as servers are enough, and else
-/// the densities ([`gfb`](crate::global::edf::gfb)). That test compares with processors of which each has one server's rate, and there what a
+/// the densities ([`gfb`]). That test compares with processors of which each has one server's rate, and there what a
 /// server demands is always in time, since by its rule for waking up no more is left before a deadline than its rate gives
 /// (Abeni and Buttazzo 1998). Other tests count on jobs that do not wait, which a server's do.
 #[must_use]
