@@ -100,7 +100,7 @@ fn ppm_of(set: &TaskSet) -> u64 {
     u64::try_from(sum).unwrap_or(u64::MAX)
 }
 
-/// What so many times `cap` has for the class, rounded down.
+/// What the class has on `units` of capacity, `cap` of each, in parts per million of a whole CPU; rounded down.
 fn all_ppm(cap: Fraction, units: u64) -> Option<u64> {
     let all = u128::from(cap.numerator) * u128::from(units) * PPM / u128::from(cap.denominator);
     u64::try_from(all).ok()

@@ -42,7 +42,7 @@ pub(super) fn longest_ns(facts: &AdmissionFacts, cpus: &CpuSet, budget_ns: u64) 
     u64::try_from(longest).ok()
 }
 
-/// Where a budget of the class is not a limit on time; with reclaiming it is none anyway.
+/// The warning that a thread may run for longer than its budget says; with reclaiming it may anyway.
 pub(crate) fn by_capacity(
     request: &BackendRequest,
     facts: &AdmissionFacts,

@@ -83,7 +83,7 @@ pub fn check(request: &SessionRequest) -> Result<ReserveDocument, SessionFailure
     Ok(document)
 }
 
-fn taken_by(
+pub(super) fn taken_by(
     document: &mut ReserveDocument,
     choice: Choice,
     asked: &backend::BackendRequest,

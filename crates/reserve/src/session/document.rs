@@ -170,8 +170,8 @@ pub(super) fn late(lateness: BudgetDelay) -> Option<Warning> {
     Some(Warning {
         id: "budget-may-be-late".to_owned(),
         text: format!(
-            "with the other threads of the deadline class the budget may come {how}: on several CPUs the \
-             kernel's sum does not prove every deadline"
+            "with the other threads of the deadline class the budget may come {how}: on several CPUs, and on \
+             slower ones, the kernel's sum does not prove every deadline"
         ),
         remedy: "--backend user with --cpu, or a cpuset of one CPU, where the sum is enough"
             .to_owned(),

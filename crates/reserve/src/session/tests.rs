@@ -3,8 +3,11 @@ use std::collections::BTreeMap;
 use hourglass_documents::{Reservation, ReservationKind};
 use hourglass_time::Span;
 
+use super::backend_selection::BudgetDoubts;
+use super::check::taken_by;
 use super::*;
 use crate::admission::BudgetDelay;
+use crate::backend::choose::Choice;
 use crate::supply::Supply;
 use crate::testing::hard;
 
@@ -96,6 +99,22 @@ fn a_budget_that_may_be_late_is_said_to_be() {
     assert_eq!(warning.id, "budget-may-be-late");
     assert!(warning.text.contains("up to 55ms late"), "{}", warning.text);
     assert!(document::late(BudgetDelay::Unknown).is_some());
+}
+
+/// The bug: a guarantee beside the warning that the budget may be late, which the reservation itself did not claim.
+#[test]
+fn a_check_guarantees_no_budget_that_may_be_late() {
+    let asked = crate::testing::request(100_000, 200_000);
+    for delay in [BudgetDelay::Never, BudgetDelay::AtMost(1), BudgetDelay::Unknown] {
+        let late = document::late(delay);
+        let is_late = late.is_some();
+        let choice =
+            Choice { kind: Some(Backend::User), reason: String::new(), refusals: Vec::new() };
+        let mut found = ReserveDocument::default();
+        taken_by(&mut found, choice, &asked, BudgetDoubts { late, longer: None });
+        let is_said = found.warnings.iter().any(|warning| warning.id == "budget-may-be-late");
+        assert_eq!((found.guarantee && is_late, is_said), (false, is_late), "{delay:?}");
+    }
 }
 
 /// Work that co-runners slow is not throttled before it is done: what it may take reaches to the

@@ -125,11 +125,11 @@ fn on_cpus(
         let of = ProcessorTasks::new(set, &place, &outside, rule, false);
         found.push(processor(&of, notes));
     }
+    let delivered = servers::delivered_on_all(&reserved, cpus, &parameters::costs(set));
     for server in &reserved {
         let inside = |position: &&usize| server.tasks.contains(&set.tasks[**position].name);
         let inside: Vec<usize> = tasks.iter().filter(inside).copied().collect();
-        let delivered = servers::delivered_on_all(&reserved, cpus, &parameters::costs(set));
-        let place = TaskGroup::Inside(server, cpus.to_string(), delivered);
+        let place = TaskGroup::Inside(server, cpus.to_string(), delivered.clone());
         let of = ProcessorTasks::new(set, &place, &inside, Rule::FixedPriority, false);
         found.push(processor(&of, notes));
     }

@@ -173,6 +173,13 @@ fn sections_inside_delay_what_is_beside() {
         assert!(beside.reason.contains("task 'a' in server 's'"), "{section}");
     }
     assert_eq!(bounds(&answer(&set("")))[1], 10_000);
+    // Another server beside it is held up likewise.
+    let both = |section: &str| {
+        let other = "[[server]]\nname = \"t\"\nkind = \"deferrable\"\nbudget = 10\nperiod = 12\npriority = 9\ntasks = [\"b\"]\n";
+        answer(&(set(section) + other)).tasks.swap_remove(1)
+    };
+    assert_eq!(both("").verdict, Verdict::Feasible);
+    assert_eq!(both("preemptive = false").verdict, Verdict::Unknown);
 }
 
 /// Found by simulation: `simulate` puts a server without a priority among tasks whose priorities are assigned, by its

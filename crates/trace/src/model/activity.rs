@@ -101,12 +101,8 @@ pub fn of_events<E>(
     followed: impl IntoIterator<Item = impl Into<FollowedThread>>,
     events: impl IntoIterator<Item = Result<KernelEvent, E>>,
 ) -> Result<BTreeMap<u32, Activity>, E> {
-    let follow = |thread: FollowedThread| {
-        let account = thread.budget.map(BudgetAccount::of);
-        (thread.tid, Follower { account, ..Follower::default() })
-    };
     let mut threads: BTreeMap<u32, Follower> =
-        followed.into_iter().map(|thread| follow(thread.into())).collect();
+        followed.into_iter().map(|thread| Follower::of(thread.into())).collect();
     let mut current: BTreeMap<u32, u32> = BTreeMap::new();
     let mut seen: BTreeMap<u32, LastSeen> = BTreeMap::new();
     let mut others = OtherThreads::default();
@@ -123,14 +119,14 @@ pub fn of_events<E>(
                 let to_class = threads.get(&event.b).is_some_and(|thread| thread.account.is_some());
                 if let Some(thread) = threads.get_mut(&event.a) {
                     let last = seen.get(&event.cpu).map(|last| last.without(event.a));
-                    let is_throttled = event.value == 0 && thread.account.is_some() && !to_class;
-                    let state = if is_throttled { THROTTLED } else { event.value };
+                    let state = thread.state_behind(event.value, to_class);
                     thread.leave(event.ns, state, last.unwrap_or(i64::MIN));
-                    thread.ready = (state == 0).then(|| others.now(event.ns));
+                    thread.ready = (event.value == 0).then(|| others.now(event.ns));
                 }
                 let is_other = |tid: u32| !threads.contains_key(&tid);
                 others.switch(event.ns, event.cpu, is_other(event.a), is_other(event.b));
                 if let Some(thread) = threads.get_mut(&event.b) {
+                    thread.fill(event.ns, None);
                     thread.take(event.ns);
                     let ready = thread.ready.take();
                     let held = ready.map_or(0, |since| others.since(&since, event.ns, event.cpu));
@@ -159,7 +155,9 @@ pub fn of_events<E>(
             }
             // A thread that is given its budget may be moved then.
             Kind::Migrate => {
-                threads.get_mut(&event.a).into_iter().for_each(|thread| thread.fill(event.ns));
+                if let Some(thread) = threads.get_mut(&event.a) {
+                    thread.fill(event.ns, Some(others.now(event.ns)));
+                }
             }
             Kind::Lost => {
                 current.clear();
@@ -216,6 +214,16 @@ impl LastSeen {
 }
 
 impl Follower {
+    fn of(thread: FollowedThread) -> (u32, Follower) {
+        let account = thread.budget.map(BudgetAccount::of);
+        (thread.tid, Follower { account, ..Follower::default() })
+    }
+
+    /// What a switch from it means, to a thread of the deadline class or not.
+    fn state_behind(&self, state: u64, to_class: bool) -> u64 {
+        if state == 0 && self.account.is_some() && !to_class { THROTTLED } else { state }
+    }
+
     /// What it does at `ns`, where it was seen to run.
     fn job(&self, ns: i64) -> Option<WakerJob> {
         let State::Running(since_ns) = self.state else { return None };
@@ -290,7 +298,7 @@ impl Follower {
             }
             State::Waiting if self.is_throttled() => {
                 let since_ns = self.slept.map_or(ns, |(left_ns, _)| left_ns.max(last_ns)).min(ns);
-                self.fill(since_ns);
+                self.fill(since_ns, None);
                 self.run(since_ns, ns);
                 self.is_patched = true;
             }
@@ -330,14 +338,19 @@ impl Follower {
         self.slept.is_some_and(|(_, state)| state == THROTTLED)
     }
 
-    /// Where it had been throttled, it can run now: in its next job, or in the one before.
-    fn fill(&mut self, ns: i64) {
+    /// Where it had been throttled, it can run now: in its next job, or in the one before. Without a budget until now, it is
+    /// ready since `ready`, if it does not run at once.
+    fn fill(&mut self, ns: i64, ready: Option<ReadyMoment>) {
         let (State::Waiting, Some((left_ns, THROTTLED)), Some(account)) =
             (self.state, self.slept, &mut self.account)
         else {
             return;
         };
-        if !account.goes_on(self.done.bursts.last(), left_ns, ns) {
+        let goes_on = account.goes_on(self.done.bursts.last(), left_ns, ns);
+        if account.was_filled_at(ns) {
+            self.ready = ready;
+        }
+        if !goes_on {
             return self.wake(ns, Waker::Interrupt);
         }
         if self.done.bursts.last().is_some_and(|last| last.end_ns == left_ns) {
@@ -349,7 +362,6 @@ impl Follower {
 
     fn take(&mut self, ns: i64) {
         self.left_unseen();
-        self.fill(ns);
         match (self.state, self.early.take()) {
             // The waking was recorded before the switch that it ended.
             (

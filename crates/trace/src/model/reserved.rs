@@ -44,6 +44,10 @@ impl BudgetAccount {
         BudgetAccount { budget, filled: None, debt_ns: 0 }
     }
 
+    pub(super) fn was_filled_at(&self, ns: i64) -> bool {
+        self.filled.is_some_and(|(filled_ns, _)| filled_ns == ns)
+    }
+
     /// Events are missing.
     pub(super) fn lose(&mut self) {
         *self = BudgetAccount::of(self.budget);

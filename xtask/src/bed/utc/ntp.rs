@@ -50,7 +50,7 @@ pub(in crate::bed) const BED: TestBed = TestBed {
     ..TestBed::PLAIN
 };
 
-pub(super) const CHRONY: Package = Package { name: "chrony", suite: None };
+const CHRONY: Package = Package { name: "chrony", suite: None };
 
 /// Also what the rounds start it by: with `makestep` at the beginning, at any time and never, and with leap seconds that it
 /// slews, by 100,000 ppm and by fewer than the kernel's bound grows.

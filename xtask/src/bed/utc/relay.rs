@@ -1,11 +1,9 @@
 //! What [`ntp`] does, to a guest whose chronyd has its time from another guest's, of stratum 2. That one alone hears this
 //! machine: what is said there of a server's error, and of how far it is, has to come through.
 
-use std::time::Duration;
-
 use super::super::expectation::Expectation::{ExitCode, Says, Shows};
 use super::super::{TestBed, passes, step};
-use super::{MODULES, NETWORK, RELAY, UtcBed, ntp};
+use super::{NETWORK, RELAY, UtcBed, ntp};
 
 pub(in crate::bed) const UTC: UtcBed =
     UtcBed { bed: &BED, relay: Some(&SERVER), premise, ..ntp::UTC };
@@ -25,17 +23,14 @@ const SERVER: TestBed = TestBed {
         "-smp", "1", "-netdev", "user,id=net,hostfwd=udp:127.0.0.1:21128-:123",
         "-device", "virtio-net-pci,netdev=net,romfile=",
     ],
-    modules: MODULES,
-    packaged: ntp::BED.packaged,
+    published: &[],
     kernel_arguments: "tsc=reliable",
-    tests: &["runs"],
-    processor_limit: Duration::from_secs(86_400),
     steps: &[
         passes("network", NETWORK),
         step("server", CHRONYD, &[ExitCode(0), Shows("Leap status : Normal")]),
         step("relay", READINGS, &[ExitCode(0), Says("test result: ok. 1 passed")]),
     ],
-    ..TestBed::PLAIN
+    ..ntp::BED
 };
 
 /// It steps whenever it is another date.

@@ -14,9 +14,9 @@
 //! # How the deadline class is asked
 //!
 //! `reserve::admission::facts` reads what bears on it from any root, so that tests give machines of files: limits,
-//! root domain, cpusets, fair servers, other threads of the class, the kernel's own account where debugfs shows it.
+//! root domain, capacities, cpusets, fair servers, other threads of the class, the kernel's own account where debugfs shows it.
 //! `rules.rs` and `bandwidth.rs` put the kernel's rules against them one by one, with the sum left to
-//! `sched::admission`; `errno.rs` finds the rule behind an error number; `lateness.rs` has `sched::global` say
+//! `sched::admission`; `errno.rs` finds the rule behind an error number; `lateness.rs` has `sched::servers` and `sched::global` say
 //! whether what is admitted is also in time. `backend::deadline` asks, and waits out EBUSY while bandwidth that
 //! was given back is still charged. Afterwards a thread looks at the kernel's account of the reserved one
 //! once a period (`sample.rs`). `PeriodLedger` makes periods of the looks, and knows nothing but them: which period it was

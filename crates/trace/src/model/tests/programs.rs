@@ -58,7 +58,7 @@ fn a_lock_that_is_held_at_times_hides_no_period() {
 }
 
 /// What a thread that is not followed takes from a job is no part of its response; also where the kernel left out the switch
-/// to it, and where the CPU was idle until then: on a guest, a bound was told to be broken by the record that it was made of.
+/// to it, and where the CPU was idle until then: on a guest, a bound was called broken by the record that it was made of.
 #[test]
 fn the_time_of_others_is_told_from_a_response() {
     for (is_seen, other) in [(true, 999), (false, 999), (true, 0)] {
@@ -217,7 +217,7 @@ fn sleeps_among_other_waits_are_no_arrivals() {
     });
 }
 
-/// Two threads with timers of their own each write to a queue, and a third one reads it: it was told to be periodic, its readings
+/// Two threads with timers of their own each write to a queue, and a third one reads it: it was called periodic, its readings
 /// of the second thread's writings to be waits in a job. A server that is asked and answers ends such waits.
 #[test]
 fn a_second_source_is_no_wait_within_a_job() {
@@ -342,4 +342,26 @@ fn a_yield_in_the_deadline_class_ends_a_job() {
             false => Err(format!("{period} {longest}: {found:?}")),
         }
     });
+}
+
+/// Time that others of the class take is no part of a response, and time without a budget is: a job of 3 ms of which 2 are given
+/// in each 10 ms, and one of 1 ms that another thread holds up for 2.
+#[test]
+fn a_throttled_thread_is_not_ready() {
+    for (pieces, max_ns, alone_ns) in
+        [([(0, 2), (10, 1)], 11 * MS, 11 * MS), ([(0, 1), (3, 0)], 3 * MS, MS)]
+    {
+        let mut writer = Writer::new(Dice::new(12));
+        for job in 1..60 {
+            let at = job * 20 * MS;
+            for (begin, run) in if job == 30 { pieces } else { [(0, 1), (10, 1)] } {
+                writer.add(at + begin * MS, Kind::Switch, 7, (999, 7), 0);
+                writer.add(at + (begin + run) * MS, Kind::Switch, 7, (7, 999), 0);
+            }
+        }
+        let budget = Some(Budget { budget_ns: 2 * MS, period_ns: 10 * MS });
+        let found = one(writer.infer_followed([FollowedThread { tid: 7, budget }]));
+        let response = found.response.unwrap();
+        assert_eq!((response.max_ns, response.alone_ns), (max_ns, Some(alone_ns)), "{found:?}");
+    }
 }
