@@ -52,6 +52,11 @@ impl Drop for OtherProcess {
     }
 }
 
+/// What a thread is lowered to: a nice value stays what it was, and tests may be started by `nice`.
+pub(super) fn ordinary() -> Attributes {
+    Attributes::Other(sched::nice() as i8)
+}
+
 pub(super) fn write(path: &std::path::Path) -> UndoAction {
     UndoAction::Write { path: path.to_path_buf(), text: "after!".into() }
 }
@@ -139,8 +144,7 @@ fn after_sigkill_everything_is_put_back() {
     }
     let list = home.file("list");
     fs::write(&list, format!("{}\n", privileged.0.id())).unwrap();
-    let thread =
-        UndoAction::Thread { thread: life, attributes: Some(Attributes::Other(0)), cpus: None };
+    let thread = UndoAction::Thread { thread: life, attributes: Some(ordinary()), cpus: None };
     killed_after(|| {
         let guardian = Guardian::start().unwrap();
         let members = UndoAction::Members { list: list.clone(), cpus: None };
@@ -160,9 +164,9 @@ fn after_sigkill_everything_is_put_back() {
     });
     soon("the folder is removed", || !folder.exists());
     assert_eq!(fs::read_to_string(&file).unwrap(), "after!");
-    assert_eq!(sched::read(life.id).unwrap(), Some(Attributes::Other(0)));
+    assert_eq!(sched::read(life.id).unwrap(), Some(ordinary()));
     soon("the process goes on", || other.state() == 'S');
-    assert_eq!(sched::read(privileged.0.id()).unwrap(), Some(Attributes::Other(0)));
+    assert_eq!(sched::read(privileged.0.id()).unwrap(), Some(ordinary()));
 }
 
 /// A monitor that hangs keeps nothing stopped (a dead man's thaw).
@@ -282,7 +286,7 @@ fn strays_are_known_by_descent_and_mark() {
         assert_eq!(sched::read(others[0]).unwrap(), Some(Attributes::Fifo(PRIORITY)), "{part}");
     }
     guardian.keep(&undo).unwrap().undo().unwrap();
-    let (other, fifo) = (Some(Attributes::Other(0)), Some(Attributes::Fifo(PRIORITY)));
+    let (other, fifo) = (Some(ordinary()), Some(Attributes::Fifo(PRIORITY)));
     assert_eq!(others.map(|id| sched::read(id).unwrap()), [other, other, fifo]);
 }
 
@@ -294,7 +298,7 @@ fn a_broken_pledge_lowers_who_was_raised() {
     let before = crate::thread::affinity_of(id).unwrap();
     let guardian = Guardian::start().unwrap();
     let thread = TaskIdentity::of_task(id).unwrap();
-    let (attributes, cpus) = (Some(Attributes::Other(0)), Some(before.clone()));
+    let (attributes, cpus) = (Some(ordinary()), Some(before.clone()));
     let kept = guardian.keep(&UndoAction::Thread { thread, attributes, cpus }).unwrap();
     if sched::set_of(id, Attributes::Fifo(1)).is_err() {
         return skip(Requirement::REAL_TIME, "SCHED_FIFO is refused here");
@@ -311,7 +315,7 @@ fn a_broken_pledge_lowers_who_was_raised() {
     assert_eq!((pledge.broken(), sched::read(id).unwrap()), (0, Some(Attributes::Fifo(1))));
     pledge.until(in_ms(1)).unwrap();
     soon("the pledge is seen to be broken", || pledge.broken() == 1);
-    assert_eq!(sched::read(id).unwrap(), Some(Attributes::Other(0)));
+    assert_eq!(sched::read(id).unwrap(), Some(ordinary()));
     assert_eq!(crate::thread::affinity_of(id).unwrap(), [before[0]]);
     soon("it goes on", || other.state() == 'S');
     assert_eq!((guardian.broken(), guardian.woken()), (0, 1));

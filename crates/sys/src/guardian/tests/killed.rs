@@ -9,7 +9,7 @@ use hourglass_skip::{Requirement, skip};
 
 use super::clean::{RecordState, StaleRecord, UndoOutcome, clean};
 use super::record::Record;
-use super::tests::{Home, OtherProcess, killed_after, soon, write};
+use super::tests::{Home, OtherProcess, killed_after, ordinary, soon, write};
 use super::*;
 use crate::sched::{self, Attributes};
 
@@ -35,7 +35,7 @@ fn a_guardian_killed_before_its_maker_is_made_up_for() {
     for round in 0..ROUNDS {
         let (file, other) = (home.file("file"), OtherProcess::new());
         let thread = TaskIdentity::of_task(other.0.id()).unwrap();
-        let attributes = Some(Attributes::Other(0));
+        let attributes = Some(ordinary());
         let raised = UndoAction::Thread { thread, attributes, cpus: None };
         killed_after(|| {
             let guardian = recording_in(&home.0);
