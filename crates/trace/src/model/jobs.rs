@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::activity::{Burst, Waker, length};
 use super::period::{self, PeriodFit};
-use super::sleeps::{self, SleepLength};
+use super::sleeps::{self, SleepLength, middle};
 
 /// `TASK_UNINTERRUPTIBLE` of `sched_switch`: a wait for a device or for a lock of the kernel, not for work.
 const UNINTERRUPTIBLE: u64 = 0x2;
@@ -25,7 +25,7 @@ const AT_ONCE: u64 = 4;
 /// Of a hundred jobs so many have a sleep where sleeps lie within jobs, and of waits that are none so many end on their grid.
 const SURE: u64 = 95;
 /// Times are on a grid that are off by this part of its period at most.
-const ON_GRID: i64 = 16;
+const ON_GRID: i64 = 8;
 /// The first times that may be on the grid.
 const FIRST: usize = 8;
 /// Distances of wakings that vary less than this say nothing, ns.
@@ -58,8 +58,10 @@ pub(super) struct Grouped {
 }
 
 impl Grouped {
+    /// Jobs released while the one before still ran.
     pub(super) fn unseen(&self) -> u64 {
-        self.jobs.iter().filter(|job| job.is_late).count() as u64
+        let pairs = self.jobs.windows(2).filter(|pair| pair[0].stretch == pair[1].stretch);
+        pairs.filter(|pair| pair[1].is_late).count() as u64
     }
 
     /// What one job certainly ran: of those seen whole, the longest, as a part of it where it may be several, also by the number
@@ -122,10 +124,14 @@ fn repeats(found: &Grouped) -> bool {
 }
 
 fn grouped(bursts: &[Burst], is_inner: impl Fn(&Burst) -> bool, basis: &'static str) -> Grouped {
+    let has_waits = bursts.iter().any(&is_inner);
+    // Behind a wait that was not seen there may be the rest of a job, which was released before.
+    let is_rest = |burst: &Burst| is_inner(burst) || burst.slept.is_none();
     let mut jobs: Vec<Job> = Vec::new();
     for burst in bursts {
         let last = jobs.last_mut().filter(|last| last.stretch == burst.stretch);
         let goes_on = is_inner(burst) && (burst.slept.is_some() || burst.is_late);
+        let is_cut = last.is_none() && has_waits && is_rest(burst);
         match last.filter(|_| goes_on) {
             Some(job) => {
                 job.run_ns = job.run_ns.saturating_add(burst.run_ns);
@@ -136,20 +142,20 @@ fn grouped(bursts: &[Burst], is_inner: impl Fn(&Burst) -> bool, basis: &'static 
             }
             None => jobs.push(Job {
                 at_ns: burst.at_ns,
-                is_late: burst.is_late,
+                is_late: burst.is_late || is_cut,
                 nominal_ns: None,
                 waker: burst.waker,
                 end_ns: burst.end_ns,
                 run_ns: burst.run_ns,
                 others_ns: burst.others_ns,
-                is_whole: burst.is_whole,
+                is_whole: burst.is_whole && !is_cut,
                 stretch: burst.stretch,
                 waits_ns: Vec::new(),
             }),
         }
     }
     // The rest of the last job may lie behind the end.
-    if let Some(last) = jobs.last_mut().filter(|_| bursts.iter().any(&is_inner)) {
+    if let Some(last) = jobs.last_mut().filter(|_| has_waits) {
         last.is_whole = false;
     }
     let seen = jobs.iter().filter(|job| !job.is_late).map(|job| job.at_ns);
@@ -289,14 +295,16 @@ fn by_length(bursts: &[Burst]) -> Option<Grouped> {
         spread(found.jobs.iter().filter_map(|job| job.waits_ns.get(place)).copied().collect())
     });
     let late = |job: &Job| Some(length(job.nominal_ns?, job.at_ns));
-    let basis = if waits.max().is_some_and(|waits| waits * 2 <= distances) {
+    let is_behind = sleeps::begin_behind_work(bursts, is_inner);
+    let is_steadier = waits.max().is_some_and(|waits| waits * 2 <= distances);
+    let basis = if is_behind || is_steadier {
         found.basis
     } else if spread(found.jobs.iter().filter_map(late).collect()) * STEADIER <= distances {
         "the grid: jobs keep to it, and the ends of their waits do not"
     } else {
         return None;
     };
-    (distances >= SPREAD_NS).then_some(Grouped { basis, ..found })
+    (is_behind || distances >= SPREAD_NS).then_some(Grouped { basis, ..found })
 }
 
 /// Jobs that begin after all other waits than sleeps, with a period. Late ones go on without a wait, and have several sleeps. A
@@ -311,7 +319,14 @@ fn by_sleeps(
     let found = grouped(bursts, |burst| !is_outer(&burst), basis);
     let of_grid = || {
         let begins = bursts.iter().filter(is_outer).map(|burst| burst.at_ns).collect();
-        let begins = on_one_grid(begins)?;
+        let (mut begins, period) = on_one_grid(begins)?;
+        // Behind a job that began late the wait for the next one may be as short as a sleep.
+        let sleeps = bursts.iter().filter(|burst| sleep.has(burst)).map(|burst| burst.at_ns);
+        let more: Vec<i64> = sleeps.filter(|at| is_on_grid(&begins, period, *at)).collect();
+        if more.len() * SHORTENED <= begins.len() {
+            begins.extend(more);
+            begins.sort_unstable();
+        }
         Some(grouped(bursts, |burst| begins.binary_search(&burst.at_ns).is_err(), basis))
     };
     let is_sure = |found: &Grouped| {
@@ -323,11 +338,12 @@ fn by_sleeps(
         let is_each = sleeps.saturating_mul(100) >= (found.jobs.len() as u64).saturating_mul(SURE);
         is_each && found.fit.is_some_and(is_near)
     };
-    Some(found).filter(is_sure).or_else(|| of_grid().filter(is_sure))
+    let both = [Some(found), of_grid()].into_iter().flatten().filter(is_sure);
+    both.min_by_key(uneven)
 }
 
-/// Those of the times, ascending, that are near a grid by their usual distance; `None` where these are not nearly all.
-fn on_one_grid(times: Vec<i64>) -> Option<Vec<i64>> {
+/// Those of the times, ascending, that are near a grid by their usual distance, and this; `None` where these are not nearly all.
+fn on_one_grid(times: Vec<i64>) -> Option<(Vec<i64>, i64)> {
     let mut distances: Vec<i64> =
         times.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
     distances.sort_unstable();
@@ -335,17 +351,23 @@ fn on_one_grid(times: Vec<i64>) -> Option<Vec<i64>> {
     let from = |first: usize| {
         let mut kept: Vec<i64> = Vec::with_capacity(times.len());
         for at in times.iter().skip(first) {
-            let rest = kept.last().map_or(0, |last| {
-                (at.saturating_sub(*last).saturating_add(usual / 2)).rem_euclid(usual) - usual / 2
-            });
-            if rest.saturating_abs() <= usual / ON_GRID {
+            if kept.is_empty() || is_on_grid(&kept, usual, *at) {
                 kept.push(*at);
             }
         }
         kept
     };
     let kept = (0..FIRST.min(times.len())).map(from).max_by_key(Vec::len)?;
-    (kept.len() as u64 * 100 >= times.len() as u64 * SURE).then_some(kept)
+    (kept.len() as u64 * 100 >= times.len() as u64 * SURE).then_some((kept, usual))
+}
+
+/// Whether a time is near the grid of the last one before it, of `grid`.
+fn is_on_grid(grid: &[i64], period: i64, at: i64) -> bool {
+    let last = grid[..grid.partition_point(|known| *known < at)].last();
+    last.is_some_and(|last| {
+        let rest = at.saturating_sub(*last).saturating_add(period / 2).rem_euclid(period);
+        (rest - period / 2).saturating_abs() <= period / ON_GRID
+    })
 }
 
 /// Between the 5th and the 95th of a hundred.
@@ -368,6 +390,13 @@ fn is_close(found: &Grouped) -> bool {
     // A host or an interrupt holds up one in a hundred.
     let held_up = found.jobs.iter().filter(|job| !within(job)).count();
     held_up <= found.jobs.len() / period::RARE
+}
+
+/// Jobs that have other numbers of waits than most.
+fn uneven(found: &Grouped) -> usize {
+    let waits = || found.jobs.iter().map(|job| job.waits_ns.len());
+    let usual = middle(waits());
+    waits().filter(|waits| *waits != usual).count()
 }
 
 /// Whether they also have as many waits, but for few that have fewer, and one in a hundred that has more: on page faults.

@@ -3,7 +3,9 @@
 //! The kernel's record does not name what a thread waits for. A sleep lasts equally long whatever ran before it, while a timer or a
 //! message ends a wait at a time of its own.
 
-use super::activity::{Burst, length};
+use std::collections::BTreeMap;
+
+use super::activity::{Burst, Waker, length};
 use super::jobs::spread;
 
 /// Lengths of a sleep differ by this, ns, or by this part of it: the timer's slack and the way into the wait.
@@ -13,6 +15,15 @@ const NEAR_PART: u64 = 32;
 const SOME: usize = 5;
 /// Around lengths of sleeps there are this many times fewer.
 const APART: usize = 4;
+/// What ran before a wait took longer than usual by this, ns, in so many cases at least.
+const LONGER_NS: u64 = 50_000;
+const CASES: usize = 5;
+/// One in so many of them may have another reason.
+const OTHERS: usize = 5;
+/// Else the longer quarter of times tells, where it is longer than the shorter one by this, ns.
+const LEAST_NS: u64 = 4_000;
+/// Waits that one job in so many has are none of all others.
+const RARE: usize = 10;
 
 /// Lengths of waits, both among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +34,24 @@ pub(super) struct SleepLength {
 
 impl SleepLength {
     pub(super) fn has(self, burst: &Burst) -> bool {
-        waited(burst).is_some_and(|wait| (self.from_ns..=self.to_ns).contains(&wait))
+        waited(burst).is_some_and(|wait| self.contains(wait))
+    }
+
+    fn contains(self, wait: u64) -> bool {
+        (self.from_ns..=self.to_ns).contains(&wait)
+    }
+
+    /// Whether enough of all waits, ascending, are of this length, enough are not, and few are near it.
+    fn is_apart(self, waits: &[u64]) -> bool {
+        let width = self.to_ns - self.from_ns;
+        // What is shorter than a wait can be told from nothing.
+        let Some(before) = self.from_ns.checked_sub(width) else { return false };
+        let inside = number(waits, self.from_ns, self.to_ns);
+        let before = number(waits, before, self.from_ns.saturating_sub(1));
+        let behind = number(waits, self.to_ns + 1, self.to_ns.saturating_add(width));
+        let some = (waits.len() / SOME).max(1);
+        let rest = waits.len() - inside;
+        inside >= some && rest >= some && (before + behind) * APART <= inside
     }
 }
 
@@ -32,31 +60,87 @@ impl SleepLength {
 pub(super) fn find(bursts: &[Burst]) -> Option<SleepLength> {
     let mut waits: Vec<u64> = bursts.iter().filter_map(waited).collect();
     waits.sort_unstable();
-    let number = |from: u64, to: u64| {
-        let below = |limit: u64| waits.partition_point(|wait| *wait < limit);
-        below(to.saturating_add(1)).saturating_sub(below(from))
+    let most = densest(&waits)?;
+    // The waits between jobs may be alike, too.
+    let rest: Vec<u64> = waits.iter().copied().filter(|wait| !most.contains(*wait)).collect();
+    let both = [Some(most), densest(&rest)].into_iter().flatten();
+    both.filter(|found| found.is_apart(&waits)).find(|found| {
+        let of_sleeps = || bursts.windows(2).filter(|pair| found.has(&pair[1]));
+        let distances = of_sleeps().map(|pair| length(pair[0].at_ns, pair[1].at_ns));
+        let distances = spread(distances.collect());
+        let lengths = spread(of_sleeps().filter_map(|pair| waited(&pair[1])).collect());
+        let is_steadier = distances >= NEAR_NS && lengths.saturating_mul(2) <= distances;
+        // The answer of another thread may come after a constant time, too.
+        let by_thread = |pair: &&[Burst]| matches!(pair[1].waker, Waker::Thread(_));
+        let is_answer = of_sleeps().filter(by_thread).count() * RARE > of_sleeps().count();
+        is_steadier || !is_answer && begin_behind_work(bursts, |burst| found.has(burst))
+    })
+}
+
+/// The length that most of these waits have, ascending.
+fn densest(waits: &[u64]) -> Option<SleepLength> {
+    let of = |from_ns: u64| {
+        let to_ns = from_ns.saturating_add(NEAR_NS.max(from_ns / NEAR_PART));
+        SleepLength { from_ns, to_ns }
     };
-    let near = |from: u64| NEAR_NS.max(from / NEAR_PART);
-    let from_ns =
-        *waits.iter().max_by_key(|from| number(**from, from.saturating_add(near(**from))))?;
-    let width = near(from_ns);
-    let found = SleepLength { from_ns, to_ns: from_ns.saturating_add(width) };
-    let inside = number(found.from_ns, found.to_ns);
-    let before = match from_ns.checked_sub(width) {
-        Some(from) => number(from, from_ns - 1),
-        // What is shorter than a wait can be told from nothing.
-        None => return None,
-    };
-    let behind = number(found.to_ns + 1, found.to_ns.saturating_add(width));
-    let rest = waits.len() - inside;
-    let some = waits.len() / SOME;
-    if inside < some.max(1) || rest < some.max(1) || (before + behind) * APART > inside {
-        return None;
+    let all = waits.iter().map(|from_ns| of(*from_ns));
+    all.max_by_key(|length| number(waits, length.from_ns, length.to_ns))
+}
+
+/// How many of these waits, ascending, are between two lengths.
+fn number(waits: &[u64], from: u64, to: u64) -> usize {
+    let below = |limit: u64| waits.partition_point(|wait| *wait < limit);
+    below(to.saturating_add(1)).saturating_sub(below(from))
+}
+
+/// Whether waits begin when what ran before them has ended: where that took longer than usual, they end later by as much, while a
+/// timer would have cut them short.
+pub(super) fn begin_behind_work(bursts: &[Burst], is_inner: impl Fn(&Burst) -> bool) -> bool {
+    let mut places: BTreeMap<usize, Vec<(u64, u64)>> = BTreeMap::new();
+    let mut place = 0;
+    for pair in bursts.windows(2).filter(|pair| pair[0].stretch == pair[1].stretch) {
+        let inner = pair[1].slept.filter(|_| is_inner(&pair[1]));
+        let Some((from_ns, _)) = inner else {
+            place = 0;
+            continue;
+        };
+        let times = (length(pair[0].at_ns, from_ns), length(from_ns, pair[1].at_ns));
+        places.entry(place).or_default().push(times);
+        place += 1;
     }
-    let of_sleeps = || bursts.windows(2).filter(|pair| found.has(&pair[1]));
-    let distances = spread(of_sleeps().map(|pair| length(pair[0].at_ns, pair[1].at_ns)).collect());
-    let lengths = spread(of_sleeps().filter_map(|pair| waited(&pair[1])).collect());
-    (distances >= NEAR_NS && lengths.saturating_mul(2) <= distances).then_some(found)
+    // A job that is late may seem to have more waits than the others.
+    let most = places.values().map(Vec::len).max().unwrap_or(0);
+    places.retain(|_, times| times.len() * RARE >= most);
+    !places.is_empty() && places.values().all(|times| of_one_place(times))
+}
+
+/// The same of waits that have one place in each job, as (ran before, waited).
+fn of_one_place(times: &[(u64, u64)]) -> bool {
+    let ran = middle(times.iter().map(|(ran, _)| *ran));
+    let wait = middle(times.iter().map(|(_, wait)| *wait));
+    let longer = times.iter().map(|(at, waited)| (at.saturating_sub(ran), *waited));
+    let longer: Vec<(u64, u64)> = longer.filter(|(by, _)| *by >= LONGER_NS).collect();
+    let behind = longer.iter().filter(|(by, waited)| waited.saturating_add(by / 2) >= wait).count();
+    if longer.len() >= CASES {
+        return (longer.len() - behind) * OTHERS <= longer.len();
+    }
+    // Two samples, as one might be chance.
+    [0, 1].into_iter().all(|first| {
+        let mut sample: Vec<(u64, u64)> = times.iter().skip(first).step_by(2).copied().collect();
+        sample.sort_unstable();
+        let quarter = sample.len() / 4;
+        let ends = [&sample[..quarter], &sample[sample.len() - quarter..]];
+        let [short, long] = ends.map(|part| middle(part.iter().map(|(ran, _)| *ran)));
+        let [from, to] = ends.map(|part| middle(part.iter().map(|(ran, wait)| ran + wait)));
+        let by = long.saturating_sub(short);
+        quarter >= CASES && by >= LEAST_NS && to.saturating_sub(from) * 4 >= by * 3
+    })
+}
+
+pub(super) fn middle<T: Ord + Copy + Default>(values: impl Iterator<Item = T>) -> T {
+    let mut values: Vec<T> = values.collect();
+    values.sort_unstable();
+    values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
 fn waited(burst: &Burst) -> Option<u64> {

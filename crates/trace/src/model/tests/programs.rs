@@ -365,3 +365,43 @@ fn a_throttled_thread_is_not_ready() {
         assert_eq!((response.max_ns, response.alone_ns), (max_ns, Some(alone_ns)), "{found:?}");
     }
 }
+
+/// A thread that runs, sleeps for a constant time, and runs again in each period, nearly equally long each time: two wakings
+/// at constant distances, as by two timers. Where it ran longer, the sleep began later, and a timer did not.
+#[test]
+fn a_sleep_behind_constant_work_is_told_from_a_second_timer() {
+    // The second sleep is near the middle of the period. Work varies by a little, or once in a while by more.
+    for (period, sleep) in [(10 * MS, MS), (20 * MS, 8 * MS)] {
+        for (is_sleep, is_rare) in [(true, false), (true, true), (false, false), (false, true)] {
+            let mut writer = Writer::new(Dice::new(9));
+            // The record begins with the rest of a job.
+            for job in 0..400 {
+                let at = job * period;
+                let longer = if is_rare && job % 20 == 7 { 300 * US } else { 0 };
+                let run = 500 * US + longer + writer.dice.between(0, 12) * US;
+                let from = if is_sleep { at + run } else { at + 500 * US };
+                let again = from + sleep + writer.dice.between(0, 5) * US;
+                for (begin, run) in [(at, run), (again, 250 * US)] {
+                    if begin > 0 {
+                        writer.add(begin, Kind::Waking, 7, (7, 7), INTERRUPT);
+                        writer.add(begin, Kind::Switch, 7, (0, 7), 0);
+                        writer.add(begin + run, Kind::Switch, 7, (7, 0), 1);
+                    }
+                }
+            }
+            let found = one(writer.infer(&[7]));
+            let waits = found.suspension.as_ref().map(|found| found.waits);
+            let what = format!("{is_sleep} {is_rare} {found:?}");
+            assert_eq!(waits, is_sleep.then_some(1), "{what}");
+            if is_sleep {
+                let law = found.activation;
+                assert_eq!(
+                    (law.class, law.period_ns),
+                    (ActivationClass::Periodic, period),
+                    "{what}"
+                );
+                assert!(law.jitter_ns <= 20 * US && found.execution.max_ns >= 750 * US, "{what}");
+            }
+        }
+    }
+}
