@@ -157,7 +157,7 @@ fn after_sigkill_everything_is_put_back() {
         ];
         let kept = all.map(|undo| guardian.keep(&undo).unwrap());
         // Kept actions are not carried out until now.
-        sched::set_of(life.id, Attributes::Batch(0)).unwrap();
+        sched::set_of(life.id, Attributes::Batch(sched::nice() as i8)).unwrap();
         // SAFETY: takes no memory.
         unsafe { libc::kill(life.id as libc::pid_t, libc::SIGSTOP) };
         std::mem::forget((guardian, kept));
