@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::activity::{Burst, Waker, length};
 use super::period::{self, PeriodFit};
-use super::sleeps::{self, SleepLength, middle};
+use super::sleeps::{self, SleepLength, median};
 
 /// `TASK_UNINTERRUPTIBLE` of `sched_switch`: a wait for a device or for a lock of the kernel, not for work.
 const UNINTERRUPTIBLE: u64 = 0x2;
@@ -395,7 +395,7 @@ fn is_close(found: &Grouped) -> bool {
 /// Jobs that have other numbers of waits than most.
 fn uneven(found: &Grouped) -> usize {
     let waits = || found.jobs.iter().map(|job| job.waits_ns.len());
-    let usual = middle(waits());
+    let usual = median(waits());
     waits().filter(|waits| *waits != usual).count()
 }
 

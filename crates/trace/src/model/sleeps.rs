@@ -15,14 +15,14 @@ const NEAR_PART: u64 = 32;
 const SOME: usize = 5;
 /// Around lengths of sleeps there are this many times fewer.
 const APART: usize = 4;
-/// What ran before a wait took longer than usual by this, ns, in so many cases at least.
+/// Execution before a wait is an outlier where it exceeds the median by this, ns; with so many outliers these decide.
 const LONGER_NS: u64 = 50_000;
 const CASES: usize = 5;
-/// One in so many of them may have another reason.
+/// Of the outliers one in so many may contradict.
 const OTHERS: usize = 5;
-/// Else the longer quarter of times tells, where it is longer than the shorter one by this, ns.
+/// With fewer outliers the quartiles of execution decide, where they differ by this, ns, at least.
 const LEAST_NS: u64 = 4_000;
-/// Waits that one job in so many has are none of all others.
+/// A place for a wait in a job that fewer than one in so many jobs have is left out; so are as few wakings by threads.
 const RARE: usize = 10;
 
 /// Lengths of waits, both among them.
@@ -44,7 +44,7 @@ impl SleepLength {
     /// Whether enough of all waits, ascending, are of this length, enough are not, and few are near it.
     fn is_apart(self, waits: &[u64]) -> bool {
         let width = self.to_ns - self.from_ns;
-        // What is shorter than a wait can be told from nothing.
+        // Without room for shorter waits nothing shows that there are few of them.
         let Some(before) = self.from_ns.checked_sub(width) else { return false };
         let inside = number(waits, self.from_ns, self.to_ns);
         let before = number(waits, before, self.from_ns.saturating_sub(1));
@@ -114,30 +114,30 @@ pub(super) fn begin_behind_work(bursts: &[Burst], is_inner: impl Fn(&Burst) -> b
     !places.is_empty() && places.values().all(|times| of_one_place(times))
 }
 
-/// The same of waits that have one place in each job, as (ran before, waited).
+/// The same of waits at one place in each job, as (execution before, wait).
 fn of_one_place(times: &[(u64, u64)]) -> bool {
-    let ran = middle(times.iter().map(|(ran, _)| *ran));
-    let wait = middle(times.iter().map(|(_, wait)| *wait));
+    let ran = median(times.iter().map(|(ran, _)| *ran));
+    let wait = median(times.iter().map(|(_, wait)| *wait));
     let longer = times.iter().map(|(at, waited)| (at.saturating_sub(ran), *waited));
     let longer: Vec<(u64, u64)> = longer.filter(|(by, _)| *by >= LONGER_NS).collect();
     let behind = longer.iter().filter(|(by, waited)| waited.saturating_add(by / 2) >= wait).count();
     if longer.len() >= CASES {
         return (longer.len() - behind) * OTHERS <= longer.len();
     }
-    // Two samples, as one might be chance.
+    // Both halves must show it: one might by chance.
     [0, 1].into_iter().all(|first| {
         let mut sample: Vec<(u64, u64)> = times.iter().skip(first).step_by(2).copied().collect();
         sample.sort_unstable();
         let quarter = sample.len() / 4;
         let ends = [&sample[..quarter], &sample[sample.len() - quarter..]];
-        let [short, long] = ends.map(|part| middle(part.iter().map(|(ran, _)| *ran)));
-        let [from, to] = ends.map(|part| middle(part.iter().map(|(ran, wait)| ran + wait)));
+        let [short, long] = ends.map(|part| median(part.iter().map(|(ran, _)| *ran)));
+        let [from, to] = ends.map(|part| median(part.iter().map(|(ran, wait)| ran + wait)));
         let by = long.saturating_sub(short);
         quarter >= CASES && by >= LEAST_NS && to.saturating_sub(from) * 4 >= by * 3
     })
 }
 
-pub(super) fn middle<T: Ord + Copy + Default>(values: impl Iterator<Item = T>) -> T {
+pub(super) fn median<T: Ord + Copy + Default>(values: impl Iterator<Item = T>) -> T {
     let mut values: Vec<T> = values.collect();
     values.sort_unstable();
     values.get(values.len() / 2).copied().unwrap_or_default()
