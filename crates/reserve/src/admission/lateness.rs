@@ -8,7 +8,7 @@
 //! job that ends before its time, which delays none under global EDF (Ha and Liu, ICDCS 1994).
 
 use hourglass_sched::global::tardiness;
-use hourglass_sched::servers::are_delivered_globally;
+use hourglass_sched::servers::delivery_on_several;
 use hourglass_sched::task::{Task, TaskSet};
 
 use super::{AdmissionFacts, bandwidth, capacity};
@@ -44,7 +44,7 @@ pub(crate) fn lateness(request: &BackendRequest, facts: &AdmissionFacts) -> Opti
         return Some(BudgetDelay::Unknown);
     };
     let (set, cpus) = (TaskSet::in_order(tasks), domain.len() as u64);
-    if are_delivered_globally(&set, cpus) {
+    if delivery_on_several(&set, cpus).is_some() {
         return Some(BudgetDelay::Never);
     }
     let bounds = tardiness::bounds(&set, cpus).ok().flatten();

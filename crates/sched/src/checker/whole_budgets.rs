@@ -2,7 +2,7 @@
 //!
 //! Owns: what [`whole_budgets`] checks. Must not: search.
 
-use crate::servers::{Server, ServerPolicy};
+use crate::servers::{Delivery, Server, ServerPolicy};
 use crate::task::TaskSet;
 use crate::verdict::{ResponseBound, ResponseTime, Window};
 
@@ -11,7 +11,7 @@ use super::{Defect, check_verdict};
 /// Checks an answer of [`Server::whole_budgets`]: one task that never waits, alone in a hard constant-bandwidth server;
 /// no job longer than n budgets, and arrivals at least n periods of the server apart; where the server's deadline is
 /// before its period, releases, too, and jobs shorter than one budget; and that the bound is the n-th deadline of the server, after the jitter (Abeni and
-/// Buttazzo, RTSS 1998).
+/// Buttazzo, RTSS 1998), or the end of the n-th budget where each is delivered at once.
 ///
 /// # Errors
 /// The first property that does not hold; the task is always 0.
@@ -36,7 +36,15 @@ pub fn whole_budgets(
     if !takes_whole_budgets || result.window != Window::Closed {
         return Err(Defect::Window { task: 0 });
     }
-    let from_arrival = periods + jitter - room;
+    // Where the budget is delivered at once, the last one is over when its part of the job is.
+    let left = match server.delivery() {
+        Delivery::AtOnce if room == 0 => {
+            budgets * u128::from(server.budget()) - u128::from(task.cost)
+                + u128::from(server.period() - server.budget())
+        }
+        _ => room,
+    };
+    let from_arrival = periods + jitter - left;
     let from_release = if is_idle_before { from_arrival - jitter } else { from_arrival };
     match result.outcome {
         ResponseBound::Bounded(ResponseTime { from_arrival: stated, from_release: of_release })
@@ -78,6 +86,12 @@ mod tests {
         {
             assert!(whole_budgets(&set(task.clone()), &other, &found).is_err(), "{other:?}");
         }
+        let at_once = hard.with_delivery(Delivery::AtOnce);
+        assert!(whole_budgets(&set(task.clone()), &at_once, &found).is_err());
+        let soon = at_once.whole_budgets(&set(task.clone())).unwrap();
+        assert_eq!(soon.from_arrival(), [Some(3)]);
+        assert_eq!(whole_budgets(&set(task.clone()), &at_once, &soon), Ok(()));
+        assert!(whole_budgets(&set(task.clone()), &hard, &soon).is_err());
         let mut shorter = found;
         shorter.tasks[0].outcome =
             ResponseBound::Bounded(ResponseTime { from_arrival: 9, from_release: 9 });

@@ -6,6 +6,7 @@
 use hourglass_documents::CpuSet;
 use hourglass_sched::catalogue::{Question, Rule, Situation};
 use hourglass_sched::fixed_priority::Sections;
+use hourglass_sched::servers::Delivery;
 use hourglass_sched::task::CriticalSection;
 use hourglass_sched::{Task, TaskSet as Numbers};
 use hourglass_tasks::Server;
@@ -136,8 +137,8 @@ pub(super) enum TaskGroup<'a> {
     Cpu(String, &'a [&'a Server]),
     /// Several CPUs.
     Shared(&'a CpuSet),
-    /// The budget of a server on these CPUs, and why it is not known to be delivered.
-    Inside(&'a Server, String, Result<(), String>),
+    /// The budget of a server on these CPUs, and how it is delivered, or why that is not known.
+    Inside(&'a Server, String, Result<Delivery, String>),
 }
 
 impl TaskGroup<'_> {

@@ -8,6 +8,7 @@ use hourglass_sched as sched;
 use hourglass_sched::catalogue::{Rule, Situation};
 use hourglass_sched::fixed_priority::Sections;
 use hourglass_sched::overheads::KernelOverheads;
+use hourglass_sched::servers::{DEADLINE_CLASS, Delivery};
 use hourglass_tasks::{Assignment, Preemption, Scheduler, Server, Task, TaskSet};
 
 use super::MOST_TOGETHER;
@@ -136,8 +137,11 @@ fn on_cpus(
     found
 }
 
-/// Checks that the server gets its budget within each period, or by its deadline.
-fn delivered(server: &Server, host: &Processor) -> Result<(), String> {
+/// How the server gets its budget, within each period or by its deadline.
+///
+/// # Errors
+/// It is not known to, in a sentence.
+fn delivered(server: &Server, host: &Processor) -> Result<Delivery, String> {
     let label = servers::label(server);
     if let Some(why) = &host.refused {
         return Err(format!("what {label} gets is not known: {why}"));
@@ -150,7 +154,20 @@ fn delivered(server: &Server, host: &Processor) -> Result<(), String> {
         Rule::Edf => sched::servers::is_delivered_by_deadline(&numbers),
         Rule::FixedPriority => sched::servers::is_delivered(&numbers, host.sections, own),
     });
-    if holds { Ok(()) } else { Err(format!("{label} is not known to get its budget in time")) }
+    if !holds {
+        return Err(format!("{label} is not known to get its budget in time"));
+    }
+    let is_own = |member: &Member| member.position.is_none() && member.name == label;
+    let is_below = |member: &Member| match is_own(member) {
+        true => member.task.priority() == DEADLINE_CLASS && member.task.blocking() == 0,
+        false => member.task.priority() < DEADLINE_CLASS,
+    };
+    let is_alone = host.rule == Rule::FixedPriority && host.members.iter().all(is_below)
+        || host.rule == Rule::Edf && host.members.iter().all(is_own);
+    Ok(match is_alone && host.sections == Sections::Preemptive {
+        true => Delivery::AtOnce,
+        false => Delivery::ByDeadline,
+    })
 }
 
 /// The tasks of one processor, or of the inside of a server, as they are described.
@@ -359,9 +376,9 @@ fn situation(
         }
     }
     Ok(match of.place {
-        TaskGroup::Inside(server, _, _) => {
+        TaskGroup::Inside(server, _, delivered) => {
             draft.counts(servers::LEAST_SUPPLY);
-            let server = servers::known(server)?;
+            let server = servers::known(server)?.with_delivery(delivered.clone()?);
             if server.is_soft() {
                 draft.counts(servers::GOES_ON);
             }

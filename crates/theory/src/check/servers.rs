@@ -7,7 +7,7 @@ use hourglass_documents::CpuSet;
 use hourglass_sched::Task as Numbers;
 use hourglass_sched::catalogue::Rule;
 use hourglass_sched::overheads::KernelOverheads;
-use hourglass_sched::servers::{self, PlacedServer, ServerPolicy, UnsupportedServer};
+use hourglass_sched::servers::{self, Delivery, PlacedServer, ServerPolicy, UnsupportedServer};
 use hourglass_tasks::{
     Assignment, CriticalSection, Preemption, Protocol, Scheduler, Server, ServerKind, Task, TaskSet,
 };
@@ -164,7 +164,7 @@ pub(super) fn on_all<'a>(set: &'a TaskSet, cpus: &CpuSet) -> Vec<&'a Server> {
     if here.iter().all(is_alone) { here } else { Vec::new() }
 }
 
-/// Checks that each of these reservations gets its budget on the CPUs that they share.
+/// How each of these reservations gets its budget on the CPUs that they share.
 ///
 /// # Errors
 /// It is not known, in a sentence.
@@ -172,7 +172,7 @@ pub(super) fn delivered_on_all(
     servers: &[&Server],
     cpus: &CpuSet,
     costs: &KernelOverheads,
-) -> Result<(), String> {
+) -> Result<Delivery, String> {
     if !costs.switches_are_free() || costs.tick.is_some() {
         return Err(format!(
             "what switches and ticks take from servers that share CPUs {cpus} is not known"
@@ -181,13 +181,12 @@ pub(super) fn delivered_on_all(
     let placed = |server: &&Server| Ok(PlacedServer { server: known(server)?, priority: None });
     let placed = servers.iter().map(placed).collect::<Result<Vec<_>, String>>()?;
     let all = servers::among_deadlines(&placed, false).map_err(|why| unfit(why, servers))?;
-    match servers::are_delivered_globally(&all.into(), cpus.len() as u64) {
-        true => Ok(()),
-        false => Err(format!(
+    servers::delivery_on_several(&all.into(), cpus.len() as u64).ok_or_else(|| {
+        format!(
             "the budgets of the servers that share CPUs {cpus} are not known to come in time; the sum that \
              the kernel admits by does not prove it on several CPUs"
-        )),
-    }
+        )
+    })
 }
 
 fn unfit(why: UnsupportedServer, servers: &[&Server]) -> String {

@@ -164,9 +164,9 @@ fn files_mean_what_they_say() {
         case("mast-ticker", MAST.to_owned(), Infeasible, &[Some(4_000), None], "Tr_B"),
         case("rtapp-dl1", RT_APP_DEADLINE.to_owned(), Feasible, &[Some(5_000), Some(7_000)], ""),
         case("dl-server", reservations, Feasible, &[Some(5_000), Some(7_000)], ""),
-        case("cbs-hard", hard, Feasible, &[Some(10_000)], ""),
+        case("cbs-hard", hard, Feasible, &[Some(3_000)], ""),
         // Alone in a server, the local scheduler decides nothing: 10 ms, was unknown with "blocking may never happen".
-        case("cbs-hard-edf", alone, Feasible, &[Some(10_000)], ""),
+        case("cbs-hard-edf", alone, Feasible, &[Some(3_000)], ""),
         case("edf in a server", two, Unknown, &[None; 2], "need not be the least every time"),
         case("job set", JOB_SET.to_owned(), Feasible, &[Some(5), Some(10)], ""),
         case(

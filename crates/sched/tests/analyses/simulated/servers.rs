@@ -337,27 +337,35 @@ fn some_jobs(dice: &mut Dice, task: &Task) -> Vec<(u64, u64, u64)> {
     jobs
 }
 
-/// Up to three hard servers that fill the processor, each with a task of its own that needs several budgets a job:
-/// none is later than its jitter and that many periods, and some come close to both.
+/// Up to three hard servers that fill a processor, or have one each, each with a task of its own that needs several
+/// budgets a job: none is later than its jitter and that many periods, or the part of the last budget that it takes, and
+/// some come close to both.
 #[test]
 fn a_task_of_whole_budgets_keeps_its_bound() {
-    let (mut bounded, mut reached) = (0, [0, 0]);
-    for seed in 0..2_000 {
+    let (mut bounded, mut reached) = (0, [[0; 2]; 2]);
+    for seed in 0..4_000 {
         let mut dice = Dice::new(seed);
-        let (mut machine, mut all) = (system(1, Vec::new()), Vec::new());
+        let delivery = match dice.one_in(2) {
+            true => servers::Delivery::AtOnce,
+            false => servers::Delivery::ByDeadline,
+        };
+        let is_at_once = delivery == servers::Delivery::AtOnce;
+        let cpus = if is_at_once { 3 } else { 1 };
+        let (mut machine, mut all) = (system(cpus, Vec::new()), Vec::new());
         let (period, mut free) = (dice.between(3, 12), 1_000_000);
         for at in 0..3 {
             let budget = (period * free / 1_000_000).min(dice.between(1, period));
             if budget == 0 {
                 break;
             }
-            free -= budget * 1_000_000 / period;
+            free -= if is_at_once { 0 } else { budget * 1_000_000 / period };
             let reclaims = dice.one_in(3);
             let kind = match reclaims {
                 true => servers::ServerPolicy::Reclaiming,
                 false => servers::ServerPolicy::HardBandwidth,
             };
             let server = servers::Server::new(kind, period, budget);
+            let server = server.map(|server| server.with_delivery(delivery));
             let (task, jobs) = of_whole_budgets(&mut dice, &server.unwrap());
             let releases: Vec<_> = jobs.iter().map(|(_, at, cost)| (*at, *cost)).collect();
             machine.threads.push(served(&releases, at));
@@ -370,7 +378,7 @@ fn a_task_of_whole_budgets_keeps_its_bound() {
             priority: None,
         };
         let placed: Vec<_> = all.iter().map(placed).collect();
-        if servers::among_deadlines(&placed, false).is_err() {
+        if !is_at_once && servers::among_deadlines(&placed, false).is_err() {
             continue;
         }
         let record = traced(&machine, 20_000);
@@ -384,10 +392,12 @@ fn a_task_of_whole_budgets_keeps_its_bound() {
             let longest = jobs.iter().zip(&ends).map(|((at, ..), end)| end - at).max().unwrap();
             assert!(longest <= bound, "seed {seed}: {longest} over {bound}: {server:?} {task:?}");
             bounded += 1;
-            reached[usize::from(task.jitter() > 0)] += u64::from(longest == bound);
+            let reached = &mut reached[usize::from(is_at_once)][usize::from(task.jitter() > 0)];
+            *reached += u64::from(longest == bound);
         }
     }
-    assert!(bounded > 500 && reached[0] > 0 && reached[1] > 0, "{bounded} {reached:?}");
+    let all_reached = reached.iter().flatten().all(|count| *count > 0);
+    assert!(bounded > 1_000 && all_reached, "{bounded} {reached:?}");
 }
 
 /// Of work that fills what a reservation leaves: another server by deadlines, or a thread above it as long as the
