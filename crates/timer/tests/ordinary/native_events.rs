@@ -222,9 +222,9 @@ fn the_past_is_refused() {
 fn the_devices_of_this_machine_are_fit() {
     on_each(|device| {
         let name = device.facts().name;
-        let tries: Vec<_> = (0..5).map(|_| validate_device(device)).collect();
-        // One of five: the machine may be busy.
-        assert!(tries.iter().any(Result::is_ok), "{name}: {tries:?}");
+        // One of many: the machine may be busy.
+        let mut tries = (0..50).map(|_| validate_device(device));
+        assert!(tries.any(|tried| tried.is_ok()), "{name}: {:?}", validate_device(device));
     });
     assert!(validate_source(now).is_ok());
 }

@@ -1,6 +1,8 @@
 //! Periodic threads of this machine. Timing is judged on one side only: never early.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::time::Instant;
 
@@ -411,9 +413,12 @@ fn an_overrun_of_the_budget_is_reported_while_the_job_runs() {
     assert!(faults[0].is_over_budget() && faults[0].count == 1);
 }
 
+/// The kernel of a guest counts to a thread what the host takes from it meanwhile.
 #[test]
 fn a_job_within_its_budget_is_no_fault() {
     let (sender, receiver) = channel();
+    let held_up = Arc::new(AtomicU64::new(0));
+    let seen = Arc::clone(&held_up);
     let thread = PeriodicThread::builder("frugal")
         .period(Span::from_millis(100))
         .budget(Span::from_millis(90))
@@ -423,14 +428,18 @@ fn a_job_within_its_budget_is_no_fault() {
             reporting(sender, FaultVerdict::Resume),
             (),
         )
-        .spawn(|job| {
+        .spawn(move |job| {
+            let begun = now_ns(ClockId::ThreadCpu);
             spin(20 * MS);
+            let took = now_ns(ClockId::ThreadCpu) - begun;
+            seen.fetch_add(u64::from(took > 80 * MS), Ordering::Relaxed);
             until(6, job.number())
         })
         .unwrap();
     let (_, statistics) = thread.join().unwrap();
     let overruns = receiver.iter().filter(Fault::is_over_budget).count() as u64;
-    assert_eq!((overruns, statistics.cost_overruns), (0, 0));
+    let held_up = held_up.load(Ordering::Relaxed);
+    assert!(overruns.max(statistics.cost_overruns) <= held_up, "{overruns} {statistics:?}");
 }
 
 #[test]
