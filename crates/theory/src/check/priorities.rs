@@ -37,13 +37,11 @@ pub(super) fn ranks(of: &ProcessorTasks) -> Result<Vec<u32>, String> {
         let task = &set.tasks[*position];
         match task.policy {
             Some(Policy::Deadline) if !in_reservation(set, &task.name) => {
-                return Err(format!(
-                    "task '{}' is in the deadline class without a reservation; add a [[server]] \
-                     with its budget and period",
-                    task.name
-                ));
+                return Err(without_reservation(&task.name));
             }
-            Some(Policy::Deadline) if tasks.len() > 1 => {
+            Some(Policy::Deadline)
+                if set.server_of(&task.name).is_some_and(|own| own.tasks.len() > 1) =>
+            {
                 return Err(format!(
                     "task '{}' is in the deadline class, where a reservation has one thread; give it a \
                      [[server]] of its own",
@@ -63,6 +61,13 @@ pub(super) fn ranks(of: &ProcessorTasks) -> Result<Vec<u32>, String> {
     let known = known_priorities(set);
     let rank = |position: &usize| priorities[*position].map_or(0, |p| rank_among(&known, p));
     Ok(tasks.iter().map(rank).collect())
+}
+
+/// Why a task of the deadline class is not analysed that has no server.
+pub(super) fn without_reservation(task: &str) -> String {
+    format!(
+        "task '{task}' is in the deadline class without a reservation; add a [[server]] with its budget and period"
+    )
 }
 
 /// Whether a task runs in a server as the deadline class has them.

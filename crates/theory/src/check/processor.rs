@@ -11,6 +11,7 @@ use hourglass_sched::task::CriticalSection;
 use hourglass_sched::{Task, TaskSet as Numbers};
 use hourglass_tasks::Server;
 
+use super::servers::SharedReservations;
 use super::time_sharing::TimeSharing;
 
 /// A task of the set, or something else that takes processor time.
@@ -134,7 +135,8 @@ impl Processor {
 
 /// The group of tasks that share a processor.
 pub(super) enum TaskGroup<'a> {
-    Cpu(String, &'a [&'a Server]),
+    /// One CPU and its servers, or those that several CPUs share, it among them.
+    Cpu { cpu: String, servers: &'a [&'a Server], shared: Option<&'a SharedReservations<'a>> },
     /// Several CPUs.
     Shared(&'a CpuSet),
     /// The budget of a server on these CPUs, and how it is delivered, or why that is not known.
@@ -144,7 +146,7 @@ pub(super) enum TaskGroup<'a> {
 impl TaskGroup<'_> {
     pub(super) fn cpus(&self) -> String {
         match self {
-            TaskGroup::Cpu(cpus, _) | TaskGroup::Inside(_, cpus, _) => cpus.clone(),
+            TaskGroup::Cpu { cpu: cpus, .. } | TaskGroup::Inside(_, cpus, _) => cpus.clone(),
             TaskGroup::Shared(cpus) => cpus.to_string(),
         }
     }
@@ -153,13 +155,13 @@ impl TaskGroup<'_> {
     pub(super) fn server(&self) -> Option<String> {
         match self {
             TaskGroup::Inside(server, ..) => Some(server.name.clone()),
-            TaskGroup::Cpu(..) | TaskGroup::Shared(_) => None,
+            TaskGroup::Cpu { .. } | TaskGroup::Shared(_) => None,
         }
     }
 
     pub(super) fn servers(&self) -> &[&Server] {
         match self {
-            TaskGroup::Cpu(_, servers) => servers,
+            TaskGroup::Cpu { servers, .. } => servers,
             TaskGroup::Shared(_) | TaskGroup::Inside(..) => &[],
         }
     }

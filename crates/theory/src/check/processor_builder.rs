@@ -14,6 +14,7 @@ use hourglass_tasks::{Assignment, Preemption, Scheduler, Server, Task, TaskSet};
 use super::MOST_TOGETHER;
 use super::priorities::{background, known_priorities, rank_above, ranks};
 use super::processor::{LockUse, Member, NoteList, Processor, TaskGroup};
+use super::servers::SharedReservations;
 use super::{locks, parameters, servers, time_sharing};
 
 /// The processors of a set, each task on one of them. Without `phases`, offsets are not used.
@@ -26,6 +27,43 @@ pub(super) fn processors(
     notes: &mut NoteList,
 ) -> Result<Vec<Processor>, String> {
     let rule = rule(set.scheduler)?;
+    let groups = groups(set, rule)?;
+    let mut found = Vec::new();
+    for group in &groups {
+        let above = groups.iter().find(|other| is_below(group, other)).map(|other| &other.shared);
+        match group.cpus.iter().next().filter(|_| group.cpus.len() == 1) {
+            Some(cpu) => {
+                let host = CpuTasks { cpu, tasks: &group.tasks, above };
+                found.extend(on_cpu(set, &host, rule, phases, notes));
+            }
+            None => found.extend(on_cpus(set, group, rule, notes)),
+        }
+    }
+    Ok(found)
+}
+
+/// Tasks that may run on exactly these CPUs.
+struct Placement<'a> {
+    cpus: CpuSet,
+    /// Reservations on all of these CPUs.
+    shared: SharedReservations<'a>,
+    /// Those in these reservations.
+    reserved: Vec<usize>,
+    /// The others.
+    tasks: Vec<usize>,
+}
+
+/// Whether only reservations of `above` may run on the CPUs of `group`, all of them.
+fn is_below(group: &Placement, above: &Placement) -> bool {
+    let is_within = group.cpus.intersection(&above.cpus) == group.cpus;
+    is_within && group.cpus != above.cpus && group.reserved.is_empty() && above.tasks.is_empty()
+}
+
+/// The tasks by their CPUs.
+///
+/// # Errors
+/// CPUs overlap, but those of reservations and of tasks below them, in a sentence.
+fn groups(set: &TaskSet, rule: Rule) -> Result<Vec<Placement<'_>>, String> {
     let all = set.cpus();
     let mut here: Vec<(CpuSet, Vec<usize>)> = Vec::new();
     for (position, task) in set.tasks.iter().enumerate() {
@@ -36,49 +74,61 @@ pub(super) fn processors(
             None => here.push((cpus.clone(), vec![position])),
         }
     }
-    for (at, (cpus, tasks)) in here.iter().enumerate() {
-        let other = here[..at].iter().find(|(other, _)| !other.intersection(cpus).is_empty());
-        if let Some((other, _)) = other {
+    let mut found: Vec<Placement> = Vec::new();
+    for (cpus, here) in here {
+        let shared = servers::shared(set, &cpus, rule);
+        let is_reserved = |position: &usize| shared.has(&set.tasks[*position]);
+        let (reserved, tasks) = here.iter().partition(|position| is_reserved(position));
+        let group = Placement { cpus, shared, reserved, tasks };
+        let meets = |other: &&Placement| {
+            !other.cpus.intersection(&group.cpus).is_empty()
+                && !is_below(other, &group)
+                && !is_below(&group, other)
+        };
+        if let Some(other) = found.iter().find(meets) {
             return Err(format!(
-                "task '{}' runs on CPUs {cpus} and others on CPUs {other}, which overlap; no \
-                 analysis here has that: pin each task to one CPU, or none",
-                set.tasks[tasks[0]].name
+                "task '{}' runs on CPUs {} and others on CPUs {}, which overlap; no analysis here has that: pin \
+                 each task to one CPU, or none",
+                set.tasks[here[0]].name, group.cpus, other.cpus
             ));
         }
+        found.push(group);
     }
-    here.sort_by_key(|(cpus, _)| cpus.iter().next());
-    let mut found = Vec::new();
-    for (cpus, tasks) in here {
-        match cpus.iter().next().filter(|_| cpus.len() == 1) {
-            Some(cpu) => found.extend(on_cpu(set, cpu, &tasks, rule, phases, notes)),
-            None => found.extend(on_cpus(set, &cpus, &tasks, rule, notes)),
-        }
-    }
+    found.sort_by_key(|group| group.cpus.iter().next());
     Ok(found)
 }
 
-/// The processor `cpu` with the tasks here that are in no server, and the inside of each server.
+/// The tasks of one CPU.
+struct CpuTasks<'a> {
+    cpu: u32,
+    tasks: &'a [usize],
+    /// Reservations above them that may run on other CPUs as well.
+    above: Option<&'a SharedReservations<'a>>,
+}
+
+/// The CPU with the tasks here that are in no server, and the inside of each server.
 fn on_cpu(
     set: &TaskSet,
-    cpu: u32,
-    tasks: &[usize],
+    here: &CpuTasks,
     rule: Rule,
     phases: bool,
     notes: &mut NoteList,
 ) -> Vec<Processor> {
+    let CpuTasks { cpu, tasks, above } = *here;
     let is_here = |server: &&Server| {
         let cpus = server.cpus.clone().unwrap_or_else(|| set.cpus());
         let runs = |position: &usize| server.tasks.contains(&set.tasks[*position].name);
         cpus.contains(cpu) && (server.tasks.is_empty() || tasks.iter().any(runs))
     };
-    let all: Vec<&Server> = set.servers.iter().filter(is_here).collect();
+    let own: Vec<&Server> = set.servers.iter().filter(is_here).collect();
     let outside = |position: &&usize| set.server_of(&set.tasks[**position].name).is_none();
     let outside: Vec<usize> = tasks.iter().filter(outside).copied().collect();
-    let place = TaskGroup::Cpu(cpu.to_string(), &all);
+    let servers = above.map_or(&own, |above| &above.servers);
+    let place = TaskGroup::Cpu { cpu: cpu.to_string(), servers, shared: above };
     let host = ProcessorTasks::new(set, &place, &outside, rule, phases);
     let host = processor(&host, notes);
     let mut found = Vec::new();
-    for server in all.iter().filter(|server| !server.tasks.is_empty()) {
+    for server in own.iter().filter(|server| !server.tasks.is_empty()) {
         let inside = |position: &&usize| server.tasks.contains(&set.tasks[**position].name);
         let inside: Vec<usize> = tasks.iter().filter(inside).copied().collect();
         let rule = match server.scheduler {
@@ -99,38 +149,18 @@ fn on_cpu(
 }
 
 /// Several CPUs with the tasks here that are in no reservation of the deadline class, and the inside of each.
-fn on_cpus(
-    set: &TaskSet,
-    cpus: &CpuSet,
-    tasks: &[usize],
-    rule: Rule,
-    notes: &mut NoteList,
-) -> Vec<Processor> {
-    let beside = tasks.iter().map(|position| &set.tasks[*position]);
-    let mut beside = beside.filter(|task| set.server_of(&task.name).is_none());
-    // What is beside them has to be below them.
-    let are_first = match rule {
-        Rule::FixedPriority => beside.all(|task| task.policy != Some(Policy::Deadline)),
-        Rule::Edf => beside.next().is_none(),
-        Rule::Fifo => false,
-    };
-    let reserved = if are_first { servers::on_all(set, cpus) } else { Vec::new() };
-    let is_outside = |position: &&usize| {
-        let name = &set.tasks[**position].name;
-        !reserved.iter().any(|server| server.tasks.contains(name))
-    };
-    let outside: Vec<usize> = tasks.iter().filter(is_outside).copied().collect();
+fn on_cpus(set: &TaskSet, here: &Placement, rule: Rule, notes: &mut NoteList) -> Vec<Processor> {
     let mut found = Vec::new();
-    if !outside.is_empty() {
-        let place = TaskGroup::Shared(cpus);
-        let of = ProcessorTasks::new(set, &place, &outside, rule, false);
+    if !here.tasks.is_empty() {
+        let place = TaskGroup::Shared(&here.cpus);
+        let of = ProcessorTasks::new(set, &place, &here.tasks, rule, false);
         found.push(processor(&of, notes));
     }
-    let delivered = servers::delivered_on_all(&reserved, cpus, &parameters::costs(set));
-    for server in &reserved {
+    for server in &here.shared.servers {
         let inside = |position: &&usize| server.tasks.contains(&set.tasks[**position].name);
-        let inside: Vec<usize> = tasks.iter().filter(inside).copied().collect();
-        let place = TaskGroup::Inside(server, cpus.to_string(), delivered.clone());
+        let inside: Vec<usize> = here.reserved.iter().filter(inside).copied().collect();
+        let delivery = here.shared.delivery.clone();
+        let place = TaskGroup::Inside(server, here.cpus.to_string(), delivery);
         let of = ProcessorTasks::new(set, &place, &inside, Rule::FixedPriority, false);
         found.push(processor(&of, notes));
     }
@@ -262,7 +292,7 @@ pub(super) fn processor(of: &ProcessorTasks, notes: &mut NoteList) -> Processor 
         refused,
         holds_to_deadline: of.rule == Rule::Edf && of.costs.tick.is_some(),
         time_sharing: match of.place {
-            TaskGroup::Cpu(cpu, _) if of.rule == Rule::FixedPriority => {
+            TaskGroup::Cpu { cpu, .. } if of.rule == Rule::FixedPriority => {
                 time_sharing::of(of.set, cpu, of.tasks)
             }
             _ => None,
@@ -277,7 +307,7 @@ fn without_numbers(place: &TaskGroup) -> Situation {
         TaskGroup::Inside(server, _, _) => {
             servers::known(server).map_or(Situation::Alone, Situation::Inside)
         }
-        TaskGroup::Cpu(..) => Situation::Alone,
+        TaskGroup::Cpu { .. } => Situation::Alone,
     }
 }
 
@@ -302,7 +332,7 @@ fn fits(of: &ProcessorTasks, members: &[Member]) -> Result<(), String> {
         ));
     }
     match of.place {
-        TaskGroup::Cpu(..) => Ok(()),
+        TaskGroup::Cpu { .. } => Ok(()),
         TaskGroup::Inside(server, _, delivered) => {
             delivered.clone()?;
             servers::is_plain(server, of.sections == Sections::Preemptive, of.finds_priorities)
@@ -385,7 +415,7 @@ fn situation(
             Situation::Inside(server)
         }
         TaskGroup::Shared(cpus) => Situation::Shared(cpus.len() as u64),
-        TaskGroup::Cpu(..) => Situation::Alone,
+        TaskGroup::Cpu { .. } => Situation::Alone,
     })
 }
 
@@ -477,6 +507,9 @@ fn burden(of: &ProcessorTasks, draft: &mut ProcessorBuilder) -> Result<(), Strin
     }
     if !servers.is_empty() {
         draft.counts("servers need not use all of their budget");
+    }
+    if matches!(of.place, TaskGroup::Cpu { shared: Some(_), .. }) {
+        draft.counts("servers may run on other CPUs as well");
     }
     Ok(())
 }

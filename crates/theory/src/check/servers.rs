@@ -3,7 +3,9 @@
 //! Owns: which server of a file is which one of `sched::servers`, and in words what it refuses. Must not:
 //! bound what a server takes or gives, design servers.
 
-use hourglass_documents::CpuSet;
+use std::collections::HashSet;
+
+use hourglass_documents::{CpuSet, Policy};
 use hourglass_sched::Task as Numbers;
 use hourglass_sched::catalogue::Rule;
 use hourglass_sched::overheads::KernelOverheads;
@@ -12,7 +14,9 @@ use hourglass_tasks::{
     Assignment, CriticalSection, Preemption, Protocol, Scheduler, Server, ServerKind, Task, TaskSet,
 };
 
+use super::parameters;
 use super::priorities;
+use super::processor::TaskGroup;
 use super::processor_builder::ProcessorTasks;
 
 /// Why a bound inside a server need not be reached. A demand over its rate has no bound for all that.
@@ -70,10 +74,8 @@ fn ranks_differ(set: &TaskSet, servers: &[&Server], tasks: &[usize]) -> Result<(
 /// That what runs in a server can be preempted by what is more urgent beside it: what it holds up is not its budget alone,
 /// and a section may outlast that. A lock raises its holder among all tasks, not only among those of the server.
 fn lets_preempt(set: &TaskSet, server: &Server) -> Result<(), String> {
-    let is_raised = |section: &CriticalSection| {
-        let resource = set.resources.iter().find(|resource| resource.name == section.resource);
-        resource.is_some_and(|of| of.protocol != Protocol::Plain)
-    };
+    let is_raised =
+        |section: &CriticalSection| protocol(set, section).is_some_and(|of| of != Protocol::Plain);
     let holds_up = |task: &&Task| {
         task.preemption != Preemption::Full || task.critical_sections.iter().any(is_raised)
     };
@@ -86,6 +88,12 @@ fn lets_preempt(set: &TaskSet, server: &Server) -> Result<(), String> {
             label(server)
         ))
     })
+}
+
+/// That of the lock which the section needs.
+fn protocol(set: &TaskSet, section: &CriticalSection) -> Option<Protocol> {
+    let mut named = set.resources.iter().filter(|resource| resource.name == section.resource);
+    named.next().map(|resource| resource.protocol)
 }
 
 /// The servers of a processor, each as a task of it, beside these tasks.
@@ -104,8 +112,11 @@ pub(super) fn as_tasks(of: &ProcessorTasks) -> Result<Vec<Numbers>, String> {
         return Err("optimal priorities cannot be found with servers; give priorities".to_owned());
     }
     let whole = |server: &&&Server| server.cpus.as_ref().unwrap_or(&set.cpus()).len() != 1;
-    if let Some(server) = servers.iter().find(whole) {
-        return Err(format!("server '{}' may run on several CPUs; pin it to one", server.name));
+    match of.place {
+        TaskGroup::Cpu { shared: Some(shared), .. } => shared.delivery.clone().map(drop)?,
+        _ => servers.iter().find(whole).map_or(Ok(()), |server| {
+            Err(format!("server '{}' may run on several CPUs; pin it to one", server.name))
+        })?,
     }
     let among = servers.iter().find(|server| !server.kind.is_constant_bandwidth());
     if let Some(server) = among.filter(|_| rule == Rule::FixedPriority && tasks)
@@ -139,13 +150,26 @@ pub(super) fn as_tasks(of: &ProcessorTasks) -> Result<Vec<Numbers>, String> {
     .map_err(|why| unfit(why, servers))
 }
 
+/// Reservations of the deadline class that share several CPUs.
+pub(super) struct SharedReservations<'a> {
+    pub(super) servers: Vec<&'a Server>,
+    pub(super) delivery: Result<Delivery, String>,
+}
+
+impl SharedReservations<'_> {
+    /// Whether one of them has the task.
+    pub(super) fn has(&self, task: &Task) -> bool {
+        self.servers.iter().any(|server| server.tasks.contains(&task.name))
+    }
+}
+
 /// The reservations of the deadline class on exactly these CPUs, each of one task that holds up no other; none unless all
 /// servers that may run there are such ones.
-pub(super) fn on_all<'a>(set: &'a TaskSet, cpus: &CpuSet) -> Vec<&'a Server> {
+pub(super) fn shared<'a>(set: &'a TaskSet, cpus: &CpuSet, rule: Rule) -> SharedReservations<'a> {
     let all = set.cpus();
-    let cpus_of = |server: &Server| server.cpus.clone().unwrap_or_else(|| all.clone());
-    let is_here = |server: &&Server| !cpus_of(server).intersection(cpus).is_empty();
-    let here: Vec<&Server> = set.servers.iter().filter(is_here).collect();
+    let cpus_of = |own: &Option<CpuSet>| own.clone().unwrap_or_else(|| all.clone());
+    let is_here = |own: &Option<CpuSet>| !cpus_of(own).intersection(cpus).is_empty();
+    let here: Vec<&Server> = set.servers.iter().filter(|server| is_here(&server.cpus)).collect();
     let is_plain = |name: &String| {
         let task = set.tasks.iter().find(|task| task.name == *name);
         let is_plain = |task: &Task| {
@@ -158,17 +182,43 @@ pub(super) fn on_all<'a>(set: &'a TaskSet, cpus: &CpuSet) -> Vec<&'a Server> {
     let is_alone = |server: &&Server| {
         server.kind == ServerKind::CbsHard
             && server.deadline() == server.period
-            && cpus_of(server) == *cpus
+            && cpus_of(&server.cpus) == *cpus
             && matches!(server.tasks.as_slice(), [name] if is_plain(name))
     };
-    if here.iter().all(is_alone) { here } else { Vec::new() }
+    let are_shared = cpus.len() > 1 && rule != Rule::Fifo && here.iter().all(is_alone);
+    let servers = if are_shared { here } else { Vec::new() };
+    let reserved: HashSet<&String> = servers.iter().flat_map(|server| &server.tasks).collect();
+    let beside = set.tasks.iter().filter(|task| !reserved.contains(&task.name));
+    let mut beside = beside.filter(|task| !servers.is_empty() && is_here(&task.cpus));
+    let delivery = beside.try_for_each(|task| lets_first(set, task, cpus, rule));
+    let delivery = delivery.and_then(|()| delivered(&servers, cpus, &parameters::costs(set)));
+    SharedReservations { servers, delivery }
+}
+
+/// That a task beside reservations that share CPUs is below them and never holds them up.
+fn lets_first(set: &TaskSet, task: &Task, cpus: &CpuSet, rule: Rule) -> Result<(), String> {
+    let spins = |section: &CriticalSection| protocol(set, section) == Some(Protocol::Spin);
+    if rule != Rule::FixedPriority {
+        return Err(unfit(UnsupportedServer::TasksByDeadline, &[]));
+    }
+    if task.policy == Some(Policy::Deadline) {
+        return Err(priorities::without_reservation(&task.name));
+    }
+    if task.preemption != Preemption::Full || task.critical_sections.iter().any(spins) {
+        return Err(format!(
+            "task '{}' has sections that the servers on CPUs {cpus} may not preempt, and for how long they hold up \
+             these is not known",
+            task.name
+        ));
+    }
+    Ok(())
 }
 
 /// How each of these reservations gets its budget on the CPUs that they share.
 ///
 /// # Errors
 /// It is not known, in a sentence.
-pub(super) fn delivered_on_all(
+fn delivered(
     servers: &[&Server],
     cpus: &CpuSet,
     costs: &KernelOverheads,

@@ -301,6 +301,40 @@ fn a_reservation_alone_on_its_cpu_runs_at_once() {
     assert_eq!(with("", "cbs-hard", other), 10_000);
 }
 
+/// Threads of fixed priority that are pinned, below reservations that may run on all CPUs: all of these may come to their
+/// CPU one after another, each twice as in `fp-below-servers`. Found by simulation, what they cannot preempt delays a
+/// budget: `b` of 6 was said to be done in 6, or by its deadline of 10, and was done in 7.
+#[test]
+fn pinned_threads_are_below_reservations_of_all_cpus() {
+    let reserved = |name: &str| {
+        task(name, "wcet = 2\nperiod = 10\npolicy = \"DEADLINE\"")
+            + &format!(
+                "[[server]]\nname = \"s{name}\"\nkind = \"cbs-hard\"\nbudget = 2\nperiod = 10\ntasks = [\"{name}\"]\n"
+            )
+    };
+    let pinned =
+        |more: &str| task("p", &format!("wcet = 3\nperiod = 50\npolicy = \"FIFO:5\"\n{more}"));
+    let found = |own: &str| {
+        let set = [reserved("a"), reserved("b"), own.to_owned()].concat();
+        answer(&format!("[machine]\ncpus = \"0-1\"\n{set}"))
+    };
+    let below = found(&pinned("cpus = \"1\""));
+    // By hand: 3 and, of each server, four budgets of 2 within 19 and the jitter of 16.
+    assert_eq!((below.verdict, bounds(&below)), (Verdict::Feasible, vec![2_000, 2_000, 19_000]));
+    for (more, why) in [
+        ("cpus = \"1\"\npreemptive = false", "task 'p' has sections that the servers on CPUs 0-1"),
+        ("preemptive = false", "task 'p' has sections that the servers on CPUs 0-1"),
+    ] {
+        let found = found(&pinned(more));
+        assert_eq!(bounds(&found), [-1, -1, -1], "{more}: {found:?}");
+        assert!(found.tasks[0].reason.contains(why), "{more}: {found:?}");
+    }
+    let both = found(
+        &[pinned("cpus = \"1\""), task("q", "wcet = 1\nperiod = 50\npolicy = \"FIFO:6\"")].concat(),
+    );
+    assert!(both.reason.is_some_and(|why| why.contains("overlap")));
+}
+
 /// The deadline class refuses threads that are pinned: reservations share CPUs under global EDF. As many as CPUs are in time,
 /// and others where their densities prove it (Goossens, Funk and Baruah, RTSJ 2003): 3 of 0.4 are at most 2 - 0.4, and 3 of 0.6,
 /// which the kernel admits, are late. A job of `n` budgets is done within `n` periods (Abeni and Buttazzo, RTSS 1998), and
