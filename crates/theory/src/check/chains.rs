@@ -12,8 +12,8 @@ use hourglass_sched::{ResponseBound, checker};
 use hourglass_tasks::{Preemption, TaskSet};
 
 use super::parameters::NO_OFFSETS;
+use super::placement;
 use super::processor::{NoteList, Processor};
-use super::processor_builder;
 use super::proof;
 use super::solve::{NO_PROOF, ProcessorSolution, TOO_MUCH, note_response};
 
@@ -32,7 +32,7 @@ pub(super) fn solve(
             other.name
         ));
     }
-    if processor_builder::rule(set.scheduler)? != Rule::FixedPriority {
+    if placement::rule(set.scheduler)? != Rule::FixedPriority {
         return Err(
             "chains are analysed under fixed priorities only: scheduler = \"fixed-priority\""
                 .to_owned(),
@@ -46,7 +46,7 @@ pub(super) fn solve(
         alone.tasks.iter_mut().for_each(|task| task.offset = None);
         assumed.say(NO_OFFSETS);
     }
-    let processors = processor_builder::processors(&alone, true, &mut assumed)?;
+    let processors = placement::processors(&alone, true, &mut assumed)?;
     processors.iter().try_for_each(|processor| is_plain(set, processor))?;
     let chains = chains(set)?;
     let flows = chains.iter().map(|chain| flow(set, chain, &processors));

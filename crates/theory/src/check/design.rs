@@ -13,8 +13,8 @@ use hourglass_time::Span;
 
 use super::RequestError;
 use super::parameters;
+use super::placement;
 use super::processor::NoteList;
-use super::processor_builder;
 use super::proof;
 
 /// What a reservation has of its period at most: what Linux admits of real-time threads unless it is set up otherwise.
@@ -56,7 +56,7 @@ fn of_several(set: &TaskSet, periods: &[u64], period_ns: u64) -> ServerDesign {
         return none("the set has servers already; take them out");
     }
     let mut notes = NoteList::default();
-    let one = match processor_builder::processors(set, true, &mut notes) {
+    let one = match placement::processors(set, true, &mut notes) {
         Ok(mut all) if all.len() == 1 => all.remove(0),
         Ok(_) => return none("the tasks run on several CPUs; give those of one"),
         Err(why) => return none(&why),

@@ -11,10 +11,10 @@
 //! # How a set of tasks is checked
 //!
 //! `measure::task_input` reads it: TOML, JSON, rt-app's file or a run folder. `theory::check` splits it into
-//! processors (`processor_builder.rs`): a CPU with its tasks, CPUs that share tasks, the inside of a server. Each key
+//! processors (`placement.rs`): a CPU with its tasks, CPUs that share tasks, the inside of a server. Each key
 //! becomes a number (`parameters.rs`, `locks.rs`, `servers.rs` translate; costs are charged by `sched::overheads`,
 //! blocking, spinning and servers bounded by the modules of these names), or it refuses its processor with the
-//! reason. A `Processor` is built once and not changed: it is a `sched::catalogue::Question` with names. `solve.rs`
+//! reason. A `Processor` is built once (`processor_builder.rs`) and not changed: it is a `sched::catalogue::Question` with names. `solve.rs`
 //! asks the first analysis of the catalogue that fits, whose proof is verified, and calls a late task
 //! infeasible only if all that the numbers count can happen; else the verdict is unknown. `document.rs` puts the answers
 //! together, once, and then holds them against the cases that `replay.rs` simulates. Worked examples go another
@@ -41,6 +41,7 @@ mod locks;
 mod needs;
 mod parameters;
 mod partition;
+mod placement;
 mod priorities;
 mod processor;
 mod processor_builder;
@@ -166,7 +167,7 @@ fn answer(set: &TaskSet, request: &CheckRequest) -> Result<CheckDocument, Reques
         Err(why) => Err(why),
         Ok(()) if set.tasks.is_empty() => Err(NO_TASK.to_owned()),
         Ok(()) if is_chained => chains::solve(set, asked, &mut notes),
-        Ok(()) => match processor_builder::processors(set, phases, &mut notes) {
+        Ok(()) => match placement::processors(set, phases, &mut notes) {
             Err(why) => Err(why),
             Ok(found) => {
                 asked.map_or(Ok(()), |entry| fit(&found, entry))?;

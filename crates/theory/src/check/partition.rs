@@ -8,8 +8,8 @@ use hourglass_sched::{Task, TaskSet as Numbers, Verdict};
 use hourglass_tasks::TaskSet;
 
 use super::RequestError;
+use super::placement;
 use super::processor::NoteList;
-use super::processor_builder;
 
 /// A heuristic and an order by their names, such as `worst-fit,period`; without an order, by utilisation.
 ///
@@ -70,7 +70,7 @@ pub(super) fn place(
                 .to_owned(),
         ));
     }
-    let one = match processor_builder::processors(&together, true, notes) {
+    let one = match placement::processors(&together, true, notes) {
         Ok(mut all) if all.len() == 1 => all.remove(0),
         Ok(_) => return Ok(Err("no tasks to place".to_owned())),
         Err(why) => return Ok(Err(why)),
