@@ -57,6 +57,9 @@ const FREQUENCY_OF_TICK: i64 = 100 << 16;
 /// 500 ppm, as of the kernel's own bound.
 const FASTEST: u64 = 500 << 16;
 
+/// Of one that runs; what it would say against the kernel's state is not known.
+const SILENT: &str = "no answer within 0.1 s";
+const BUSY: &str = "it measures faster than it can be asked";
 const FAST: &str = "the clock is slewed by more than 500 ppm, by an estimate that may be wrong";
 const STEPPED: &str = "the clock was set, by another program, since chronyd last corrected it, or chronyd does not keep it (-x)";
 /// What it states to the kernel leaves out the correction that is still to come, too.
@@ -106,7 +109,7 @@ impl Chronyd {
     /// Of the source.
     pub const NAME: &str = "chronyd";
     /// Reasons that speak against what it states to the kernel, too.
-    pub const REFUSED: [&str; 4] = [STEPPED, FAST, UNTOLD, ANNOUNCED];
+    pub const REFUSED: [&str; 6] = [STEPPED, FAST, UNTOLD, ANNOUNCED, SILENT, BUSY];
 
     fn socket(&self) -> Result<UdpSocket, String> {
         let failed = |error: std::io::Error| self.failure(&error);
@@ -137,13 +140,13 @@ impl Chronyd {
             }
             return Ok((tracking, at_ns));
         }
-        Err("it measures faster than it can be asked".to_owned())
+        Err(BUSY.to_owned())
     }
 
     fn failure(&self, error: &std::io::Error) -> String {
         match error.kind() {
             ErrorKind::ConnectionRefused => format!("no chronyd on UDP port {}", self.port),
-            ErrorKind::WouldBlock | ErrorKind::TimedOut => "no answer within 0.1 s".to_owned(),
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => SILENT.to_owned(),
             _ => format!("cannot be asked: {error}"),
         }
     }
