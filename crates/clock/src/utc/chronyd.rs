@@ -108,7 +108,7 @@ impl Chronyd {
 
     /// Of the source.
     pub const NAME: &str = "chronyd";
-    /// Reasons that speak against what it states to the kernel, too.
+    /// Reasons that speak against what it states to the kernel, too, or leave open whether it does.
     pub const REFUSED: [&str; 6] = [STEPPED, FAST, UNTOLD, ANNOUNCED, SILENT, BUSY];
 
     fn socket(&self) -> Result<UdpSocket, String> {

@@ -14,7 +14,7 @@ const EVERY: Duration = Duration::from_secs(1);
 
 /// A thread that asks sources every second what they say of the wall clock, and hands the narrowest bound to a clock
 /// ([`Clock::vouch_utc`]), until this value is dropped: [`Clock::utc_bounded`] then answers by it, or by the kernel's bound if that is
-/// narrower, and by nothing while chronyd denies what it told the kernel ([`Chronyd::REFUSED`]). It needs no privileges; ptp4l tells some things to root alone, and says so ([`UtcKeeper::status`]). The first
+/// narrower, and by nothing while chronyd denies what it told the kernel, or runs and does not answer ([`Chronyd::REFUSED`]). It needs no privileges; ptp4l tells some things to root alone, and says so ([`UtcKeeper::status`]). The first
 /// round is over when it has started. What was handed over is withdrawn at the end.
 #[derive(Debug)]
 pub struct UtcKeeper {
