@@ -153,6 +153,8 @@ pub(crate) struct TestBed {
     published: &'static [Published],
     /// After this much of a processor QEMU is killed.
     processor_limit: Duration,
+    /// Whether the guest runs before what else runs here, one of its CPUs at most, where this user may have that.
+    is_prompt: bool,
     /// Test programs that the guest has beside hourglass.
     tests: &'static [binary::Test],
     /// Libraries whose unit tests it has, by their names.
@@ -217,6 +219,7 @@ impl TestBed {
         packaged: &[],
         published: &[],
         processor_limit: guest::PROCESSOR_LIMIT,
+        is_prompt: false,
         tests: &[],
         unit_tests: &[],
         c_programs: false,

@@ -367,10 +367,10 @@ impl TaskSet {
         TaskSet { tasks, order }
     }
 
-    /// A set of these tasks, the first being the most urgent.
+    /// A set of these tasks, the first being the most urgent, the last of priority 1.
     #[must_use]
     pub fn in_order(tasks: Vec<Task>) -> TaskSet {
-        let priorities = (0..=u32::MAX).rev();
+        let priorities = (1..=u32::try_from(tasks.len()).unwrap_or(u32::MAX)).rev();
         let tasks = tasks.into_iter().zip(priorities).map(|(task, p)| task.with_priority(p));
         TaskSet::new(tasks.collect())
     }

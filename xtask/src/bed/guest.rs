@@ -121,7 +121,7 @@ pub(super) fn run(
     let Emulator { machine, console, kernel_arguments, .. } = bed.emulator;
     let arguments =
         format!("console={console} quiet panic=-1 {kernel_arguments} {}", bed.kernel_arguments);
-    let child = Command::new(program)
+    let child = starter(bed, program)
         .args(ARGUMENTS)
         .args(machine)
         .args(bed.machine)
@@ -147,6 +147,25 @@ pub(super) fn run(
             Err(StepFailure::Broken(format!("{why}\n{}", last.join("\n"))))
         }
     }
+}
+
+/// Real-time only as long as this thread is there to end it.
+fn starter(bed: &TestBed, program: &Path) -> Command {
+    const PROMPT: [&str; 5] = ["--pdeathsig", "KILL", "chrt", "--rr", "1"];
+    let is_permitted = || {
+        let tried = Command::new("setpriv").args(PROMPT).arg("true").output();
+        tried.is_ok_and(|output| output.status.success())
+    };
+    if !bed.is_prompt {
+        return Command::new(program);
+    }
+    if !is_permitted() {
+        println!("bed {}: real-time priorities are refused; its guest waits for CPUs", bed.name);
+        return Command::new(program);
+    }
+    let mut starter = Command::new("setpriv");
+    starter.args(PROMPT).arg(program);
+    starter
 }
 
 /// Waits for the end of QEMU, and kills it when the guest hangs. What counts is the time that it had a processor, since

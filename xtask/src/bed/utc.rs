@@ -10,12 +10,14 @@ pub(super) mod phc;
 pub(super) mod ptp;
 pub(super) mod relay;
 mod scale;
+mod wire;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -23,6 +25,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use hourglass_skip::Requirement;
 
 use self::scale::Scale;
+use self::wire::Wire;
 use super::{TestBed, boot};
 use crate::failure::StepFailure;
 use crate::workspace::Workspace;
@@ -61,6 +64,8 @@ pub(super) struct UtcBed {
     relay: Option<&'static TestBed>,
     /// The premise of its bound that a phase breaks, of which a wrong reading of a source says nothing then.
     premise: fn(phase: &str, source: &str) -> Option<&'static str>,
+    /// The phase of readings before which frames were held up on this machine, where that breaks a premise.
+    held_up: Option<&'static str>,
     /// In which rows something has to be vouched for, or nothing could be wrong.
     is_proof: fn(phase: &str, source: &str) -> bool,
 }
@@ -100,11 +105,24 @@ pub(super) fn run(
     booted?;
     let why = match (tally.wrong(), tally.unproved()) {
         ((_, 0), _) => "nothing was vouched for".to_owned(),
+        ((0, _), None) if tally.held_up * 10 > tally.turns * 9 => {
+            let (held_up, turns) = (tally.held_up, tally.turns);
+            format!(
+                "frames were held up before {held_up} of {turns} readings, which say nothing then"
+            )
+        }
         ((0, _), None) => return Ok(()),
         ((0, _), Some(phase)) => format!("nothing was vouched for in {phase}"),
         ((wrong, _), _) => format!("{wrong} readings are wrong"),
     };
     Err(StepFailure::Broken(format!("bed {}: {why}", utc_bed.bed.name)))
+}
+
+/// Puts this thread before what else runs here, as [`TestBed::is_prompt`] the guest: a wire does not wait for a CPU.
+fn be_prompt() {
+    let thread = fs::read_link("/proc/thread-self").unwrap_or_default();
+    let thread = thread.file_name().unwrap_or_default();
+    let _ = Command::new("chrt").args(["--rr", "-p", "1"]).arg(thread).output();
 }
 
 /// Boots the guest once the one that serves it has its time, and ends that one afterwards.
@@ -154,8 +172,15 @@ impl TimeServer {
         let places = [Some(&server), Some(&told), relay_told.as_ref()].into_iter().flatten();
         let places = places.filter_map(|socket| socket.local_addr().ok()).collect();
         let [serving, hearing, relaying] = [(); 3].map(|()| Arc::clone(&phase));
-        let server = thread::spawn(move || (utc_bed.serve)(&server, &serving));
-        let reports = thread::spawn(move || collect(utc_bed, &told, Some(minutes), &hearing));
+        let prepare = if utc_bed.bed.is_prompt { be_prompt } else { || () };
+        let server = thread::spawn(move || {
+            prepare();
+            (utc_bed.serve)(&server, &serving);
+        });
+        let reports = thread::spawn(move || {
+            prepare();
+            collect(utc_bed, &told, Some(minutes), &hearing)
+        });
         let relay_reports =
             relay_told.map(|told| thread::spawn(move || collect(utc_bed, &told, None, &relaying)));
         TimeServer { phase, places, server, reports, relay_reports }
@@ -232,6 +257,7 @@ fn collect(
 ) -> Tally {
     let mut tally = Tally::of(utc_bed);
     let mut first = None;
+    let mut wire = Wire::default();
     let mut report = [0; 2048];
     let lock = || phase.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
@@ -248,7 +274,9 @@ fn collect(
         {
             let now = lock().hear(minutes.map(|_| *name), until_ns);
             let whose = if minutes.is_some() { "" } else { RELAY };
-            tally.add(&now.name, now.scale, whose, readings, (since_ns, until_ns));
+            let held_up = utc_bed.held_up.filter(|_| !wire.is_prompt(Instant::now()));
+            let phase = held_up.unwrap_or(&now.name);
+            tally.add(phase, now.scale, whose, readings, (since_ns, until_ns));
         }
         let is_over = match minutes {
             Some(minutes) => begun.elapsed().as_secs_f64() > minutes * 60.0,
@@ -283,11 +311,13 @@ struct Tally {
     widest_ns: i64,
     total_ns: i64,
     turns: i64,
+    /// Of these, where frames were held up.
+    held_up: i64,
 }
 
 impl Tally {
     fn of(utc_bed: &'static UtcBed) -> Tally {
-        Tally { utc_bed, rows: BTreeMap::new(), widest_ns: 0, total_ns: 0, turns: 0 }
+        Tally { utc_bed, rows: BTreeMap::new(), widest_ns: 0, total_ns: 0, turns: 0, held_up: 0 }
     }
 
     /// `NAME EARLIEST LATEST` of each source, read between two times of this machine.
@@ -306,6 +336,7 @@ impl Tally {
         self.widest_ns = self.widest_ns.max(until_ns - since_ns);
         self.total_ns += until_ns - since_ns;
         self.turns += 1;
+        self.held_up += i64::from(self.utc_bed.held_up.is_some_and(|held_up| held_up == phase));
         for found in readings.chunks_exact(3) {
             let row = self.rows.entry((phase.clone(), format!("{whose}{}", found[0]))).or_default();
             row.readings += 1;
@@ -349,9 +380,10 @@ impl Tally {
         let mean_ns = self.total_ns / self.turns.max(1);
         let mut text = format!(
             "{{\n  \"schema\": \"hourglass.bed-utc/1\",\n  \"bed\": \"{}\",\n  \"minutes\": {minutes},\n  \"turns\": {},\n  \
-             \"bracket_mean_ns\": {mean_ns},\n  \"bracket_max_ns\": {},\n  \"wrong\": {},\n  \"rows\": [",
+             \"held_up\": {},\n  \"bracket_mean_ns\": {mean_ns},\n  \"bracket_max_ns\": {},\n  \"wrong\": {},\n  \"rows\": [",
             self.utc_bed.bed.name,
             self.turns,
+            self.held_up,
             self.widest_ns,
             self.wrong().0
         );

@@ -2,9 +2,10 @@
 //!
 //! Owns: what [`global_fixed_priority`] and [`global_edf`] check. A bound R of a task holds if the
 //! others' work in a window of R, counted by their own bounds, does not delay a job beyond R: then no
-//! job can be the first to break its bound. Must not: search.
+//! job can be the first to break its bound. Jitter is before the window and in the bounds of the others. Must not: search.
 
 use crate::global::fixed_priority::Bound;
+use crate::servers::DEADLINE_CLASS;
 use crate::task::{Task, TaskSet};
 use crate::verdict::{Analysis, ResponseBound};
 
@@ -20,20 +21,36 @@ pub fn global_fixed_priority(
     bound: Bound,
     analysis: &Analysis,
 ) -> Result<(), Defect> {
+    let (slack, clamp) = match bound {
+        Bound::BertognaCirinei { slack, clamp } => (slack, clamp),
+        Bound::LimitedCarryIn => (true, true),
+    };
     for (k, task) in set.tasks().iter().enumerate() {
-        let Some(x) = bound_of(analysis, k) else { continue };
-        let own = u128::from(task.cost) + u128::from(task.blocking);
-        let Some(room) = x.checked_sub(own) else { return Err(Defect::Numbers { task: k }) };
+        let Some(from_arrival) = bound_of(analysis, k) else { continue };
+        if task.priority == DEADLINE_CLASS {
+            return Err(Defect::Bound { task: k });
+        }
+        let own: u128 = [task.cost, task.blocking, task.suspension].map(u128::from).iter().sum();
+        let x = from_arrival.checked_sub(task.jitter.into());
+        let room = x.and_then(|x| x.checked_sub(own));
+        let Some((x, room)) = x.zip(room) else { return Err(Defect::Numbers { task: k }) };
+        let most = if clamp { room + 1 } else { u128::MAX };
         let mut works = Vec::new();
         for (i, other) in set.tasks().iter().enumerate() {
             if i == k || other.priority < task.priority {
                 continue;
             }
             let limit = u128::from(other.deadline.min(other.period));
-            let known = bound_of(analysis, i).filter(|known| *known <= limit);
-            let known = known.ok_or(Defect::Missing { task: k, point: i })?;
-            let known = if other.priority > task.priority { known } else { limit };
-            works.push(work(other, x, room, known, bound));
+            let bounded = bound_of(analysis, i).filter(|known| *known <= limit);
+            let known = match other.priority {
+                DEADLINE_CLASS => u128::from(other.cost) + u128::from(other.jitter),
+                above => {
+                    let known = bounded.ok_or(Defect::Missing { task: k, point: i })?;
+                    if slack && above > task.priority { known } else { limit }
+                }
+            };
+            let (without, with) = work(other, x, known, bound);
+            works.push((without.min(most), with.min(most)));
         }
         let sum = if (works.len() as u64) < cpus { 0 } else { sum(&works, cpus) };
         if sum / u128::from(cpus) > room {
@@ -51,27 +68,20 @@ fn bound_of(analysis: &Analysis, task: usize) -> Option<u128> {
     }
 }
 
-/// The work of a task without and with work carried in, if its jobs respond within `known`.
-fn work(task: &Task, x: u128, room: u128, known: u128, bound: Bound) -> (u128, u128) {
+/// The work of a task in a window of `x` without and with work carried in, if its jobs are done within `known` of their
+/// arrivals. One that may be under way though it is not running may always carry work in.
+fn work(task: &Task, x: u128, known: u128, bound: Bound) -> (u128, u128) {
     let (cost, period) = (u128::from(task.cost), u128::from(task.period));
-    match bound {
-        Bound::BertognaCirinei { slack, clamp } => {
-            let known = if slack { known } else { u128::from(task.deadline.min(task.period)) };
-            let reach = x + known - cost;
-            let jobs = reach / period;
-            let all = jobs * cost + cost.min(reach - jobs * period);
-            let all = if clamp { all.min(room + 1) } else { all };
-            (all, all)
-        }
-        Bound::LimitedCarryIn => {
-            let jobs = x / period;
-            let without = jobs * cost + cost.min(x - jobs * period);
-            let after = x.saturating_sub(cost);
-            let alpha = (after % period).saturating_sub(period - known).min(cost - 1);
-            let with = after / period * cost + cost + alpha;
-            (without.min(room + 1), with.min(room + 1))
-        }
+    let within = |reach: u128| reach / period * cost + cost.min(reach % period);
+    let anywhere = within(x + known - cost);
+    let is_hidden = task.suspension > 0 || task.priority == DEADLINE_CLASS;
+    if is_hidden || bound != Bound::LimitedCarryIn {
+        return (anywhere, anywhere);
     }
+    let after = x.saturating_sub(cost);
+    let alpha = (after % period).saturating_sub(period - known).min(cost - 1);
+    let with = after / period * cost + cost + alpha;
+    (within(x + u128::from(task.jitter)).min(anywhere), with)
 }
 
 /// All work without, and the largest differences that m - 1 tasks can make.

@@ -99,7 +99,7 @@ fn number(value: &ResultValue) -> Option<f64> {
 /// The tasks of a case, the first the most urgent; those that follow each other with the same `p`
 /// are equal.
 fn task_set(tasks: &[CaseTask]) -> Result<TaskSet, BadCase> {
-    let mut priority = u32::MAX;
+    let mut priority = u32::try_from(tasks.len()).unwrap_or(u32::MAX);
     let mut before = None;
     let mut found = Vec::with_capacity(tasks.len());
     for (position, task) in tasks.iter().enumerate() {

@@ -278,7 +278,7 @@ fn holds_at(set: &TaskSet, k: usize, cpus: u64, length: u64) -> bool {
     for (i, other) in set.tasks().iter().enumerate() {
         let jobs = length.checked_sub(other.deadline).map_or(0, |after| after / other.period + 1);
         let due = u128::from(jobs) * u128::from(other.cost);
-        let carried = super::work_without_carry_in(other, length);
+        let carried = super::work_with_carry_in(other, length, other.cost);
         let cut = |work: u128| {
             if i == k {
                 work.saturating_sub(task.cost.into()).min(distance)

@@ -6,12 +6,16 @@
 //! delay each other, in any order of service.
 //!
 //! A task's deadline may be longer than its period, but a response must not be: nothing is said of
-//! tasks whose jobs may overlap. Must not: order tasks; see [`super::assign`].
+//! tasks whose jobs may overlap. Jitter counts into the response, within which a job is done after its nominal
+//! arrival; a task's own suspension delays it as execution would. Tasks of [`DEADLINE_CLASS`] are the budgets of servers
+//! that are delivered in time ([`crate::servers::delivery_on_several`]), of whose own responses nothing is said. Must
+//! not: order tasks; see [`super::assign`].
 
 use std::cmp::Ordering;
 
 use crate::effort::StepLimit;
 use crate::exact_fraction::compare_shares;
+use crate::servers::DEADLINE_CLASS;
 use crate::task::{Task, TaskSet};
 use crate::verdict::{
     Analysis, Point, Refusal, ResponseBound, ResponseTime, TaskResult, Verdict, Window,
@@ -21,7 +25,6 @@ use super::miss;
 use super::schedule::GlobalPolicy;
 use super::window::{WindowJob, WindowWork};
 use super::{accepted, late, outside, with_largest, without_bound};
-use super::{work_with_carry_in, work_without_carry_in};
 
 /// How response times are bounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +117,8 @@ fn bound_class(
             }
         };
         points.push(Point { offset: 0, jobs: 1, finish });
-        let response = ResponseTime { from_arrival: finish, from_release: finish };
+        let from_arrival = finish + set.tasks()[*k].jitter;
+        let response = ResponseTime { from_arrival, from_release: finish };
         tasks[*k] = TaskResult {
             outcome: ResponseBound::Bounded(response),
             verdict: accepted(true),
@@ -124,18 +128,75 @@ fn bound_class(
     }
 }
 
-/// The longest response that the analysis accepts of a task.
+/// The longest response from its nominal arrival that the analysis accepts of a task.
 fn limit(task: &Task) -> u64 {
     task.deadline.min(task.period)
 }
 
-/// The tasks that may delay the one at `k`, and within what they respond.
+/// What a job waits for besides others, and the longest window from its release; `None` if that is too short.
+fn own_job(task: &Task, cpus: u64) -> Result<Option<WindowJob>, Refusal> {
+    let own = task.cost.checked_add(task.blocking).and_then(|own| own.checked_add(task.suspension));
+    let own = own.ok_or(Refusal::Overflow)?;
+    let limit = limit(task).checked_sub(task.jitter).filter(|limit| own <= *limit);
+    Ok(limit.map(|limit| WindowJob { own, limit, cpus }))
+}
+
+/// A task that may delay another one.
+#[derive(Clone, Copy, Debug)]
+struct Rival<'a> {
+    task: &'a Task,
+    /// A job is done within it after its nominal arrival. Of a budget, which may last with twice what a period leaves
+    /// besides it, it is what bounds its work ([`crate::servers::Server::above_priorities`]).
+    response: u64,
+}
+
+impl<'a> Rival<'a> {
+    fn new(task: &'a Task, response: u64) -> Rival<'a> {
+        match task.priority {
+            DEADLINE_CLASS => Rival { task, response: task.cost.saturating_add(task.jitter) },
+            _ => Rival { task, response },
+        }
+    }
+
+    /// Most work in any window.
+    fn at_most(&self, window: u64) -> WindowWork {
+        WindowWork::with_carry_in(self.task, window, self.response)
+    }
+
+    /// Most work in a window that begins while no job of it is ready (Guan et al., equation 5): later jobs may have
+    /// arrived before. One that suspends itself may be under way all the same.
+    fn without_carry_in(&self, window: u64) -> WindowWork {
+        if self.task.suspension > 0 {
+            return self.at_most(window);
+        }
+        let delayed = self.task.cost.saturating_add(self.task.jitter).min(self.response);
+        WindowWork::with_carry_in(self.task, window, delayed)
+    }
+
+    /// Most work in a window that begins while a job runs that began before (equation 6).
+    fn carried_in(&self, window: u64) -> WindowWork {
+        let (task, response) = (self.task, self.response);
+        if task.suspension > 0 || task.priority == DEADLINE_CLASS {
+            return self.at_most(window);
+        }
+        let Some(after) = window.checked_sub(task.cost) else {
+            return WindowWork { now: task.cost.into(), grows: 0 };
+        };
+        let jobs = u128::from(after / task.period) + 1;
+        let (rest, most) = (task.period.saturating_sub(response), u128::from(task.cost - 1));
+        let late = u128::from((after % task.period).saturating_sub(rest)).min(most);
+        let grows = if after % task.period < rest { 0 } else { most - late };
+        WindowWork { now: jobs * u128::from(task.cost) + late, grows }
+    }
+}
+
+/// The tasks that may delay the one at `k`.
 fn rivals<'a>(
     set: &'a TaskSet,
     k: usize,
     slack: bool,
     done: &[TaskResult],
-) -> Result<Vec<(&'a Task, u64)>, Refusal> {
+) -> Result<Vec<Rival<'a>>, Refusal> {
     let own = set.tasks()[k].priority;
     let mut found = Vec::new();
     for (i, task) in set.tasks().iter().enumerate() {
@@ -145,10 +206,10 @@ fn rivals<'a>(
         let assumed = match done[i].outcome {
             ResponseBound::Bounded(bound) if slack && task.priority > own => bound.from_arrival,
             ResponseBound::Bounded(_) => limit(task),
-            _ if task.priority == own => limit(task),
+            _ if task.priority == own || task.priority == DEADLINE_CLASS => limit(task),
             _ => return Err(Refusal::NotExact),
         };
-        found.push((task, assumed));
+        found.push(Rival::new(task, assumed));
     }
     Ok(found)
 }
@@ -162,6 +223,9 @@ fn response(
     effort: &mut StepLimit,
 ) -> Result<u64, Verdict> {
     let task = &set.tasks()[k];
+    if task.priority == DEADLINE_CLASS {
+        return Err(Verdict::Unknown(Refusal::OutsideModel));
+    }
     if let Some(late) = late(k, task) {
         return Err(late);
     }
@@ -171,17 +235,17 @@ fn response(
     if starves(task, &rivals, cpus) {
         return Err(Verdict::NoBound);
     }
-    let own = task.cost.checked_add(task.blocking).ok_or(Verdict::Unknown(Refusal::Overflow))?;
-    let job = WindowJob { own, limit: limit(task), cpus };
+    let job = own_job(task, cpus).map_err(Verdict::Unknown)?;
+    let job = job.ok_or(Verdict::Unknown(Refusal::NotExact))?;
     let works = |window: u64, works: &mut Vec<WindowWork>| match bound {
         // Fewer rivals than processors never keep all of them busy.
         _ if (rivals.len() as u64) < cpus => {}
         Bound::BertognaCirinei { clamp, .. } => {
-            let most = if clamp { u128::from(window - own) + 1 } else { u128::MAX };
-            let of = |(t, r): &(&Task, u64)| WindowWork::with_carry_in(t, window, *r);
-            works.extend(rivals.iter().map(|rival| of(rival).at_most_growing(most)));
+            let most = if clamp { u128::from(window - job.own) + 1 } else { u128::MAX };
+            let of = |rival: &Rival| rival.at_most(window).at_most_growing(most);
+            works.extend(rivals.iter().map(of));
         }
-        Bound::LimitedCarryIn => limited(&rivals, cpus, window, own, works),
+        Bound::LimitedCarryIn => limited(&rivals, job, window, works),
     };
     let found = job.shortest(effort, works).map_err(Verdict::Unknown)?;
     found.ok_or(Verdict::Unknown(Refusal::NotExact))
@@ -189,39 +253,27 @@ fn response(
 
 /// Whether a task and the rivals that are known to get all they need together need more than there
 /// is.
-fn starves(task: &Task, rivals: &[(&Task, u64)], cpus: u64) -> bool {
-    let all = rivals.iter().map(|(t, _)| *t).chain(std::iter::once(task));
+fn starves(task: &Task, rivals: &[Rival], cpus: u64) -> bool {
+    let all = rivals.iter().map(|rival| rival.task).chain(std::iter::once(task));
     let shares = all.map(|t| (t.cost, t.period));
     task.cost > task.period || compare_shares(shares, (cpus, 1)) == Ordering::Greater
 }
 
 /// Works of rivals of which at most m - 1 carry work in, those whose work it makes the largest
 /// (Guan et al., equations 5 to 9).
-fn limited(rivals: &[(&Task, u64)], cpus: u64, window: u64, own: u64, works: &mut Vec<WindowWork>) {
-    let most = u128::from(window - own) + 1;
+fn limited(rivals: &[Rival], job: WindowJob, window: u64, works: &mut Vec<WindowWork>) {
+    let most = u128::from(window - job.own) + 1;
     let mut both: Vec<(u128, WindowWork, WindowWork)> = Vec::with_capacity(rivals.len());
-    for (task, response) in rivals {
-        let without = WindowWork::without_carry_in(task, window).at_most_growing(most);
-        let with = carried_in(task, window, *response).at_most_growing(most);
+    for rival in rivals {
+        let without = rival.without_carry_in(window).at_most_growing(most);
+        let with = rival.carried_in(window).at_most_growing(most);
         both.push((with.now.saturating_sub(without.now), with, without));
     }
     both.sort_unstable_by_key(|(more, ..)| std::cmp::Reverse(*more));
     for (rank, (more, with, without)) in both.into_iter().enumerate() {
-        let carries = more > 0 && (rank as u64) < cpus - 1;
+        let carries = more > 0 && (rank as u64) < job.cpus - 1;
         works.push(if carries { with } else { without });
     }
-}
-
-/// Most work in a window that begins while a job runs that began before (equation 6).
-fn carried_in(task: &Task, window: u64, response: u64) -> WindowWork {
-    let Some(after) = window.checked_sub(task.cost) else {
-        return WindowWork { now: task.cost.into(), grows: 0 };
-    };
-    let jobs = u128::from(after / task.period) + 1;
-    let (rest, most) = (task.period.saturating_sub(response), u128::from(task.cost - 1));
-    let late = u128::from((after % task.period).saturating_sub(rest)).min(most);
-    let grows = if after % task.period < rest { 0 } else { most - late };
-    WindowWork { now: jobs * u128::from(task.cost) + late, grows }
 }
 
 /// Whether the task at `k` keeps its deadline whatever the order of `higher` is, if those keep
@@ -234,9 +286,7 @@ pub fn keeps_deadline(
     cpus: u64,
     test: OpaTest,
 ) -> bool {
-    let task = &tasks[k];
-    let window = limit(task);
-    let Some(own) = task.cost.checked_add(task.blocking).filter(|own| *own <= window) else {
+    let Ok(Some(WindowJob { own, limit: window, .. })) = own_job(&tasks[k], cpus) else {
         return false;
     };
     if (higher.len() as u64) < cpus {
@@ -244,12 +294,12 @@ pub fn keeps_deadline(
     }
     let most = u128::from(window - own) + 1;
     let (mut sum, mut more) = (0u128, Vec::with_capacity(higher.len()));
-    for other in higher.iter().map(|i| &tasks[*i]) {
-        let with = work_with_carry_in(other, window, limit(other)).min(most);
+    for other in higher.iter().map(|i| Rival::new(&tasks[*i], limit(&tasks[*i]))) {
+        let with = other.at_most(window).now.min(most);
         match test {
             OpaTest::Deadline => sum += with,
             OpaTest::LimitedCarryIn => {
-                let without = work_without_carry_in(other, window).min(most);
+                let without = other.without_carry_in(window).now.min(most);
                 sum += without;
                 more.push(with.saturating_sub(without));
             }

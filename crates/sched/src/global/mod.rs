@@ -27,13 +27,13 @@ use crate::verdict::{Refusal, ResponseBound, TaskResult, Verdict, Window, Witnes
 
 /// What can be said without a test: a set of no tasks, a job longer than its deadline, more demanded
 /// than `cpus` have, or parameters that the tests do not know.
-pub(crate) fn beforehand(set: &TaskSet, cpus: u64, blocking: bool) -> Option<Verdict> {
+pub(crate) fn beforehand(set: &TaskSet, cpus: u64, by_priority: bool) -> Option<Verdict> {
     if set.is_empty() {
         return Some(Verdict::Feasible);
     }
     let late = set.tasks().iter().enumerate().find_map(|(at, task)| late(at, task));
     let overload = || overloaded(set, cpus).then_some(Verdict::NoBound);
-    late.or_else(overload).or_else(|| outside(set, blocking).map(Verdict::Unknown))
+    late.or_else(overload).or_else(|| outside(set, by_priority).map(Verdict::Unknown))
 }
 
 /// A single job of this task takes longer than it may.
@@ -43,10 +43,11 @@ pub(crate) fn late(at: usize, task: &Task) -> Option<Verdict> {
     (response > deadline).then_some(Verdict::Infeasible(witness))
 }
 
-/// Parameters that the tests do not know.
-pub(crate) fn outside(set: &TaskSet, blocking: bool) -> Option<Refusal> {
-    let outside = |t: &Task| t.jitter > 0 || t.suspension > 0 || (t.blocking > 0 && !blocking);
-    (!set.is_plain() || set.tasks().iter().any(outside)).then_some(Refusal::OutsideModel)
+/// Parameters that the tests do not know; those of fixed priorities know what delays single tasks.
+pub(crate) fn outside(set: &TaskSet, by_priority: bool) -> Option<Refusal> {
+    let is_delayed = |t: &Task| t.jitter > 0 || t.suspension > 0 || t.blocking > 0;
+    let is_outside = !set.is_plain() || !by_priority && set.tasks().iter().any(is_delayed);
+    is_outside.then_some(Refusal::OutsideModel)
 }
 
 /// Whether more is demanded than there is: of all processors, or of the one that a task can use.
@@ -79,20 +80,13 @@ pub(crate) fn without_bound(verdict: Verdict, at: usize) -> TaskResult {
     TaskResult { outcome, verdict, window: Window::Closed, points: at..at }
 }
 
-/// Most work of a task in a window of `length` if its jobs respond within `response`, which is at
-/// most the period: the first job ends as late as it can, the others come as early as they can
-/// (Bertogna and Cirinei, RTSS 2007, equations 4 and 8).
+/// Most work of a task in a window of `length` if its jobs are done within `response` of their nominal arrivals, in
+/// whatever order: the first job ends as late as it can, the others come as early as they can (Bertogna and Cirinei,
+/// RTSS 2007, equations 4 and 8). Of `cost` and jitter, it is the most in a window before which no job was released.
 pub(crate) fn work_with_carry_in(task: &Task, length: u64, response: u64) -> u128 {
     let reach = u128::from(length) + u128::from(response.saturating_sub(task.cost));
     let (cost, period) = (u128::from(task.cost), u128::from(task.period));
     (reach / period).saturating_mul(cost).saturating_add((reach % period).min(cost))
-}
-
-/// Most work in a window that begins with a release (Guan et al., RTSS 2009, equation 5).
-pub(crate) fn work_without_carry_in(task: &Task, length: u64) -> u128 {
-    let (cost, period) = (u128::from(task.cost), u128::from(task.period));
-    let length = u128::from(length);
-    length / period * cost + (length % period).min(cost)
 }
 
 /// The sum of `base` and the `count` largest of `more`.

@@ -13,7 +13,7 @@ use crate::effort::StepLimit;
 use crate::task::Task;
 use crate::verdict::Refusal;
 
-use super::{work_with_carry_in, work_without_carry_in};
+use super::work_with_carry_in;
 
 /// The work of a rival in a window: a base, and a unit more for each unit by which the window
 /// grows, up to a limit. Beyond it the work is never less.
@@ -30,12 +30,6 @@ impl WindowWork {
         let phase = reach % u128::from(task.period);
         let now = work_with_carry_in(task, length, response);
         WindowWork { now, grows: u128::from(task.cost).saturating_sub(phase) }
-    }
-
-    /// [`work_without_carry_in`].
-    pub(super) fn without_carry_in(task: &Task, length: u64) -> WindowWork {
-        let grows = task.cost.saturating_sub(length % task.period).into();
-        WindowWork { now: work_without_carry_in(task, length), grows }
     }
 
     /// The smaller of this and a limit that grows with the window without end.
@@ -175,7 +169,7 @@ mod tests {
             let of = |length: u64| {
                 let cap = u128::from(length) + 1;
                 let with = WindowWork::with_carry_in(&task, length, response);
-                let without = WindowWork::without_carry_in(&task, length);
+                let without = WindowWork::with_carry_in(&task, length, cost);
                 [with, without, with.at_most_growing(cap), without.at_most(5)]
             };
             for length in 0..60 {

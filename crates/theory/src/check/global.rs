@@ -9,7 +9,7 @@ use hourglass_sched::catalogue::{self, AnalysisEntry, Method, Rule};
 use hourglass_sched::global::{self, edf, edf_response};
 use hourglass_sched::{Analysis, TaskSet as Numbers, Verdict as Judged, Witness, checker};
 
-use super::processor::Processor;
+use super::processor::{Member, Processor};
 use super::proof;
 use super::solve::{self, Answer, NO_ANALYSIS, NO_PROOF, ProcessorSolution};
 
@@ -53,7 +53,9 @@ fn by_priorities(
             continue;
         }
         let found = global::fixed_priority::analyse(numbers, cpus, bound);
-        let feasible = found.verdict() == Judged::Feasible;
+        let asks = |member: &Member| member.position.is_some() && member.unknown.is_none();
+        let mut all = processor.members.iter().zip(&found.tasks);
+        let feasible = all.all(|(member, task)| !asks(member) || task.verdict == Judged::Feasible);
         if feasible || chosen.is_none() {
             chosen = Some((entry.name, bound, found));
         }
@@ -113,12 +115,16 @@ fn each(processor: &Processor, analysis: &Analysis, solved: &mut ProcessorSoluti
 /// A miss that a schedule has shown, if everything in the numbers can happen.
 fn missed(processor: &Processor, found: Judged, solved: &mut ProcessorSolution) {
     let Judged::Infeasible(Witness::Response { task, job, response, .. }) = found else { return };
-    let (true, Some(member)) = (processor.inexact.is_empty(), processor.members.get(task)) else {
-        return;
-    };
+    let member = processor.members.get(task).filter(|member| member.unknown.is_none());
+    let Some(member) = member.filter(|_| processor.inexact.is_empty()) else { return };
+    let is_delayed = |member: &Member| member.task.jitter().max(member.task.suspension()) > 0;
     if let Some((_, facts)) = solved.tasks.get_mut(task) {
+        let and = match processor.members.iter().any(is_delayed) {
+            true => ", also where none is released late or suspends itself",
+            false => "",
+        };
         facts.verdict = Verdict::Infeasible;
-        facts.reason = "it is late when all tasks begin together".to_owned();
+        facts.reason = format!("it is late when all tasks begin together{and}");
     }
     solved.witness.get_or_insert(proof::late_in_schedule(member, job, response));
 }

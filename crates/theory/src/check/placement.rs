@@ -32,7 +32,7 @@ pub(super) fn processors(
             Some(cpu) => {
                 found.extend(on_cpu(set, (cpu, &group.tasks), above, rule, phases, notes));
             }
-            None => found.extend(on_cpus(set, group, rule, notes)),
+            None => found.extend(on_cpus(set, group, above, rule, notes)),
         }
     }
     Ok(found)
@@ -136,11 +136,18 @@ fn on_cpu(
     found
 }
 
-/// Several CPUs with the tasks here that are in no reservation of the deadline class, and the inside of each.
-fn on_cpus(set: &TaskSet, here: &Placement, rule: Rule, notes: &mut NoteList) -> Vec<Processor> {
+/// Several CPUs with the tasks here that are in no reservation of the deadline class, and the inside of each; `above` may run
+/// on other CPUs as well.
+fn on_cpus(
+    set: &TaskSet,
+    here: &Placement,
+    above: Option<&SharedReservations>,
+    rule: Rule,
+    notes: &mut NoteList,
+) -> Vec<Processor> {
     let mut found = Vec::new();
     if !here.tasks.is_empty() {
-        let place = TaskGroup::Shared(&here.cpus);
+        let place = TaskGroup::Shared(&here.cpus, above.unwrap_or(&here.shared));
         let of = ProcessorTasks::new(set, &place, &here.tasks, rule, false);
         found.push(processor(&of, notes));
     }

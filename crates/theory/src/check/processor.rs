@@ -137,8 +137,8 @@ impl Processor {
 pub(super) enum TaskGroup<'a> {
     /// One CPU and its servers, or those that several CPUs share, it among them.
     Cpu { cpu: String, servers: &'a [&'a Server], shared: Option<&'a SharedReservations<'a>> },
-    /// Several CPUs.
-    Shared(&'a CpuSet),
+    /// Several CPUs, and the reservations that may run on all of them.
+    Shared(&'a CpuSet, &'a SharedReservations<'a>),
     /// The budget of a server on these CPUs, and how it is delivered, or why that is not known.
     Inside(&'a Server, String, Result<Delivery, String>),
 }
@@ -147,7 +147,7 @@ impl TaskGroup<'_> {
     pub(super) fn cpus(&self) -> String {
         match self {
             TaskGroup::Cpu { cpu: cpus, .. } | TaskGroup::Inside(_, cpus, _) => cpus.clone(),
-            TaskGroup::Shared(cpus) => cpus.to_string(),
+            TaskGroup::Shared(cpus, _) => cpus.to_string(),
         }
     }
 
@@ -155,14 +155,15 @@ impl TaskGroup<'_> {
     pub(super) fn server(&self) -> Option<String> {
         match self {
             TaskGroup::Inside(server, ..) => Some(server.name.clone()),
-            TaskGroup::Cpu { .. } | TaskGroup::Shared(_) => None,
+            TaskGroup::Cpu { .. } | TaskGroup::Shared(..) => None,
         }
     }
 
     pub(super) fn servers(&self) -> &[&Server] {
         match self {
             TaskGroup::Cpu { servers, .. } => servers,
-            TaskGroup::Shared(_) | TaskGroup::Inside(..) => &[],
+            TaskGroup::Shared(_, shared) => &shared.servers,
+            TaskGroup::Inside(..) => &[],
         }
     }
 }

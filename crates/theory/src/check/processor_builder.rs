@@ -3,7 +3,7 @@
 //! Owns: [`processor`], the one place where a [`Processor`] is built. What cannot be treated soundly refuses
 //! its processor, with the reason. Must not: analyse.
 
-use hourglass_documents::Policy;
+use hourglass_documents::{CpuSet, Policy};
 use hourglass_sched as sched;
 use hourglass_sched::catalogue::{Rule, Situation};
 use hourglass_sched::fixed_priority::Sections;
@@ -118,7 +118,7 @@ pub(super) fn processor(of: &ProcessorTasks, notes: &mut NoteList) -> Processor 
 /// The situation shown for a processor without an answer.
 fn without_numbers(place: &TaskGroup) -> Situation {
     match place {
-        TaskGroup::Shared(cpus) => Situation::Shared(cpus.len() as u64),
+        TaskGroup::Shared(cpus, _) => Situation::Shared(cpus.len() as u64),
         TaskGroup::Inside(server, _, _) => {
             servers::known(server).map_or(Situation::Alone, Situation::Inside)
         }
@@ -152,26 +152,30 @@ fn fits(of: &ProcessorTasks, members: &[Member]) -> Result<(), String> {
             delivered.clone()?;
             servers::is_plain(server, of.sections == Sections::Preemptive, of.finds_priorities)
         }
-        TaskGroup::Shared(_) => shared(of, members),
+        TaskGroup::Shared(cpus, _) => shared(of, cpus, members),
     }
 }
 
 /// Checks that the analyses of several CPUs support all of the set.
-fn shared(of: &ProcessorTasks, members: &[Member]) -> Result<(), String> {
-    let mut tasks = of.tasks.iter().map(|position| &of.set.tasks[*position]);
-    let ticks = members.iter().any(|member| member.position.is_none());
-    let what = if !of.set.servers.is_empty() {
-        "servers"
+fn shared(of: &ProcessorTasks, cpus: &CpuSet, members: &[Member]) -> Result<(), String> {
+    let tasks = of.tasks.iter().map(|position| &of.set.tasks[*position]);
+    let known = of.place.servers();
+    let others = members.iter().filter(|member| member.position.is_none()).count() > known.len();
+    let may_run = |own: &Option<CpuSet>| {
+        let own = own.clone().unwrap_or_else(|| of.set.cpus());
+        !own.intersection(cpus).is_empty()
+    };
+    let here = of.set.servers.iter().filter(|server| may_run(&server.cpus));
+    let what = if here.count() > known.len() {
+        "servers other than hard reservations of one plain thread each"
     } else if tasks.clone().any(|task| !task.critical_sections.is_empty()) {
         "locks"
     } else if of.sections != Sections::Preemptive || of.has_thresholds {
         "non-preemptive sections or thresholds"
     } else if of.rule == Rule::Fifo {
         "first in, first out"
-    } else if ticks || tasks.any(|task| !task.arrivals.is_empty()) {
-        "ticks or bursts"
-    } else if members.iter().any(|m| m.task.priority() == 0 && m.unknown.is_some()) {
-        "time-sharing classes"
+    } else if others || tasks.clone().any(|task| !task.arrivals.is_empty()) {
+        "ticks, threads of the kernel or bursts"
     } else {
         return Ok(());
     };
@@ -229,7 +233,7 @@ fn situation(
             }
             Situation::Inside(server)
         }
-        TaskGroup::Shared(cpus) => Situation::Shared(cpus.len() as u64),
+        TaskGroup::Shared(cpus, _) => Situation::Shared(cpus.len() as u64),
         TaskGroup::Cpu { .. } => Situation::Alone,
     })
 }

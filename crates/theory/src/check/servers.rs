@@ -113,7 +113,9 @@ pub(super) fn as_tasks(of: &ProcessorTasks) -> Result<Vec<Numbers>, String> {
     }
     let whole = |server: &&&Server| server.cpus.as_ref().unwrap_or(&set.cpus()).len() != 1;
     match of.place {
-        TaskGroup::Cpu { shared: Some(shared), .. } => shared.delivery.clone().map(drop)?,
+        TaskGroup::Cpu { shared: Some(shared), .. } | TaskGroup::Shared(_, shared) => {
+            shared.delivery.clone().map(drop)?;
+        }
         _ => servers.iter().find(whole).map_or(Ok(()), |server| {
             Err(format!("server '{}' may run on several CPUs; pin it to one", server.name))
         })?,

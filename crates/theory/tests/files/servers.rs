@@ -359,10 +359,13 @@ fn reservations_share_cpus() {
     assert_eq!((three.verdict, bounds(&three)), (Verdict::Feasible, vec![10_000, 10_000, 20_000]));
     let yields = found(&[reserved("a", 6, 6, "\njitter = 2\ndeadline = 8"), plain("b", 6, 6)]);
     assert_eq!((yields.verdict, bounds(&yields)), (Verdict::Feasible, vec![8_000, 6_000]));
-    let below = task("below", "wcet = 1\nperiod = 50\npolicy = \"FIFO:5\"");
-    let mixed = found(&[plain("a", 6, 6), plain("b", 6, 6), below]);
+    let below = task("below", "wcet = 1\nperiod = 50\njitter = 1\npolicy = \"FIFO:5\"");
+    let fair = task("fair", "wcet = 1\nperiod = 50\npolicy = \"OTHER\"");
+    let mixed = found(&[plain("a", 6, 6), plain("b", 6, 6), below, fair]);
+    // By hand: both servers run all of 18, in which each has three budgets, those of 18 + 2 (10 - 6).
+    assert_eq!(bounds(&mixed), [6_000, 6_000, 20_000, -1]);
     let verdicts: Vec<Verdict> = mixed.tasks.iter().map(|task| task.verdict).collect();
-    assert_eq!(verdicts, [Verdict::Feasible, Verdict::Feasible, Verdict::Unknown]);
+    assert_eq!(verdicts[2..], [Verdict::Feasible, Verdict::Unknown]);
 
     let many = ["a", "b", "c"].map(|name| plain(name, 6, 6));
     let soft = plain("a", 6, 6).replace("cbs-hard", "cbs-reclaim");

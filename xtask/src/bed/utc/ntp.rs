@@ -17,6 +17,7 @@ pub(in crate::bed) const UTC: UtcBed = UtcBed {
     serve,
     relay: None,
     premise,
+    held_up: None,
     is_proof: |phase, source| {
         matches!(phase, "leap-inserted-near" | "leap-deleted-near") && source == "utc_bounded"
     },

@@ -18,8 +18,15 @@ use super::super::expectation::Expectation::{ExitCode, Says, Shows};
 use super::super::{Packaged, TestBed, passes, step};
 use super::{MODULES, NETWORK, Phase, UtcBed, now_ns};
 
-pub(in crate::bed) const UTC: UtcBed =
-    UtcBed { bed: &BED, port: 21_125, serve, relay: None, premise, is_proof: |_, _| false };
+pub(in crate::bed) const UTC: UtcBed = UtcBed {
+    bed: &BED,
+    port: 21_125,
+    serve,
+    relay: None,
+    premise,
+    held_up: Some("premise-path-held-up"),
+    is_proof: |phase, source| source == "ptp4l" && ["settled", "another-master"].contains(&phase),
+};
 
 /// Where QEMU has the other end of the wire.
 const GUEST: (&str, u16) = ("127.0.0.1", 21_126);
@@ -38,6 +45,7 @@ pub(in crate::bed) const BED: TestBed = TestBed {
     kernel_arguments: "tsc=reliable",
     tests: &["runs"],
     processor_limit: Duration::from_secs(86_400),
+    is_prompt: true,
     steps: &[
         passes("network", NETWORK),
         step("ptp4l", PTP4L, &[ExitCode(0), Shows("UNCALIBRATED to SLAVE")]),

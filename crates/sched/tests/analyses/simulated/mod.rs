@@ -3,4 +3,5 @@
 mod blocking;
 mod bounds;
 mod servers;
+mod several;
 mod support;
