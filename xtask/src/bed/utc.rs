@@ -274,7 +274,8 @@ fn collect(
         {
             let now = lock().hear(minutes.map(|_| *name), until_ns);
             let whose = if minutes.is_some() { "" } else { RELAY };
-            let held_up = utc_bed.held_up.filter(|_| !wire.is_prompt(Instant::now()));
+            let is_prompt = wire.is_prompt(Instant::now()) || now.name.starts_with("premise-");
+            let held_up = utc_bed.held_up.filter(|_| !is_prompt);
             let phase = held_up.unwrap_or(&now.name);
             tally.add(phase, now.scale, whose, readings, (since_ns, until_ns));
         }

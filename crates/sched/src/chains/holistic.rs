@@ -3,17 +3,22 @@
 //!
 //! Owns: the fixed point of jitters, from below. Each round bounds every processor by
 //! [`crate::fixed_priority`], whole busy windows and all; then each step's jitter is the response of
-//! the one before it, less its shortest. Where the rounds do not settle (two chains that cross each
+//! the one before it, less its shortest. Processors that share steps are bounded by [`crate::global::fixed_priority`], where
+//! no step may take longer than its chain's period and deadline. Where the rounds do not settle (two chains that cross each
 //! other in opposite directions can raise each other's jitter for ever), nothing is said of the
 //! steps concerned, nor of those that they may delay. Must not: use offsets between steps of a chain,
 //! which would make bounds smaller (Palencia and Gonzalez Harbour, RTSS 1998).
 
 use crate::effort::StepLimit;
 use crate::fixed_priority::{self, Sections, TimeModel};
+use crate::global::fixed_priority::{Bound, analyse_within as analyse_shared};
 use crate::task::{Task, TaskError, TaskSet};
 use crate::verdict::{Analysis, Refusal, ResponseBound, ResponseTime, Verdict, Witness};
 
 use super::{ChainSystem, Flow, Service};
+
+/// How steps on several processors are bounded.
+pub(crate) const SHARED: Bound = Bound::LimitedCarryIn;
 
 /// Rounds before the steps that still change are given up.
 const MOST_ROUNDS: usize = 400;
@@ -242,13 +247,16 @@ impl<'a> Rounds<'a> {
         // Lost steps are less urgent than all that are left, but may have begun.
         let longest = lost.iter().map(|(flow, step)| self.system.flows()[*flow].steps[*step].cost);
         let begun = match (service, self.time) {
-            (Service::Preemptive, _) => 0,
+            (Service::Preemptive | Service::Shared(_), _) => 0,
             (Service::NonPreemptive, TimeModel::Continuous) => longest.max().unwrap_or(0),
             (Service::NonPreemptive, TimeModel::Discrete) => longest.max().unwrap_or(1) - 1,
         };
         let set = with_begun(&set, service, self.time, begun);
         let effort = StepLimit::with_steps(ROUND_LOOKS);
-        let analysis = fixed_priority::analyse_within(&set, sections(service), self.time, effort);
+        let analysis = match service {
+            Service::Shared(cpus) => analyse_shared(&set, cpus, SHARED, effort),
+            _ => fixed_priority::analyse_within(&set, sections(service), self.time, effort),
+        };
         Ok(Processor { steps, set, analysis })
     }
 
@@ -298,7 +306,7 @@ fn verdict(system: &ChainSystem, at: usize, steps: &[StepResult], bound: Option<
 /// The points at which steps of a processor may be preempted.
 pub(crate) fn sections(service: Service) -> Sections {
     match service {
-        Service::Preemptive => Sections::Preemptive,
+        Service::Preemptive | Service::Shared(_) => Sections::Preemptive,
         Service::NonPreemptive => Sections::NonPreemptive,
     }
 }
@@ -327,7 +335,7 @@ fn with_begun(set: &TaskSet, service: Service, time: TimeModel, begun: u64) -> T
     let delay = |task: &Task| {
         let lower = set.tasks().iter().filter(|t| t.priority() < task.priority());
         let lower = lower.map(|t| match (service, time) {
-            (Service::Preemptive, _) => 0,
+            (Service::Preemptive | Service::Shared(_), _) => 0,
             (Service::NonPreemptive, TimeModel::Discrete) => t.cost() - 1,
             (Service::NonPreemptive, TimeModel::Continuous) => t.cost(),
         });

@@ -2,7 +2,7 @@
 //! and join ([`ChainSystem::graph`]): then a step begins when all those before it are done.
 //!
 //! Owns: [`ChainSystem`], what is refused in it, and the holistic analysis ([`holistic`]). Steps are
-//! scheduled by fixed priorities on their processor; a network is a processor whose steps are not
+//! scheduled by fixed priorities on their processor, or on several that share them; a network is a processor whose steps are not
 //! preempted. [`Step`] is no [`crate::Task`]: period, deadline and jitter are those of its [`Flow`], and when
 //! it may begin follows from the steps before it; [`holistic`] makes tasks of the steps of a processor. Must
 //! not: know clocks; a chain's arrivals are all that it is timed by.
@@ -18,6 +18,8 @@ pub enum Service {
     Preemptive,
     /// A step that has begun is finished.
     NonPreemptive,
+    /// So many processors share the steps; a more urgent step preempts.
+    Shared(u64),
 }
 
 /// One step of a chain.

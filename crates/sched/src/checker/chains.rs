@@ -3,12 +3,12 @@
 //!
 //! Owns: what [`holistic`] checks. Must not: search.
 
-use crate::chains::holistic::{Holistic, sections};
+use crate::chains::holistic::{Holistic, SHARED, sections};
 use crate::chains::{ChainSystem, Service};
 use crate::fixed_priority::TimeModel;
 use crate::verdict::ResponseBound;
 
-use super::{Defect, fixed_priority};
+use super::{Defect, fixed_priority, global_fixed_priority};
 
 /// Checks an answer of [`crate::chains::holistic::analyse`]. The task of a defect is the chain's
 /// position.
@@ -19,7 +19,11 @@ pub fn holistic(system: &ChainSystem, time: TimeModel, found: &Holistic) -> Resu
     for processor in &found.processors {
         let Some((flow, step)) = processor.steps.first() else { continue };
         let at = system.flows()[*flow].steps[*step].processor;
-        fixed_priority(&processor.set, sections(system.services()[at]), time, &processor.analysis)?;
+        let (set, analysis, service) = (&processor.set, &processor.analysis, system.services()[at]);
+        match service {
+            Service::Shared(cpus) => global_fixed_priority(set, cpus, SHARED, analysis)?,
+            _ => fixed_priority(set, sections(service), time, analysis)?,
+        }
         for (position, (flow, step)) in processor.steps.iter().enumerate() {
             let defect = Defect::Numbers { task: *flow };
             let task = &processor.set.tasks()[position];
@@ -84,7 +88,7 @@ fn check_rivals(
             let task = &processor.set.tasks()[position];
             let lower = processor.set.tasks().iter().filter(|t| t.priority < task.priority);
             let lower = lower.map(|t| t.cost - u64::from(time == TimeModel::Discrete)).max();
-            let covered = system.services()[at] == Service::Preemptive
+            let covered = system.services()[at] != Service::NonPreemptive
                 || task.blocking + lower.unwrap_or(0) >= begun;
             let bounded = processor.analysis.tasks[position].outcome.response().is_some();
             if bounded && (task.priority <= left_out.priority || !covered) {

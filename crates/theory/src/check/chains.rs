@@ -1,4 +1,4 @@
-//! Tasks that are released by others: chains across the CPUs that their tasks are pinned to.
+//! Tasks that are released by others: chains across the CPUs that their tasks are pinned to, or share.
 //!
 //! Owns: which descriptions are chains of steps, and what the answer for chains says of their tasks.
 //! Must not: bound anything itself.
@@ -48,7 +48,11 @@ pub(super) fn solve(
     }
     let processors = placement::processors(&alone, true, &mut assumed)?;
     processors.iter().try_for_each(|processor| is_plain(set, processor))?;
-    let chains = chains(set)?;
+    let mut chains = chains(set)?;
+    chains.retain(|chain| !chain.iter().all(|task| unknown(&processors, *task).is_some()));
+    if let Some(why) = chains.iter().flatten().find_map(|task| unknown(&processors, *task)) {
+        return Err(why.clone());
+    }
     let flows = chains.iter().map(|chain| flow(set, chain, &processors));
     let flows = flows.collect::<Result<Vec<_>, _>>()?;
     let services = processors.iter().map(|processor| service(set, processor));
@@ -68,6 +72,12 @@ pub(super) fn solve(
     Ok(solved.collect())
 }
 
+/// Why nothing is known of a task, which is then less urgent than all of which something is.
+fn unknown(processors: &[Processor], task: usize) -> Option<&String> {
+    let members = processors.iter().flat_map(|processor| &processor.members);
+    members.filter(|member| member.position == Some(task)).find_map(|m| m.unknown.as_ref())
+}
+
 /// Checks that a processor has nothing that the analysis of chains does not support.
 fn is_plain(set: &TaskSet, processor: &Processor) -> Result<(), String> {
     if let Some(why) = &processor.refused {
@@ -77,12 +87,8 @@ fn is_plain(set: &TaskSet, processor: &Processor) -> Result<(), String> {
         Err(format!("no analysis of Hourglass covers {what} where tasks release others"))
     };
     let members = || processor.members.iter();
-    if matches!(processor.situation, Situation::Shared(_)) {
-        none("several CPUs for a task")
-    } else if !set.servers.is_empty() || members().any(|member| member.position.is_none()) {
+    if !set.servers.is_empty() || members().any(|member| member.position.is_none()) {
         none("servers or ticks")
-    } else if let Some(why) = members().find_map(|member| member.unknown.clone()) {
-        Err(why)
     } else if processor.finds_priorities {
         none("priorities that are not known")
     } else if processor.has_bursts() || processor.has_thresholds() {
@@ -99,8 +105,13 @@ fn service(set: &TaskSet, processor: &Processor) -> Result<Service, String> {
         let positions = processor.members.iter().filter_map(|member| member.position);
         positions.map(|position| set.tasks[position].preemption)
     };
-    if kinds().all(|kind| kind == Preemption::Full) {
+    if let Situation::Shared(cpus) = processor.situation {
+        Ok(Service::Shared(cpus))
+    } else if kinds().all(|kind| kind == Preemption::Full) {
         Ok(Service::Preemptive)
+    } else if let Some(why) = processor.members.iter().find_map(|member| member.unknown.clone()) {
+        // It may have begun.
+        Err(why)
     } else if kinds().all(|kind| kind == Preemption::None) {
         Ok(Service::NonPreemptive)
     } else {
@@ -176,10 +187,8 @@ fn order(set: &TaskSet, chain: &[usize]) -> Vec<Vec<usize>> {
 }
 
 fn flow(set: &TaskSet, chain: &[usize], processors: &[Processor]) -> Result<Flow, String> {
-    let (first, last) = match (chain.first(), chain.last()) {
-        (Some(first), Some(last)) => (*first, *last),
-        _ => return Err("a chain without tasks".to_owned()),
-    };
+    let first = *chain.first().ok_or("a chain without tasks")?;
+    let deadlines = chain.iter().map(|task| set.tasks[*task].deadline().nanos_or_zero());
     let find = |position: usize| {
         let here = processors.iter().enumerate().find_map(|(at, processor)| {
             let member = processor.members.iter().find(|m| m.position == Some(position))?;
@@ -196,8 +205,8 @@ fn flow(set: &TaskSet, chain: &[usize], processors: &[Processor]) -> Result<Flow
     };
     Ok(Flow {
         period: set.tasks[first].period.nanos_or_zero(),
-        // The deadline of a flow is not used here: each task has its own.
-        deadline: set.tasks[last].deadline().nanos_or_zero(),
+        // Each task has its own.
+        deadline: deadlines.max().unwrap_or(0),
         jitter: find(first)?.1.jitter,
         steps: chain.iter().map(step).collect::<Result<_, String>>()?,
     })
@@ -215,7 +224,11 @@ fn answer(
         let place = chains.iter().enumerate().find_map(|(flow, chain)| {
             Some((flow, chain.iter().position(|task| task == position)?))
         });
-        let Some((flow, step)) = place else { continue };
+        let Some((flow, step)) = place else {
+            let why = unknown(std::slice::from_ref(processor), *position);
+            (facts.verdict, facts.reason) = (Verdict::Unknown, why.cloned().unwrap_or_default());
+            continue;
+        };
         let deadline = set.tasks[*position].deadline().nanos_or_zero();
         one(found, flow, step, deadline, facts);
         let here = found.processors.iter().find(|p| p.steps.contains(&(flow, step)));

@@ -1,9 +1,11 @@
 //! Threads of fixed priority on several processors, delayed by jitter and by their own suspensions, below reservations.
 
 use hourglass_dice::Dice;
+use hourglass_sched::chains::{ChainSystem, Flow, Service, Step, holistic};
+use hourglass_sched::fixed_priority::TimeModel;
 use hourglass_sched::global::fixed_priority::{self, AS_PUBLISHED, Bound};
 use hourglass_sched::servers::{self, PlacedServer, ServerPolicy};
-use hourglass_sched::{Task, TaskSet};
+use hourglass_sched::{Task, TaskSet, checker};
 use hourglass_sim::{
     self as sim, ArrivalPattern, Class, CostModel, Jitter, Mark, MarkAction, ServerKind, SimServer,
     SimSettings, System, Thread,
@@ -117,4 +119,61 @@ fn delayed_threads_below_reservations_keep_their_bounds() {
     }
     let is_enough = bounded.iter().chain(&reached).all(|count| *count > 200);
     assert!(is_enough, "{bounded:?} {reached:?}");
+}
+
+/// Chains of two to four steps, with the jitter of each.
+fn flows(dice: &mut Dice) -> Vec<Flow> {
+    let step = |dice: &mut Dice| {
+        let cost = dice.between(1, 5);
+        let (bcet, priority) = (dice.between(0, cost), dice.between(1, 6) as u32);
+        Step { cost, bcet, processor: 0, priority }
+    };
+    let flow = |dice: &mut Dice| {
+        let period = dice.between(15, 60);
+        let steps = (0..dice.between(1, 4)).map(|_| step(dice)).collect();
+        Flow { period, deadline: period, jitter: dice.between(0, 4), steps }
+    };
+    (0..dice.between(1, 4)).map(|_| flow(dice)).collect()
+}
+
+/// Tindell and Clark 1994, on processors that share all steps: none ends later than its bound after its chain's arrival.
+#[test]
+fn chains_on_shared_processors_keep_their_bounds() {
+    let (mut bounded, mut close) = (0, 0);
+    for seed in 0..1_000 {
+        let mut dice = Dice::new(seed);
+        let cpus = dice.between(2, 3);
+        let flows = flows(&mut dice);
+        let mut threads: Vec<Thread> = Vec::new();
+        for flow in &flows {
+            let offset = dice.between(0, 30);
+            for (at, step) in flow.steps.iter().enumerate() {
+                let mut thread = Thread::periodic(step.cost, flow.period)
+                    .with_deadline(flow.deadline)
+                    .with_priority(step.priority);
+                thread.arrivals = ArrivalPattern::Periodic { offset, period: flow.period };
+                match at {
+                    0 => thread.jitter = Jitter::Random(flow.jitter),
+                    _ => thread.after = vec![threads.len() - 1],
+                }
+                let costs = (0..40).map(|_| dice.between(step.bcet.max(1), step.cost)).collect();
+                thread.cost = CostModel::Listed(costs);
+                threads.push(thread);
+            }
+        }
+        let system_of = ChainSystem::new(flows, vec![Service::Shared(cpus)]).unwrap();
+        let found = holistic::analyse(&system_of, TimeModel::Discrete);
+        assert_eq!(checker::holistic(&system_of, TimeModel::Discrete, &found), Ok(()));
+        let settings = SimSettings::until(3_000).with_seed(seed);
+        let outcome = sim::run(&system(cpus as u32, threads), settings).unwrap();
+        let steps = found.flows.iter().flat_map(|flow| &flow.steps);
+        for (step, thread) in steps.zip(&outcome.threads) {
+            let Some(bound) = step.outcome.response() else { continue };
+            let longest = thread.max_response.unwrap_or(0);
+            assert!(longest <= bound.from_arrival, "seed {seed}: {longest}, {bound:?}");
+            bounded += 1;
+            close += u64::from(longest * 10 >= bound.from_arrival * 9);
+        }
+    }
+    assert!(bounded > 1_000 && close > 200, "{bounded} {close}");
 }
