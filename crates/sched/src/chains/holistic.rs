@@ -321,7 +321,8 @@ pub(crate) fn task_set(
         let flow = &system.flows()[at.0];
         let step = &flow.steps[at.1];
         let task = Task::new(step.cost, flow.period, flow.deadline.max(1))?;
-        Ok(task.with_jitter(jitter(*at)).with_priority(step.priority))
+        let task = task.with_jitter(jitter(*at)).with_suspension(step.suspension);
+        Ok(task.with_priority(step.priority))
     };
     Ok(TaskSet::new(steps.iter().map(task).collect::<Result<_, _>>()?))
 }

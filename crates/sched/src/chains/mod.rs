@@ -29,6 +29,8 @@ pub struct Step {
     pub cost: u64,
     /// Its shortest, for how early the next step may begin; 0 if it is not known.
     pub bcet: u64,
+    /// How long a job suspends itself in all, at most.
+    pub suspension: u64,
     /// Position of its processor.
     pub processor: usize,
     /// The larger number is more urgent.

@@ -9,7 +9,7 @@ use crate::fixed_priority::TimeModel;
 use crate::verdict::{Refusal, ResponseBound, Verdict};
 
 fn step(cost: u64, processor: usize, priority: u32) -> Step {
-    Step { cost, bcet: 0, processor, priority }
+    Step { cost, bcet: 0, suspension: 0, processor, priority }
 }
 
 fn flow(period: u64, deadline: u64, steps: Vec<Step>) -> Flow {
@@ -213,7 +213,7 @@ fn time_of(step: &Step, dice: &mut Dice) -> u64 {
 fn small_systems() -> impl Strategy<Value = ChainSystem> {
     let step =
         (1..7u64, 0..3u64, 0..3usize, 0..4u32).prop_map(|(cost, least, processor, priority)| {
-            Step { cost, bcet: least.min(cost), processor, priority }
+            Step { cost, bcet: least.min(cost), suspension: 0, processor, priority }
         });
     let steps = proptest::collection::vec(step, 1..4);
     let flow = (8..40u64, 0..5u64, steps).prop_map(|(period, jitter, steps)| Flow {

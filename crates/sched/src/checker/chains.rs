@@ -44,6 +44,7 @@ pub fn holistic(system: &ChainSystem, time: TimeModel, found: &Holistic) -> Resu
             let holds = before == Some(task.jitter)
                 && same == Some(bound.from_arrival)
                 && task.cost == of.steps[*step].cost
+                && task.suspension == of.steps[*step].suspension
                 && task.period == of.period
                 && task.priority == of.steps[*step].priority;
             if !holds {

@@ -36,7 +36,7 @@ pub(crate) fn holistic(case: &Case, name: &str) -> Result<ResultValue, BadCase> 
             }
             let rank = ranks.binary_search(priority).unwrap_or(0);
             let priority = u32::try_from(rank).unwrap_or(u32::MAX);
-            steps.push(Step { cost: *cost, bcet: 0, processor, priority });
+            steps.push(Step { cost: *cost, bcet: 0, suspension: 0, processor, priority });
         }
         flows.push(Flow { period: of.t, deadline: of.d, jitter: 0, steps });
     }

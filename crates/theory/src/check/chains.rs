@@ -93,8 +93,8 @@ fn is_plain(set: &TaskSet, processor: &Processor) -> Result<(), String> {
         none("priorities that are not known")
     } else if processor.has_bursts() || processor.has_thresholds() {
         none("bursts or preemption thresholds")
-    } else if members().any(|m| m.task.blocking() > 0 || m.task.suspension() > 0) {
-        none("blocking or suspension")
+    } else if members().any(|member| member.task.blocking() > 0) {
+        none("blocking")
     } else {
         Ok(())
     }
@@ -201,7 +201,8 @@ fn flow(set: &TaskSet, chain: &[usize], processors: &[Processor]) -> Result<Flow
         // Slowed or burdened by overheads, a job still may take no longer than described.
         let least = set.tasks[*position].bcet.map_or(0, |least| least.nanos_or_zero());
         let cost = member.task.cost();
-        Ok(Step { cost, bcet: least.min(cost), processor, priority: member.task.priority() })
+        let (suspension, priority) = (member.task.suspension(), member.task.priority());
+        Ok(Step { cost, bcet: least.min(cost), suspension, processor, priority })
     };
     Ok(Flow {
         period: set.tasks[first].period.nanos_or_zero(),

@@ -95,6 +95,27 @@ fn other_classes_do_not_come_in_turn() {
     assert_eq!(of("FIFO:5").verdict, Verdict::Feasible);
 }
 
+/// A chain that shares two CPUs: 1, and then 2 and a suspension of 1. A thread of another class is below it, unless it has a CPU that
+/// it does not give back.
+#[test]
+fn a_thread_of_another_class_leaves_chains_their_bounds() {
+    let of = |head: &str, more: &str| {
+        let all = [
+            ("a", "wcet = 1\nperiod = 20\npriority = 3\n"),
+            ("b", "wcet = 2\nperiod = 20\npriority = 2\nafter = [\"a\"]\n"),
+            ("fair", "wcet = 5\nperiod = 100\npolicy = \"OTHER\"\n"),
+        ];
+        let keys = |name| if name == "b" && more.is_empty() { "suspension = 1" } else { more };
+        let all = all.map(|(name, rest)| task(name, &format!("{rest}{}", keys(name))));
+        answer(&format!("{head}{}", all.concat()))
+    };
+    let shared = of("[machine]\ncpus = \"0-1\"\n", "");
+    assert_eq!((shared.verdict, bounds(&shared)), (Verdict::Unknown, vec![1_000, 4_000, -1]));
+    assert!(shared.tasks[2].reason.contains("time-sharing"), "{shared:?}");
+    let begun = of("", "preemptive = false");
+    assert_eq!((begun.verdict, bounds(&begun)), (Verdict::Unknown, vec![-1; 3]));
+}
+
 /// Equal priorities: who came first goes first.
 #[test]
 fn equal_priorities() {

@@ -126,7 +126,8 @@ fn flows(dice: &mut Dice) -> Vec<Flow> {
     let step = |dice: &mut Dice| {
         let cost = dice.between(1, 5);
         let (bcet, priority) = (dice.between(0, cost), dice.between(1, 6) as u32);
-        Step { cost, bcet, processor: 0, priority }
+        let suspension = if dice.one_in(4) { dice.between(1, 4) } else { 0 };
+        Step { cost, bcet, suspension, processor: 0, priority }
     };
     let flow = |dice: &mut Dice| {
         let period = dice.between(15, 60);
@@ -136,13 +137,15 @@ fn flows(dice: &mut Dice) -> Vec<Flow> {
     (0..dice.between(1, 4)).map(|_| flow(dice)).collect()
 }
 
-/// Tindell and Clark 1994, on processors that share all steps: none ends later than its bound after its chain's arrival.
+/// Tindell and Clark 1994, on one processor and on several that share all steps, which suspend themselves: none ends later
+/// than its bound after its chain's arrival.
 #[test]
 fn chains_on_shared_processors_keep_their_bounds() {
     let (mut bounded, mut close) = (0, 0);
     for seed in 0..1_000 {
         let mut dice = Dice::new(seed);
-        let cpus = dice.between(2, 3);
+        let cpus = dice.between(1, 3);
+        let service = if cpus == 1 { Service::Preemptive } else { Service::Shared(cpus) };
         let flows = flows(&mut dice);
         let mut threads: Vec<Thread> = Vec::new();
         for flow in &flows {
@@ -156,12 +159,16 @@ fn chains_on_shared_processors_keep_their_bounds() {
                     0 => thread.jitter = Jitter::Random(flow.jitter),
                     _ => thread.after = vec![threads.len() - 1],
                 }
+                if step.suspension > 0 {
+                    let action = MarkAction::Suspend(step.suspension);
+                    thread.marks = vec![Mark { at: dice.between(0, step.cost - 1), action }];
+                }
                 let costs = (0..40).map(|_| dice.between(step.bcet.max(1), step.cost)).collect();
                 thread.cost = CostModel::Listed(costs);
                 threads.push(thread);
             }
         }
-        let system_of = ChainSystem::new(flows, vec![Service::Shared(cpus)]).unwrap();
+        let system_of = ChainSystem::new(flows, vec![service]).unwrap();
         let found = holistic::analyse(&system_of, TimeModel::Discrete);
         assert_eq!(checker::holistic(&system_of, TimeModel::Discrete, &found), Ok(()));
         let settings = SimSettings::until(3_000).with_seed(seed);
