@@ -370,7 +370,12 @@ impl Tally {
         let is_proof = |phase: &str, source: &str| (self.utc_bed.is_proof)(phase, source);
         let mut rows = self.rows.iter();
         let found = rows.find(|((phase, source), row)| is_proof(phase, source) && row.bounded == 0);
-        found.map(|((phase, _), _)| phase.as_str())
+        let mut proofs = self.rows.keys().filter(|(phase, source)| is_proof(phase, source));
+        match found {
+            // Where they were held up, the phases have no rows of their own.
+            None if self.held_up > 0 && proofs.next().is_none() => Some("any phase that proves it"),
+            found => found.map(|((phase, _), _)| phase.as_str()),
+        }
     }
 
     fn premise(&self, phase: &str, source: &str) -> Option<&'static str> {
