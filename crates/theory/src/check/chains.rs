@@ -206,7 +206,7 @@ fn flow(set: &TaskSet, chain: &[usize], processors: &[Processor]) -> Result<Flow
     };
     Ok(Flow {
         period: set.tasks[first].period.nanos_or_zero(),
-        // Each task has its own.
+        // Each task has its own; on CPUs that they share, none is bounded beyond it.
         deadline: deadlines.max().unwrap_or(0),
         jitter: find(first)?.1.jitter,
         steps: chain.iter().map(step).collect::<Result<_, String>>()?,

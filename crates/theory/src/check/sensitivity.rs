@@ -31,6 +31,8 @@ const LOOKS: u64 = 500_000;
 /// The sentence for tasks without a result.
 const ENDED: &str = "not searched: the search takes more steps than all searches may together";
 
+const SHARED: &str = "not searched on CPUs that tasks share";
+
 /// What each task of the set may be while the others stay as they are; nothing where it is not known.
 pub(super) fn sensitivity(set: &TaskSet, processors: &[Processor]) -> Vec<SensitivityFacts> {
     let named = |task: &hourglass_tasks::Task| SensitivityFacts {
@@ -38,6 +40,11 @@ pub(super) fn sensitivity(set: &TaskSet, processors: &[Processor]) -> Vec<Sensit
         ..SensitivityFacts::default()
     };
     let mut found: Vec<SensitivityFacts> = set.tasks.iter().map(named).collect();
+    let is_shared = |of: &&Processor| matches!(of.situation, Situation::Shared(_));
+    let shared = processors.iter().filter(is_shared).flat_map(|processor| &processor.members);
+    for position in shared.filter_map(|member| member.position) {
+        found[position].reason = Some(SHARED.to_owned());
+    }
     let mut effort = StepLimit::with_steps(ALL_LOOKS);
     for processor in processors.iter().filter(|processor| is_plain(set, processor)) {
         let Some(mut limits) = Limits::of(set, processor, &mut effort) else { continue };
