@@ -238,20 +238,22 @@ pub struct SensitivityFacts {
     /// The largest execution time up to which each is feasible; null if none is. A task that is not preempted is so for all
     /// of it; sections whose lengths are stated keep them.
     pub largest_wcet_ns: Option<u64>,
-    /// The smallest period; null if none is feasible. A deadline that is the period stays it; priorities stay as they are.
+    /// The smallest period; null if none is feasible, for a task that another one releases, and for bursts. It is that of all in
+    /// a chain. A deadline that is the period stays it; priorities stay as they are.
     pub smallest_period_ns: Option<u64>,
-    /// The largest jitter; null if none is feasible.
+    /// The largest jitter; null if none is feasible, and for a task that another one releases.
     pub largest_jitter_ns: Option<u64>,
-    /// Why it was not looked for, or that only a `wcet` that is an upper bound alone is in the way.
+    /// Why it was not looked for, or that only a `wcet` that is an upper bound alone is in the way. Of a task of a time-sharing
+    /// class no deadline is asked for either.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// How far all execution times of a processor's tasks, and the sections in them that are not preempted, may grow together, or must shrink (the breakdown
-/// utilisation of Lehoczky, Sha and Ding, RTSS 1989).
+/// How far all execution times of a processor's tasks, or of all tasks where some are in chains, and the sections in them that are
+/// not preempted, may grow together, or must shrink (the breakdown utilisation of Lehoczky, Sha and Ding, RTSS 1989).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BreakdownFacts {
-    /// The processor.
+    /// The processor, or all of the chains.
     pub cpus: String,
     /// The server whose budget it is.
     pub server: Option<String>,
@@ -265,7 +267,8 @@ pub struct BreakdownFacts {
     /// between the two. Null elsewhere, and where it is not known.
     #[serde(default)]
     pub factor_at_most: Option<f64>,
-    /// Which `wcet` is an upper bound alone, so that `factor` may be too small; null without such.
+    /// Why `factor` may be too small: which `wcet` is an upper bound alone, or that bounds need not be reached; null where it is
+    /// not.
     #[serde(default)]
     pub reason: Option<String>,
 }

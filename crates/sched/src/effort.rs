@@ -38,6 +38,15 @@ impl StepLimit {
         self.remaining
     }
 
+    /// What `search` finds with no more than `looks` of these, which are charged.
+    pub fn at_most<T>(&mut self, looks: u64, search: impl FnOnce(&mut StepLimit) -> T) -> T {
+        let given = self.remaining.min(looks);
+        let mut part = StepLimit::with_steps(given);
+        let found = search(&mut part);
+        self.remaining -= given - part.remaining;
+        found
+    }
+
     /// Charges a step that visits `tasks` tasks.
     pub(crate) fn charge(&mut self, tasks: usize) -> Result<(), Refusal> {
         self.charge_steps(1, tasks)

@@ -57,7 +57,8 @@ pub struct CostScale {
 
 /// The largest number from `low` to `high` that is accepted, if all below an accepted one are. What is `given`
 /// is asked first: mostly it is accepted.
-fn largest(low: u64, high: u64, given: u64, accepts: impl Fn(u64) -> bool) -> Option<u64> {
+#[must_use]
+pub fn largest(low: u64, high: u64, given: u64, accepts: impl Fn(u64) -> bool) -> Option<u64> {
     if low > high {
         return None;
     }

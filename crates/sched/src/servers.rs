@@ -11,6 +11,7 @@
 mod placement;
 
 use crate::edf::qpa::Feasibility;
+use crate::effort::StepLimit;
 use crate::supply::{self, Supply, SupplyError};
 use crate::task::{Task, TaskError, TaskSet};
 use crate::verdict::{Analysis, Refusal, ResponseBound, ResponseTime, TaskResult, Verdict, Window};
@@ -202,7 +203,13 @@ impl Server {
     /// made.
     #[must_use]
     pub fn response_times(&self, set: &TaskSet) -> Option<Analysis> {
-        Some(supply::fixed_priority(&self.counted(set), &self.supply()?))
+        self.response_times_by(set, &mut StepLimit::default())
+    }
+
+    /// The same, which takes what it needs from an effort for several analyses.
+    #[must_use]
+    pub fn response_times_by(&self, set: &TaskSet, effort: &mut StepLimit) -> Option<Analysis> {
+        Some(supply::fixed_priority_by(&self.counted(set), &self.supply()?, effort))
     }
 
     /// The bound of the only task of a hard constant-bandwidth server whose jobs take n budgets each and arrive at least n
@@ -217,6 +224,12 @@ impl Server {
     /// by then.
     #[must_use]
     pub fn whole_budgets(&self, set: &TaskSet) -> Option<Analysis> {
+        self.whole_budgets_by(set, &mut StepLimit::default())
+    }
+
+    /// The same, which takes what it needs from an effort for several analyses.
+    #[must_use]
+    pub fn whole_budgets_by(&self, set: &TaskSet, effort: &mut StepLimit) -> Option<Analysis> {
         let [task] = set.tasks() else { return None };
         let waits = task.suspension() > 0 || task.blocking() > 0 || task.curve().is_some();
         let periods = task.cost().div_ceil(self.budget).checked_mul(self.period)?;
@@ -238,7 +251,7 @@ impl Server {
         };
         let from_arrival = served.checked_add(task.jitter())?;
         let from_release = if finds_it_idle { served } else { from_arrival };
-        let supplied = self.response_times(set)?.from_arrival();
+        let supplied = self.response_times_by(set, effort)?.from_arrival();
         if supplied.first().copied().flatten().is_some_and(|bound| bound <= from_arrival) {
             return None;
         }
@@ -261,7 +274,13 @@ impl Server {
     /// [`Server::response_times`].
     #[must_use]
     pub fn demand(&self, set: &TaskSet) -> Option<Feasibility> {
-        Some(supply::edf::feasible(set, &self.supply()?)).filter(|_| !self.is_soft())
+        self.demand_by(set, &mut StepLimit::default())
+    }
+
+    /// The same, which takes what it needs from an effort for several tests.
+    #[must_use]
+    pub fn demand_by(&self, set: &TaskSet, effort: &mut StepLimit) -> Option<Feasibility> {
+        Some(supply::edf::feasible_by(set, &self.supply()?, effort)).filter(|_| !self.is_soft())
     }
 
     /// Whether the server's tasks make all their deadlines.

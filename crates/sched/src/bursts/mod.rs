@@ -55,23 +55,23 @@ impl BurstyTaskSet<'_> {
 /// served.
 #[must_use]
 pub fn fixed_priority(set: &TaskSet, sections: Sections, time: TimeModel) -> Analysis {
-    fixed_priority_within(set, sections, time, StepLimit::default())
+    fixed_priority_by(set, sections, time, &mut StepLimit::default())
 }
 
-/// The same with a stated effort.
+/// The same, which takes what it needs from an effort for several analyses.
 #[must_use]
-pub fn fixed_priority_within(
+pub fn fixed_priority_by(
     set: &TaskSet,
     sections: Sections,
     time: TimeModel,
-    effort: StepLimit,
+    effort: &mut StepLimit,
 ) -> Analysis {
     if !set.is_plain_but(TaskFeature::Bursts) {
         return fixed_priority::outside(set);
     }
     let bursty = BurstyTaskSet::of(set);
     if bursty.is_plain() {
-        return fixed_priority::analyse_within(&set.plain(), sections, time, effort);
+        return fixed_priority::analyse_by(&set.plain(), sections, time, effort);
     }
     let analysis = with_curves(&bursty, sections, time, effort);
     debug_assert_eq!(crate::checker::bursts(set, sections, time, &analysis), Ok(()));
@@ -85,9 +85,8 @@ pub(crate) fn with_curves(
     bursty: &BurstyTaskSet,
     sections: Sections,
     time: TimeModel,
-    effort: StepLimit,
+    effort: &mut StepLimit,
 ) -> Analysis {
-    let mut effort = effort;
     let mut points = Vec::new();
     let suspends = bursty.set.tasks().iter().any(|task| task.suspension > 0);
     let mut tasks = Vec::with_capacity(bursty.set.len());
@@ -97,7 +96,7 @@ pub(crate) fn with_curves(
         let solved = match (suspends, &level) {
             (true, _) => Err(Refusal::Suspension),
             (false, None) => Err(Refusal::Overflow),
-            (false, Some(level)) => level.solve(&mut effort, &mut points),
+            (false, Some(level)) => level.solve(effort, &mut points),
         };
         tasks.push(match solved {
             Ok(Some(window)) => task_result(bursty, position, &points, from, window),
@@ -291,16 +290,16 @@ fn least_fixed_point(
 /// below the length of the longest busy period.
 #[must_use]
 pub fn edf(set: &TaskSet, sections: Sections, time: TimeModel) -> Feasibility {
-    edf_within(set, sections, time, StepLimit::default())
+    edf_by(set, sections, time, &mut StepLimit::default())
 }
 
-/// The same with a stated effort.
+/// The same, which takes what it needs from an effort for several tests.
 #[must_use]
-pub fn edf_within(
+pub fn edf_by(
     set: &TaskSet,
     sections: Sections,
     time: TimeModel,
-    effort: StepLimit,
+    effort: &mut StepLimit,
 ) -> Feasibility {
     if !set.is_plain_but(TaskFeature::Bursts) {
         let verdict = Verdict::Unknown(Refusal::OutsideModel);
@@ -308,7 +307,7 @@ pub fn edf_within(
     }
     let bursty = BurstyTaskSet::of(set);
     if bursty.is_plain() {
-        return crate::edf::qpa::feasible_within(&set.plain(), sections, time, effort);
+        return crate::edf::qpa::feasible_by(&set.plain(), sections, time, effort);
     }
     let found = demand_with_curves(&bursty, sections, time, effort);
     debug_assert_eq!(crate::checker::bursty_demand(set, sections, time, &found), Ok(()));
@@ -320,7 +319,7 @@ pub(crate) fn demand_with_curves(
     bursty: &BurstyTaskSet,
     sections: Sections,
     time: TimeModel,
-    mut effort: StepLimit,
+    effort: &mut StepLimit,
 ) -> Feasibility {
     let mut found = Feasibility { verdict: Verdict::Feasible, length: 0, visited: Vec::new() };
     if bursty.set.tasks().iter().any(|task| task.suspension > 0) {
@@ -331,7 +330,7 @@ pub(crate) fn demand_with_curves(
         Ordering::Greater => found.verdict = Verdict::NoBound,
         Ordering::Equal => found.verdict = Verdict::Unknown(Refusal::Endless),
         Ordering::Less => {
-            if let Err(why) = steps(bursty, sections, time, &mut effort, &mut found) {
+            if let Err(why) = steps(bursty, sections, time, effort, &mut found) {
                 found.verdict = Verdict::Unknown(why);
             }
         }

@@ -44,7 +44,7 @@ proptest! {
         }
         let bursty = BurstyTaskSet::of(&set);
         let (sections, time) = (Sections::ALL[kind], TimeModel::Discrete);
-        let curves = with_curves(&bursty, sections, time, StepLimit::default());
+        let curves = with_curves(&bursty, sections, time, &mut StepLimit::default());
         let plain = fixed_priority::analyse(&set, sections, time);
         for (at, (a, b)) in curves.tasks.iter().zip(&plain.tasks).enumerate() {
             if a.outcome == ResponseBound::Unknown(Refusal::Endless) {
@@ -53,7 +53,7 @@ proptest! {
             prop_assert_eq!(a.outcome, b.outcome, "task {}", at);
             prop_assert_eq!(a.verdict, b.verdict);
         }
-        let curves = demand_with_curves(&bursty, sections, time, StepLimit::default()).verdict;
+        let curves = demand_with_curves(&bursty, sections, time, &mut StepLimit::default()).verdict;
         let plain = crate::edf::qpa::feasible(&set, sections, time).verdict;
         if curves != Verdict::Unknown(Refusal::Endless) {
             prop_assert_eq!(curves == Verdict::Feasible, plain == Verdict::Feasible);
@@ -65,7 +65,7 @@ proptest! {
     fn bounds_are_reached(numbers in numbers(), kind in 0..4usize) {
         let set = set_of(&numbers, true);
         let bursty = BurstyTaskSet::of(&set);
-        let analysis = with_curves(&bursty, Sections::ALL[kind], TimeModel::Discrete, StepLimit::default());
+        let analysis = with_curves(&bursty, Sections::ALL[kind], TimeModel::Discrete, &mut StepLimit::default());
         for (position, result) in analysis.tasks.iter().enumerate() {
             let Some(bound) = result.outcome.response() else { continue };
             let worst = worst_of(&set, &bursty.curves, Sections::ALL[kind], position, &analysis);

@@ -224,11 +224,11 @@ pub(super) const GLOBAL_EDF: &[SchedulabilityTest] = &[
         global::edf::bcl(&TaskSet::new(tasks.to_vec()), m as u64)
     }),
     any("g-edf-bar", "global EDF (Baruah 2007)", |tasks, m| {
-        global::edf::bar_within(&TaskSet::new(tasks.to_vec()), m as u64, EFFORT)
+        global::edf::bar_by(&TaskSet::new(tasks.to_vec()), m as u64, &mut { EFFORT })
     }),
     any("g-edf-rta", "global EDF, response times (Bertogna and Cirinei 2007)", |tasks, m| {
         let set = TaskSet::new(tasks.to_vec());
-        global::edf_response::analyse_within(&set, m as u64, EFFORT).verdict()
+        global::edf_response::analyse_by(&set, m as u64, &mut { EFFORT }).verdict()
     }),
 ];
 
@@ -293,7 +293,8 @@ fn by_qpa(set: &TaskSet) -> Verdict {
 }
 
 fn by_global(set: &TaskSet, processors: usize, bound: Bound) -> Verdict {
-    let analysis = global::fixed_priority::analyse_within(set, processors as u64, bound, EFFORT);
+    let analysis =
+        global::fixed_priority::analyse_by(set, processors as u64, bound, &mut { EFFORT });
     analysis.verdict()
 }
 

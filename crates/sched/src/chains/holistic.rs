@@ -11,7 +11,7 @@
 
 use crate::effort::StepLimit;
 use crate::fixed_priority::{self, Sections, TimeModel};
-use crate::global::fixed_priority::{Bound, analyse_within as analyse_shared};
+use crate::global::fixed_priority::{self as shared, Bound};
 use crate::task::{Task, TaskError, TaskSet};
 use crate::verdict::{Analysis, Refusal, ResponseBound, ResponseTime, Verdict, Witness};
 
@@ -108,17 +108,23 @@ struct Rounds<'a> {
 /// Bounds the responses of a system's steps and chains.
 #[must_use]
 pub fn analyse(system: &ChainSystem, time: TimeModel) -> Holistic {
+    analyse_by(system, time, &mut StepLimit::with_steps(u64::MAX))
+}
+
+/// The same, which takes what it needs from an effort for several analyses.
+#[must_use]
+pub fn analyse_by(system: &ChainSystem, time: TimeModel, effort: &mut StepLimit) -> Holistic {
     let mut rounds = Rounds::new(system, time);
     let mut round = 0;
     loop {
         round += 1;
-        let changed = rounds.round();
+        let changed = rounds.round(effort);
         if changed.is_empty() {
             break;
         }
         if round == MOST_ROUNDS || rounds.points > MOST_POINTS {
             rounds.lose(&changed, State::Lost(Refusal::Diverges));
-            rounds.round();
+            rounds.round(effort);
             break;
         }
     }
@@ -158,10 +164,10 @@ impl<'a> Rounds<'a> {
     }
 
     /// Bounds all processors with the jitters known so far; gives the steps whose bound is new.
-    fn round(&mut self) -> Vec<(usize, usize)> {
+    fn round(&mut self, effort: &mut StepLimit) -> Vec<(usize, usize)> {
         let count = self.system.services().len();
         let processors: Vec<Result<Processor, Refusal>> =
-            (0..count).map(|at| self.processor(at)).collect();
+            (0..count).map(|at| self.processor(at, effort)).collect();
         let mut changed = Vec::new();
         self.processors.clear();
         for (at, processor) in processors.into_iter().enumerate() {
@@ -238,7 +244,7 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    fn processor(&self, at: usize) -> Result<Processor, Refusal> {
+    fn processor(&self, at: usize, effort: &mut StepLimit) -> Result<Processor, Refusal> {
         let service = self.system.services()[at];
         let (lost, steps): (Vec<_>, Vec<_>) =
             self.system.on(at).into_iter().partition(|step| self.lost(*step));
@@ -252,11 +258,10 @@ impl<'a> Rounds<'a> {
             (Service::NonPreemptive, TimeModel::Discrete) => longest.max().unwrap_or(1) - 1,
         };
         let set = with_begun(&set, service, self.time, begun);
-        let effort = StepLimit::with_steps(ROUND_LOOKS);
-        let analysis = match service {
-            Service::Shared(cpus) => analyse_shared(&set, cpus, SHARED, effort),
-            _ => fixed_priority::analyse_within(&set, sections(service), self.time, effort),
-        };
+        let analysis = effort.at_most(ROUND_LOOKS, |effort| match service {
+            Service::Shared(cpus) => shared::analyse_by(&set, cpus, SHARED, effort),
+            _ => fixed_priority::analyse_by(&set, sections(service), self.time, effort),
+        });
         Ok(Processor { steps, set, analysis })
     }
 

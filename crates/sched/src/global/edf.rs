@@ -54,13 +54,18 @@ impl Test {
     /// The test's verdict on a set on `cpus` processors.
     #[must_use]
     pub fn verdict(self, set: &TaskSet, cpus: u64) -> Verdict {
+        self.verdict_by(set, cpus, &mut StepLimit::default())
+    }
+
+    /// The same, which takes what it needs from an effort for several tests.
+    pub fn verdict_by(self, set: &TaskSet, cpus: u64, effort: &mut StepLimit) -> Verdict {
         match self {
             Test::Gfb => gfb(set, cpus),
             Test::Bak => bak(set, cpus),
             Test::Bcl => bcl(set, cpus),
-            Test::BclIterative => edf_response::bcl_iterative(set, cpus).verdict(),
-            Test::ResponseTimes => edf_response::analyse(set, cpus).verdict(),
-            Test::Bar => bar(set, cpus),
+            Test::BclIterative => edf_response::bcl_iterative_by(set, cpus, effort).verdict(),
+            Test::ResponseTimes => edf_response::analyse_by(set, cpus, effort).verdict(),
+            Test::Bar => effort.at_most(BAR_LOOKS, |effort| bar_by(set, cpus, effort)),
         }
     }
 }
@@ -79,6 +84,17 @@ pub struct EdfDecision {
 /// accepts is simulated with all tasks released at once, which may show a miss.
 #[must_use]
 pub fn analyse(set: &TaskSet, cpus: u64) -> EdfDecision {
+    let decided = decide_by(set, cpus, &mut StepLimit::default());
+    if decided.verdict != Verdict::Unknown(Refusal::NotExact) {
+        return decided;
+    }
+    let miss = miss::first(set, cpus, GlobalPolicy::EarliestDeadline);
+    EdfDecision { verdict: miss.map_or(decided.verdict, Verdict::Infeasible), by: None }
+}
+
+/// The same without a simulation, which takes what it needs from an effort for several such questions.
+#[must_use]
+pub fn decide_by(set: &TaskSet, cpus: u64, effort: &mut StepLimit) -> EdfDecision {
     let of = |verdict| EdfDecision { verdict, by: None };
     if let Some(verdict) = beforehand(set, cpus, false) {
         return of(verdict);
@@ -87,14 +103,11 @@ pub fn analyse(set: &TaskSet, cpus: u64) -> EdfDecision {
         return of(Verdict::Feasible);
     }
     if cpus == 1 {
-        return of(qpa::feasible(set, Sections::Preemptive, TimeModel::Discrete).verdict);
+        return of(qpa::feasible_by(set, Sections::Preemptive, TimeModel::Discrete, effort).verdict);
     }
-    let accepting = TESTS.into_iter().find(|test| test.verdict(set, cpus) == Verdict::Feasible);
-    if let Some(test) = accepting {
-        return EdfDecision { verdict: Verdict::Feasible, by: Some(test) };
-    }
-    let miss = miss::first(set, cpus, GlobalPolicy::EarliestDeadline);
-    of(miss.map_or(Verdict::Unknown(Refusal::NotExact), Verdict::Infeasible))
+    let by = TESTS.into_iter().find(|test| test.verdict_by(set, cpus, effort) == Verdict::Feasible);
+    let verdict = by.map_or(Verdict::Unknown(Refusal::NotExact), |_| Verdict::Feasible);
+    EdfDecision { verdict, by }
 }
 
 /// Goossens, Funk and Baruah, RTSJ 2003, in densities (Bertogna, Cirinei and Lipari, ECRTS 2005):
@@ -201,15 +214,15 @@ fn work_due_by(task: &Task, window: u64) -> u128 {
 /// m (A + D - C). Needs deadlines of at most periods and less than full use.
 #[must_use]
 pub fn bar(set: &TaskSet, cpus: u64) -> Verdict {
-    bar_within(set, cpus, StepLimit::with_steps(BAR_LOOKS))
+    bar_by(set, cpus, &mut StepLimit::with_steps(BAR_LOOKS))
 }
 
 /// Looks of [`bar`]; its points grow in number without limit as the processors fill up.
 const BAR_LOOKS: u64 = 2_500_000;
 
-/// The same with a stated effort: a distance is a look at all tasks.
+/// The same, which takes what it needs from an effort for several tests: a distance is a look at all tasks.
 #[must_use]
-pub fn bar_within(set: &TaskSet, cpus: u64, mut effort: StepLimit) -> Verdict {
+pub fn bar_by(set: &TaskSet, cpus: u64, effort: &mut StepLimit) -> Verdict {
     if let Some(verdict) = beforehand_constrained(set, cpus) {
         return verdict;
     }
@@ -217,7 +230,7 @@ pub fn bar_within(set: &TaskSet, cpus: u64, mut effort: StepLimit) -> Verdict {
         return Verdict::Unknown(Refusal::Endless);
     };
     for k in 0..set.len() {
-        match holds_at_all_distances(set, k, cpus, longest, &mut effort) {
+        match holds_at_all_distances(set, k, cpus, longest, effort) {
             Ok(true) => {}
             Ok(false) => return Verdict::Unknown(Refusal::NotExact),
             Err(why) => return Verdict::Unknown(why),

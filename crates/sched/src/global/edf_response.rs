@@ -27,12 +27,13 @@ enum WorkBound {
 /// deadlines of at most periods.
 #[must_use]
 pub fn analyse(set: &TaskSet, cpus: u64) -> Analysis {
-    analyse_within(set, cpus, StepLimit::default())
+    analyse_by(set, cpus, &mut StepLimit::default())
 }
 
-/// The same with a stated effort: a step looks once at the work of all tasks in a window.
+/// The same, which takes what it needs from an effort for several analyses: a step looks once at the work of all tasks in a
+/// window.
 #[must_use]
-pub fn analyse_within(set: &TaskSet, cpus: u64, effort: StepLimit) -> Analysis {
+pub fn analyse_by(set: &TaskSet, cpus: u64, effort: &mut StepLimit) -> Analysis {
     let analysis = improve(set, cpus, WorkBound::AtResponse, effort);
     debug_assert_eq!(crate::checker::global_edf(set, cpus, &analysis), Ok(()));
     analysis
@@ -42,17 +43,22 @@ pub fn analyse_within(set: &TaskSet, cpus: u64, effort: StepLimit) -> Analysis {
 /// response times. Accepts what their first test ([`super::edf::bcl`]) accepts.
 #[must_use]
 pub fn bcl_iterative(set: &TaskSet, cpus: u64) -> Analysis {
-    improve(set, cpus, WorkBound::AtDeadline, StepLimit::default())
+    bcl_iterative_by(set, cpus, &mut StepLimit::default())
 }
 
-fn improve(set: &TaskSet, cpus: u64, looks: WorkBound, mut effort: StepLimit) -> Analysis {
+/// The same, which takes what it needs from an effort for several tests.
+pub(super) fn bcl_iterative_by(set: &TaskSet, cpus: u64, effort: &mut StepLimit) -> Analysis {
+    improve(set, cpus, WorkBound::AtDeadline, effort)
+}
+
+fn improve(set: &TaskSet, cpus: u64, looks: WorkBound, effort: &mut StepLimit) -> Analysis {
     if let Some(verdict) = beforehand_constrained(set, cpus) {
         let tasks = set.tasks().iter().map(|_| without_bound(verdict, 0)).collect();
         return Analysis { tasks, points: Vec::new() };
     }
     let mut bounds: Vec<u64> = set.tasks().iter().map(Task::deadline).collect();
     let mut proven = vec![false; set.len()];
-    let rounds = rounds(set, cpus, looks, &mut bounds, &mut proven, &mut effort);
+    let rounds = rounds(set, cpus, looks, &mut bounds, &mut proven, effort);
     match rounds {
         // Bounds that are all proven stay so, even if more steps would have lowered them.
         _ if proven.iter().all(|proven| *proven) => Analysis::all_within(&bounds),

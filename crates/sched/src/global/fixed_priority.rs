@@ -56,12 +56,13 @@ pub enum OpaTest {
 /// Bounds the response times of a set under global fixed priorities.
 #[must_use]
 pub fn analyse(set: &TaskSet, cpus: u64, bound: Bound) -> Analysis {
-    analyse_within(set, cpus, bound, StepLimit::default())
+    analyse_by(set, cpus, bound, &mut StepLimit::default())
 }
 
-/// The same with a stated effort: a step looks once at the work of all tasks in a window.
+/// The same, which takes what it needs from an effort for several analyses: a step looks once at the work of all tasks in a
+/// window.
 #[must_use]
-pub fn analyse_within(set: &TaskSet, cpus: u64, bound: Bound, mut effort: StepLimit) -> Analysis {
+pub fn analyse_by(set: &TaskSet, cpus: u64, bound: Bound, effort: &mut StepLimit) -> Analysis {
     let mut points = Vec::with_capacity(set.len());
     let mut tasks: Vec<TaskResult> = Vec::with_capacity(set.len());
     tasks.resize_with(set.len(), || without_bound(Verdict::Unknown(Refusal::NotExact), 0));
@@ -75,7 +76,7 @@ pub fn analyse_within(set: &TaskSet, cpus: u64, bound: Bound, mut effort: StepLi
         let priority = set.tasks()[order[rank]].priority;
         let same = |p: &&usize| set.tasks()[**p].priority == priority;
         let class = &order[rank..rank + order[rank..].iter().take_while(same).count()];
-        bound_class(set, cpus, bound, class, &mut tasks, &mut points, &mut effort);
+        bound_class(set, cpus, bound, class, &mut tasks, &mut points, effort);
         rank += class.len();
     }
     let analysis = Analysis { tasks, points };

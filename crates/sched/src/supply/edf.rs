@@ -21,12 +21,13 @@ use crate::verdict::{Refusal, Verdict};
 /// much demand leaves it unknown: the supply need not be the least every time.
 #[must_use]
 pub fn feasible(set: &TaskSet, supply: &Supply) -> Feasibility {
-    feasible_within(set, supply, StepLimit::default())
+    feasible_by(set, supply, &mut StepLimit::default())
 }
 
-/// The same with a stated effort. The intervals visited ascend, and are all at which demand grows.
+/// The same, which takes what it needs from an effort for several tests. The intervals visited ascend, and are all at which
+/// demand grows.
 #[must_use]
-pub fn feasible_within(set: &TaskSet, supply: &Supply, effort: StepLimit) -> Feasibility {
+pub fn feasible_by(set: &TaskSet, supply: &Supply, effort: &mut StepLimit) -> Feasibility {
     let mut found = Feasibility { verdict: Verdict::Feasible, length: 0, visited: Vec::new() };
     match search(set, supply, effort, &mut found) {
         Ok(verdict) => found.verdict = verdict,
@@ -39,7 +40,7 @@ pub fn feasible_within(set: &TaskSet, supply: &Supply, effort: StepLimit) -> Fea
 fn search(
     set: &TaskSet,
     supply: &Supply,
-    mut effort: StepLimit,
+    effort: &mut StepLimit,
     found: &mut Feasibility,
 ) -> Result<Verdict, Refusal> {
     let tasks = set.tasks();
@@ -53,7 +54,7 @@ fn search(
     let shares = tasks.iter().map(|task| (task.cost, task.period));
     found.length = match compare_shares(shares, (supply.budget, supply.period)) {
         Ordering::Greater => return Ok(Verdict::NoBound),
-        Ordering::Less => busy_period(set, supply, blocking, &mut effort)?,
+        Ordering::Less => busy_period(set, supply, blocking, effort)?,
         Ordering::Equal => repeating(set, supply).ok_or(Refusal::Endless)?,
     };
     let end = found.length.checked_add(1).ok_or(Refusal::Overflow)?;
@@ -64,7 +65,7 @@ fn search(
     };
     let dues: Vec<DemandStream> = tasks.iter().zip(&curves).map(due).collect();
     let mut verdict = Verdict::Feasible;
-    each_step(&dues, end, &mut effort, &mut |interval, work| {
+    each_step(&dues, end, effort, &mut |interval, work| {
         let demand = u64::try_from(work.saturating_add(blocking.into())).unwrap_or(u64::MAX);
         found.visited.push((interval, demand));
         if demand > supply.least_in(interval) {

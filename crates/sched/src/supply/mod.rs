@@ -128,12 +128,17 @@ impl Supply {
 /// A bound over a deadline leaves it unknown: the supply need not be the least every time.
 #[must_use]
 pub fn fixed_priority(set: &TaskSet, supply: &Supply) -> Analysis {
-    let mut effort = StepLimit::default();
+    fixed_priority_by(set, supply, &mut StepLimit::default())
+}
+
+/// The same, which takes what it needs from an effort for several analyses.
+#[must_use]
+pub fn fixed_priority_by(set: &TaskSet, supply: &Supply, effort: &mut StepLimit) -> Analysis {
     let mut points = Vec::new();
     let tasks = (0..set.len())
         .map(|position| {
             let from = points.len();
-            match solve(set, position, supply, &mut effort, &mut points) {
+            match solve(set, position, supply, effort, &mut points) {
                 Ok(Some(window)) => crate::fixed_priority::task_result(
                     set,
                     position,

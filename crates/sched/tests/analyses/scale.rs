@@ -54,9 +54,9 @@ fn sets(cpus: u32, tasks: usize, count: u64) -> Vec<TaskSet> {
 }
 
 fn answers(set: &TaskSet, cpus: u64) -> Vec<Analysis> {
-    let fixed = |bound| fixed_priority::analyse_within(set, cpus, bound, EFFORT);
+    let fixed = |bound| fixed_priority::analyse_by(set, cpus, bound, &mut { EFFORT });
     let mut found: Vec<Analysis> = BOUNDS.into_iter().map(fixed).collect();
-    found.push(edf_response::analyse_within(set, cpus, EFFORT));
+    found.push(edf_response::analyse_by(set, cpus, &mut { EFFORT }));
     found
 }
 

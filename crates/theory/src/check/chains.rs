@@ -7,8 +7,10 @@ use hourglass_documents::check::{TaskFacts, Verdict};
 use hourglass_sched::catalogue::{AnalysisEntry, Method, Rule, Situation};
 use hourglass_sched::chains::holistic::{self, Holistic};
 use hourglass_sched::chains::{ChainSystem, Flow, Service, Step};
+use hourglass_sched::effort::StepLimit;
 use hourglass_sched::fixed_priority::TimeModel;
-use hourglass_sched::{ResponseBound, checker};
+use hourglass_sched::sensitivity::ScaleTest;
+use hourglass_sched::{Refusal, ResponseBound, Verdict as Judged, checker};
 use hourglass_tasks::{Preemption, TaskSet};
 
 use super::parameters::NO_OFFSETS;
@@ -16,6 +18,14 @@ use super::placement;
 use super::processor::{NoteList, Processor};
 use super::proof;
 use super::solve::{NO_PROOF, ProcessorSolution, TOO_MUCH, note_response};
+
+/// A set whose tasks release each other, as the analysis knows it.
+pub(super) struct ChainedTasks {
+    pub(super) processors: Vec<Processor>,
+    /// The positions of tasks, by chain and step.
+    chains: Vec<Vec<usize>>,
+    system: ChainSystem,
+}
 
 /// The answer for each processor; notes say what was assumed.
 ///
@@ -32,44 +42,73 @@ pub(super) fn solve(
             other.name
         ));
     }
-    if placement::rule(set.scheduler)? != Rule::FixedPriority {
-        return Err(
-            "chains are analysed under fixed priorities only: scheduler = \"fixed-priority\""
-                .to_owned(),
-        );
-    }
-    // Without the order, each task by itself has the numbers of its step.
-    let mut alone = set.clone();
-    alone.tasks.iter_mut().for_each(|task| task.after.clear());
-    let mut assumed = NoteList::default();
-    if alone.tasks.iter_mut().any(|task| task.offset.take().is_some()) {
-        alone.tasks.iter_mut().for_each(|task| task.offset = None);
-        assumed.say(NO_OFFSETS);
-    }
-    let processors = placement::processors(&alone, true, &mut assumed)?;
-    processors.iter().try_for_each(|processor| is_plain(set, processor))?;
-    let mut chains = chains(set)?;
-    chains.retain(|chain| !chain.iter().all(|task| unknown(&processors, *task).is_some()));
-    if let Some(why) = chains.iter().flatten().find_map(|task| unknown(&processors, *task)) {
-        return Err(why.clone());
-    }
-    let flows = chains.iter().map(|chain| flow(set, chain, &processors));
-    let flows = flows.collect::<Result<Vec<_>, _>>()?;
-    let services = processors.iter().map(|processor| service(set, processor));
-    let services = services.collect::<Result<Vec<_>, _>>()?;
-    let order = chains.iter().map(|chain| order(set, chain)).collect();
-    let system = ChainSystem::graph(flows, services, order).map_err(|why| why.to_string())?;
+    let ChainedTasks { processors, chains, system } = ChainedTasks::of(set, notes)?;
     let found = holistic::analyse(&system, TimeModel::Continuous);
     if checker::holistic(&system, TimeModel::Continuous, &found).is_err() {
         return Err(NO_PROOF.to_owned());
     }
-    assumed.say(
+    let solved = processors.iter().map(|processor| answer(set, processor, &chains, &found));
+    Ok(solved.collect())
+}
+
+impl ChainedTasks {
+    /// The chains of a set; notes say what is assumed.
+    ///
+    /// # Errors
+    /// They are none that the analysis knows, in a sentence.
+    pub(super) fn of(set: &TaskSet, notes: &mut NoteList) -> Result<ChainedTasks, String> {
+        if placement::rule(set.scheduler)? != Rule::FixedPriority {
+            return Err(
+                "chains are analysed under fixed priorities only: scheduler = \"fixed-priority\""
+                    .to_owned(),
+            );
+        }
+        // Without the order, each task by itself has the numbers of its step.
+        let mut alone = set.clone();
+        alone.tasks.iter_mut().for_each(|task| task.after.clear());
+        let mut assumed = NoteList::default();
+        if alone.tasks.iter_mut().any(|task| task.offset.take().is_some()) {
+            alone.tasks.iter_mut().for_each(|task| task.offset = None);
+            assumed.say(NO_OFFSETS);
+        }
+        let processors = placement::processors(&alone, true, &mut assumed)?;
+        processors.iter().try_for_each(|processor| is_plain(set, processor))?;
+        let mut chains = chains(set)?;
+        chains.retain(|chain| !chain.iter().all(|task| unknown(&processors, *task).is_some()));
+        if let Some(why) = chains.iter().flatten().find_map(|task| unknown(&processors, *task)) {
+            return Err(why.clone());
+        }
+        let flows = chains.iter().map(|chain| flow(set, chain, &processors));
+        let flows = flows.collect::<Result<Vec<_>, _>>()?;
+        let services = processors.iter().map(|processor| service(set, processor));
+        let services = services.collect::<Result<Vec<_>, _>>()?;
+        let order = chains.iter().map(|chain| order(set, chain)).collect();
+        let system = ChainSystem::graph(flows, services, order).map_err(|why| why.to_string())?;
+        assumed.say(
         "a task in a chain is released when all before it are done; its deadline counts from the \
          arrival of the first",
     );
-    let solved = processors.iter().map(|processor| answer(set, processor, &chains, &found));
-    notes.0.extend(assumed.0);
-    Ok(solved.collect())
+        notes.0.extend(assumed.0);
+        Ok(ChainedTasks { processors, chains, system })
+    }
+
+    /// Positions of the tasks of the chain that a task is in.
+    pub(super) fn chain_of(&self, task: usize) -> &[usize] {
+        self.chains.iter().find(|chain| chain.contains(&task)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether all tasks of chains keep their deadlines.
+    pub(super) fn test(&self, set: &TaskSet, effort: &mut StepLimit) -> ScaleTest {
+        let found = holistic::analyse_by(&self.system, TimeModel::Continuous, effort);
+        let steps = self.chains.iter().zip(&found.flows).flat_map(|(c, f)| c.iter().zip(&f.steps));
+        let mut late = steps.filter(|(task, step)| {
+            let deadline = set.tasks[**task].deadline().nanos_or_zero();
+            step.outcome.response().is_none_or(|bound| bound.from_arrival > deadline)
+        });
+        let failing = late.next().map(|(task, _)| *task);
+        let unknown = |_| Judged::Unknown(Refusal::NotExact);
+        ScaleTest { verdict: failing.map_or(Judged::Feasible, unknown), failing }
+    }
 }
 
 /// Why nothing is known of a task, which is then less urgent than all of which something is.

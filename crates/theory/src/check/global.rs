@@ -1,16 +1,19 @@
 //! Several CPUs that share tasks.
 //!
-//! Owns: which of the global tests answers. Must not: bound anything itself.
+//! Owns: which of the global tests answers, also where a changed set is asked. Must not: bound anything itself.
 
 use std::borrow::Cow;
 
 use hourglass_documents::check::Verdict;
 use hourglass_sched::catalogue::{self, AnalysisEntry, Method, Rule};
+use hourglass_sched::effort::StepLimit;
 use hourglass_sched::global::{self, edf, edf_response};
-use hourglass_sched::{Analysis, TaskSet as Numbers, Verdict as Judged, Witness, checker};
+use hourglass_sched::sensitivity::ScaleTest;
+use hourglass_sched::{Analysis, Refusal, TaskSet as Numbers, Verdict as Judged, Witness, checker};
 
 use super::processor::{Member, Processor};
 use super::proof;
+use super::sensitivity;
 use super::solve::{self, Answer, NO_ANALYSIS, NO_PROOF, ProcessorSolution};
 
 /// Answers for CPUs that share tasks, by the analysis with this name if one is given.
@@ -37,6 +40,31 @@ pub(super) fn solve(
             by_priorities(&processor, &numbers, cpus, asked, solved)
         }
     }
+}
+
+/// Whether all deadlines are known to hold.
+pub(super) fn tested(
+    processor: &Processor,
+    numbers: &Numbers,
+    cpus: u64,
+    effort: &mut StepLimit,
+) -> ScaleTest {
+    if processor.rule == Rule::Edf {
+        let verdict = edf::decide_by(numbers, cpus, effort).verdict;
+        return ScaleTest { verdict, failing: None };
+    }
+    let bounds = catalogue::ALL.iter().filter_map(|entry| match entry.method {
+        Method::Global(bound) => Some(bound),
+        _ => None,
+    });
+    let mut tests = bounds.map(|bound| {
+        let found = global::fixed_priority::analyse_by(numbers, cpus, bound, effort);
+        sensitivity::judged(processor, numbers, &found)
+    });
+    let unknown = ScaleTest { verdict: Judged::Unknown(Refusal::OutsideModel), failing: None };
+    let first = tests.next().unwrap_or(unknown);
+    let is_feasible = |test: &ScaleTest| test.verdict == Judged::Feasible;
+    if is_feasible(&first) { first } else { tests.find(is_feasible).unwrap_or(first) }
 }
 
 fn by_priorities(

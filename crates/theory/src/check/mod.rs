@@ -53,6 +53,7 @@ mod servers;
 mod solve;
 mod time_sharing;
 mod upper_bounds;
+mod variation;
 
 use hourglass_documents::check::CheckDocument;
 use hourglass_sched::catalogue;
@@ -176,9 +177,14 @@ fn answer(set: &TaskSet, request: &CheckRequest) -> Result<CheckDocument, Reques
             }
         },
     };
-    let is_varied = request.sensitivity && !is_chained && answers.is_ok();
-    let breakdown = is_varied.then(|| sensitivity::breakdown(set, &processors));
-    let sensitivity = is_varied.then(|| sensitivity::sensitivity(set, &processors));
+    let is_varied = request.sensitivity && answers.is_ok();
+    let chained = is_varied && is_chained;
+    let chained = chained.then(|| chains::ChainedTasks::of(set, &mut NoteList::default()).ok());
+    let chained = chained.flatten();
+    let vary = || sensitivity::breakdown(set, &processors, chained.as_ref());
+    let breakdown = is_varied.then(vary);
+    let vary = || sensitivity::sensitivity(set, &processors, chained.as_ref());
+    let sensitivity = is_varied.then(vary);
     let mut document = document::put_together(set, notes.0, answers);
     (document.breakdown, document.sensitivity) = (breakdown, sensitivity);
     if let Some(replay) = replay::replay(set, &document, is_simulated) {

@@ -5,7 +5,10 @@
 
 use std::cell::Cell;
 
+use hourglass_documents::CpuSet;
 use hourglass_documents::check::{BreakdownFacts, SensitivityFacts};
+use hourglass_sched::admission::Fraction;
+use hourglass_sched::bursts;
 use hourglass_sched::catalogue::{Rule, Situation};
 use hourglass_sched::edf::{self, qpa};
 use hourglass_sched::effort::StepLimit;
@@ -15,98 +18,227 @@ use hourglass_sched::sensitivity::{
     largest_scale_by, smallest_period,
 };
 
-use hourglass_sched::{Refusal, Task, TaskResult, TaskSet as Numbers, Verdict};
+use hourglass_sched::servers::{self, Server};
+use hourglass_sched::{Analysis, Refusal, ResponseBound, TaskResult, TaskSet as Numbers, Verdict};
 use hourglass_tasks::TaskSet;
 
+use super::chains::ChainedTasks;
 use super::parameters::{self, CostChange};
 use super::processor::{Member, Processor};
-use super::{locks, upper_bounds};
+use super::solve::own_bound;
+use super::variation::{Scope, Variation};
+use super::{global, locks, upper_bounds};
 
 /// Looks at a task for all questions: about a second of a processor of 2026.
 const ALL_LOOKS: u64 = 200_000_000;
 
 /// Looks that one analysis may take; where there is no quicker way, a task needs some 150 analyses.
-const LOOKS: u64 = 500_000;
+pub(super) const LOOKS: u64 = 500_000;
 
 /// The sentence for tasks without a result.
 const ENDED: &str = "not searched: the search takes more steps than all searches may together";
 
-const SHARED: &str = "not searched on CPUs that tasks share";
+/// The sentence where a deadline is late without a change.
+pub(super) const LATE: &str = "not searched: a deadline is not known to hold as it is";
+
+/// The reason why a factor may be too small.
+const INEXACT: &str = "bounds need not be reached";
 
 /// What each task of the set may be while the others stay as they are; nothing where it is not known.
-pub(super) fn sensitivity(set: &TaskSet, processors: &[Processor]) -> Vec<SensitivityFacts> {
+pub(super) fn sensitivity(
+    set: &TaskSet,
+    processors: &[Processor],
+    chained: Option<&ChainedTasks>,
+) -> Vec<SensitivityFacts> {
     let named = |task: &hourglass_tasks::Task| SensitivityFacts {
         name: task.name.clone(),
         ..SensitivityFacts::default()
     };
     let mut found: Vec<SensitivityFacts> = set.tasks.iter().map(named).collect();
-    let is_shared = |of: &&Processor| matches!(of.situation, Situation::Shared(_));
-    let shared = processors.iter().filter(is_shared).flat_map(|processor| &processor.members);
-    for position in shared.filter_map(|member| member.position) {
-        found[position].reason = Some(SHARED.to_owned());
-    }
     let mut effort = StepLimit::with_steps(ALL_LOOKS);
-    for processor in processors.iter().filter(|processor| is_plain(set, processor)) {
-        let Some(mut limits) = Limits::of(set, processor, &mut effort) else { continue };
-        for (at, member) in processor.members.iter().enumerate() {
-            let Some(position) = member.position else { continue };
-            let facts = &mut found[position];
-            match limits.of_task(at, &mut effort) {
-                Ok((cost, period, jitter)) => {
-                    // Timers add the same to any jitter.
-                    let given = set.tasks[position].jitter.nanos_or_zero();
-                    let timers = member.jitter.saturating_sub(given);
-                    facts.largest_wcet_ns = cost;
-                    facts.smallest_period_ns = period;
-                    facts.largest_jitter_ns = jitter.and_then(|jitter| jitter.checked_sub(timers));
-                }
-                Err(_) => facts.reason = Some(ENDED.to_owned()),
+    if let Some(chained) = chained {
+        let all = &chained.processors;
+        vary(set, Scope::Chains(chained), all, &mut found, &mut effort);
+    }
+    for processor in processors {
+        if let Some(why) = unsearched(processor) {
+            for position in processor.members.iter().filter_map(|member| member.position) {
+                found[position].reason = Some(why.clone());
             }
+        } else if is_plain(set, processor) {
+            by_numbers(set, processor, &mut found, &mut effort);
+        } else {
+            let here = std::slice::from_ref(processor);
+            vary(set, Scope::Processor(processor), here, &mut found, &mut effort);
         }
     }
     found
 }
 
-/// Factors of execution times are found in this number of parts of 1.
-const PARTS: u64 = 1_000;
+/// Why nothing is searched on a processor.
+fn unsearched(processor: &Processor) -> Option<String> {
+    if let Some(why) = &processor.refused {
+        Some(format!("not searched: {why}"))
+    } else if processor.finds_priorities {
+        Some("not searched where priorities are to be found".to_owned())
+    } else if processor.has_thresholds() {
+        Some("not searched where tasks have preemption thresholds".to_owned())
+    } else {
+        None
+    }
+}
 
-/// How far all execution times of each processor may grow together; nothing of a processor where it is not
+fn by_numbers(
+    set: &TaskSet,
+    processor: &Processor,
+    found: &mut [SensitivityFacts],
+    effort: &mut StepLimit,
+) {
+    let mut limits = Limits::of(set, processor, effort);
+    for (at, member) in processor.members.iter().enumerate() {
+        let Some(position) = member.position else { continue };
+        let facts = &mut found[position];
+        let Some(limits) = &mut limits else {
+            facts.reason = Some(LATE.to_owned());
+            continue;
+        };
+        match limits.of_task(at, effort) {
+            Ok((cost, period, jitter)) => {
+                // Timers add the same to any jitter.
+                let given = set.tasks[position].jitter.nanos_or_zero();
+                let timers = member.jitter.saturating_sub(given);
+                facts.largest_wcet_ns = cost;
+                facts.smallest_period_ns = period;
+                facts.largest_jitter_ns = jitter.and_then(|jitter| jitter.checked_sub(timers));
+            }
+            Err(_) => facts.reason = Some(ENDED.to_owned()),
+        }
+    }
+}
+
+/// The same by changed descriptions.
+fn vary(
+    set: &TaskSet,
+    scope: Scope,
+    processors: &[Processor],
+    found: &mut [SensitivityFacts],
+    effort: &mut StepLimit,
+) {
+    let variation = Variation::new(set, scope, *effort);
+    for member in processors.iter().flat_map(|processor| &processor.members) {
+        let Some(position) = member.position else { continue };
+        let facts = &mut found[position];
+        if let Some(why) = &member.unknown {
+            facts.reason = Some(format!("not searched, and its deadline is not asked for: {why}"));
+            continue;
+        }
+        let cost = variation.largest_wcet(position);
+        let period = variation.smallest_period(position);
+        let jitter = variation.largest_jitter(position);
+        if variation.effort().left() < LOOKS {
+            facts.reason = Some(ENDED.to_owned());
+        } else if cost.is_none() {
+            facts.reason = Some(LATE.to_owned());
+        } else {
+            facts.largest_wcet_ns = cost;
+            facts.smallest_period_ns = period;
+            facts.largest_jitter_ns = jitter;
+        }
+    }
+    *effort = variation.effort();
+}
+
+/// Factors of execution times are found in this number of parts of 1.
+pub(super) const PARTS: u64 = 1_000;
+
+/// How far all execution times of each processor, or of all where they are in chains, may grow together; nothing where it is not
 /// known.
-pub(super) fn breakdown(set: &TaskSet, processors: &[Processor]) -> Vec<BreakdownFacts> {
+pub(super) fn breakdown(
+    set: &TaskSet,
+    processors: &[Processor],
+    chained: Option<&ChainedTasks>,
+) -> Vec<BreakdownFacts> {
     let mut effort = StepLimit::with_steps(ALL_LOOKS);
-    let plain = processors.iter().filter(|processor| is_plain(set, processor));
     // Budgets of servers are not execution times.
     let is_own = |member: &Member| member.position.is_some();
-    let plain = plain.filter(|processor| processor.members.iter().any(is_own));
     let may_overlap = |at: usize| locks::may_overlap(&set.tasks[at]);
-    let plain = plain
-        .filter(|processor| !processor.members.iter().filter_map(|m| m.position).any(may_overlap));
-    let facts = plain.filter_map(|processor| {
-        let numbers = processor.in_any_phase();
-        let found = with_effort(&mut effort, |test| {
-            let test = |numbers: &Numbers| test(processor, numbers);
-            if is_uncharged(set, processor) {
-                return largest_scale(&numbers, PARTS, test);
-            }
-            largest_scale_by(&numbers, PARTS, |factor| scaled(set, processor, factor), test)
-        });
-        let CostScale { factor, utilisation, beyond } = found.ok()??;
-        let quotient = |numerator: u64, denominator: u64| numerator as f64 / denominator as f64;
-        let first = beyond.and_then(|tested| processor.members.get(tested.failing?)?.position);
-        Some(BreakdownFacts {
-            cpus: processor.cpus.clone(),
-            server: processor.server.clone(),
-            factor: quotient(factor.numerator, factor.denominator),
-            utilisation: utilisation.map(|u| quotient(u.numerator, u.denominator)),
-            first_to_miss: first.and_then(|at| Some(set.tasks.get(at)?.name.clone())),
-            reason: {
-                let members = processor.members.iter();
-                upper_bounds::named(members.filter_map(|member| set.tasks.get(member.position?)))
-            },
-            factor_at_most: None,
-        })
+    let is_asked = |processor: &&Processor| {
+        unsearched(processor).is_none()
+            && processor.members.iter().any(is_own)
+            && !processor.members.iter().filter_map(|m| m.position).any(may_overlap)
+    };
+    let mut found: Vec<BreakdownFacts> = Vec::new();
+    if let Some(chained) = chained {
+        let mut cpus = CpuSet::default();
+        let here = set.tasks.iter().map(|task| task.cpus.clone().unwrap_or_else(|| set.cpus()));
+        here.for_each(|own| own.iter().for_each(|cpu| cpus.insert(cpu)));
+        let facts = vary_all(set, Scope::Chains(chained), &mut effort);
+        found.extend(facts.map(|facts| BreakdownFacts { cpus: cpus.to_string(), ..facts }));
+    }
+    for processor in processors.iter().filter(is_asked) {
+        let facts = match is_plain(set, processor) {
+            true => scale(set, processor, &mut effort),
+            false => vary_all(set, Scope::Processor(processor), &mut effort),
+        };
+        let (cpus, server) = (processor.cpus.clone(), processor.server.clone());
+        found.extend(facts.map(|facts| BreakdownFacts { cpus, server, ..facts }));
+    }
+    found
+}
+
+fn scale(set: &TaskSet, processor: &Processor, effort: &mut StepLimit) -> Option<BreakdownFacts> {
+    let numbers = processor.in_any_phase();
+    let found = with_effort(effort, |test| {
+        let test = |numbers: &Numbers| test(processor, numbers);
+        if is_uncharged(set, processor) {
+            return largest_scale(&numbers, PARTS, test);
+        }
+        largest_scale_by(&numbers, PARTS, |factor| scaled(set, processor, factor), test)
     });
-    facts.collect()
+    let CostScale { factor, utilisation, beyond } = found.ok()??;
+    let is_exact = processor.inexact.is_empty();
+    let of = |tested: ScaleTest| ScaleTest {
+        failing: tested.failing.and_then(|at| processor.members.get(at)?.position),
+        ..tested
+    };
+    let own = processor.members.iter().filter_map(|member| member.position);
+    Some(facts(set, own, (factor, utilisation, beyond.map(of)), is_exact))
+}
+
+fn vary_all(set: &TaskSet, scope: Scope, effort: &mut StepLimit) -> Option<BreakdownFacts> {
+    let variation = Variation::new(set, scope, *effort);
+    let found = variation.largest_factor();
+    *effort = variation.effort();
+    let (factor, utilisation, beyond) = found.filter(|_| effort.left() >= LOOKS)?;
+    let factor = Fraction { numerator: factor, denominator: PARTS };
+    let is_exact = match scope {
+        Scope::Processor(processor) => processor.inexact.is_empty(),
+        Scope::Chains(_) => false,
+    };
+    Some(facts(set, variation.own(), (factor, utilisation, Some(beyond)), is_exact))
+}
+
+/// What is said of a factor of the execution times of these tasks, of which one is the first that is late one part further on.
+fn facts(
+    set: &TaskSet,
+    own: impl IntoIterator<Item = usize>,
+    (factor, utilisation, beyond): (Fraction, Option<Fraction>, Option<ScaleTest>),
+    is_exact: bool,
+) -> BreakdownFacts {
+    let quotient = |of: Fraction| of.numerator as f64 / of.denominator as f64;
+    let first = beyond.and_then(|tested| set.tasks.get(tested.failing?));
+    let is_known = beyond
+        .is_none_or(|tested| matches!(tested.verdict, Verdict::Infeasible(_) | Verdict::NoBound));
+    let bounds = upper_bounds::named(own.into_iter().filter_map(|at| set.tasks.get(at)));
+    let inexact = (!is_exact || !is_known).then(|| INEXACT.to_owned());
+    let reasons: Vec<String> = bounds.into_iter().chain(inexact).collect();
+    BreakdownFacts {
+        factor: quotient(factor),
+        utilisation: utilisation.map(quotient),
+        first_to_miss: first.map(|task| task.name.clone()),
+        reason: (!reasons.is_empty()).then(|| reasons.join("; ")),
+        ..BreakdownFacts::default()
+    }
 }
 
 /// Whether a factor of all numbers is one of execution times: nothing is in them but these.
@@ -118,19 +250,11 @@ fn is_uncharged(set: &TaskSet, processor: &Processor) -> bool {
     processor.members.iter().all(is_own)
 }
 
-/// The numbers with all execution times and sections times `factor`, and all else, what the kernel and servers take too,
-/// times [`PARTS`]; `None` if they do not fit.
+/// The numbers with all execution times and sections times `factor`, and all else, what the kernel takes too, times [`PARTS`];
+/// `None` if they do not fit.
 fn scaled(set: &TaskSet, processor: &Processor, factor: u64) -> Option<Numbers> {
-    let whole = |time: u64| time.checked_mul(PARTS);
     let of = |member: &Member| {
-        let Some(position) = member.position else {
-            let (cost, period) = (whole(member.task.cost())?, whole(member.task.period())?);
-            let made = Task::new(cost, period, whole(member.task.deadline())?).ok()?;
-            let made = made.with_blocking(whole(member.task.blocking())?);
-            let made = made.with_jitter(whole(member.task.jitter())?);
-            return Some(made.with_priority(member.task.priority()));
-        };
-        let wcet = set.tasks[position].wcet.nanos_or_zero().checked_mul(factor)?;
+        let wcet = set.tasks[member.position?].wcet.nanos_or_zero().checked_mul(factor)?;
         let change = CostChange { wcet, sections: factor, parts: PARTS };
         parameters::recharged(set, processor.sections, member, &change)
     };
@@ -249,26 +373,81 @@ fn with_effort<T>(
 }
 
 /// The verdict on a set of this processor. No test takes more than [`LOOKS`].
-fn tested(processor: &Processor, numbers: &Numbers, effort: &mut StepLimit) -> ScaleTest {
+pub(super) fn tested(
+    processor: &Processor,
+    numbers: &Numbers,
+    effort: &mut StepLimit,
+) -> ScaleTest {
+    effort.at_most(LOOKS, |effort| match &processor.situation {
+        Situation::Shared(cpus) => global::tested(processor, numbers, *cpus, effort),
+        Situation::Inside(server) => in_server(processor, server, numbers, effort),
+        Situation::Alone => alone(processor, numbers, effort),
+    })
+}
+
+fn alone(processor: &Processor, numbers: &Numbers, effort: &mut StepLimit) -> ScaleTest {
     let (sections, time) = (processor.sections, TimeModel::Continuous);
-    let given = effort.left().min(LOOKS);
-    let mut left = StepLimit::with_steps(given);
-    let found = match processor.rule {
+    match processor.rule {
+        Rule::Edf if processor.has_curves() => {
+            ScaleTest::from(&bursts::edf_by(numbers, sections, time, effort))
+        }
         Rule::Edf => {
-            let by_demand = ScaleTest::from(&qpa::feasible_by(numbers, sections, time, &mut left));
+            let by_demand = ScaleTest::from(&qpa::feasible_by(numbers, sections, time, effort));
             match by_demand.verdict {
                 Verdict::Unknown(Refusal::NotExact) | Verdict::Infeasible(_) => {
-                    by_responses(processor, numbers, &mut left).unwrap_or(by_demand)
+                    by_responses(processor, numbers, effort).unwrap_or(by_demand)
                 }
                 _ => by_demand,
             }
         }
         Rule::FixedPriority | Rule::Fifo => {
-            ScaleTest::from(&fixed_priority::analyse_by(numbers, sections, time, &mut left))
+            let found = match processor.has_curves() {
+                true => bursts::fixed_priority_by(numbers, sections, time, effort),
+                false => fixed_priority::analyse_by(numbers, sections, time, effort),
+            };
+            judged(processor, numbers, &found)
         }
+    }
+}
+
+fn in_server(
+    processor: &Processor,
+    server: &Server,
+    numbers: &Numbers,
+    effort: &mut StepLimit,
+) -> ScaleTest {
+    let unknown = ScaleTest { verdict: Verdict::Unknown(Refusal::OutsideModel), failing: None };
+    if processor.rule == Rule::Edf && !server.is_soft() {
+        return server.demand_by(numbers, effort).map_or(unknown, |found| ScaleTest::from(&found));
+    }
+    let whole = server.whole_budgets_by(numbers, effort);
+    let found = whole.or_else(|| server.response_times_by(numbers, effort));
+    found.map_or(unknown, |found| judged(processor, numbers, &found))
+}
+
+/// Whether all that is bounded is in time, and each server gets its budget. Of budgets above what several CPUs share nothing is
+/// asked, nor of a task of which nothing is known.
+pub(super) fn judged(processor: &Processor, numbers: &Numbers, analysis: &Analysis) -> ScaleTest {
+    let is_shared = matches!(processor.situation, Situation::Shared(_));
+    let is_asked =
+        |member: &Member| member.unknown.is_none() && (member.position.is_some() || !is_shared);
+    let is_late = |at: usize, member: &Member| {
+        if member.position.is_none() {
+            return !servers::is_delivered(numbers, processor.sections, at);
+        }
+        let ResponseBound::Bounded(bound) = analysis.tasks[at].outcome else { return true };
+        let bound = own_bound(processor, member, bound);
+        bound.is_none_or(|bound| bound.from_arrival > numbers.tasks()[at].deadline())
     };
-    *effort = StepLimit::with_steps(effort.left() - (given - left.left()));
-    found
+    let mut all = processor.members.iter().enumerate();
+    let Some((at, _)) = all.find(|(at, member)| is_asked(member) && is_late(*at, member)) else {
+        return ScaleTest { verdict: Verdict::Feasible, failing: None };
+    };
+    let verdict = match analysis.tasks[at].verdict {
+        Verdict::Feasible => Verdict::Unknown(Refusal::NotExact),
+        verdict => verdict,
+    };
+    ScaleTest { verdict, failing: Some(at) }
 }
 
 /// That all responses of tasks are in time, where the demand test is not exact: it has ticks due too, and knows no last sections.
@@ -290,12 +469,13 @@ fn by_responses(
     (!own.any(is_late)).then_some(ScaleTest { verdict: Verdict::Feasible, failing: None })
 }
 
+/// Whether the numbers of its tasks, changed one by one, are all that there is.
 fn is_plain(set: &TaskSet, processor: &Processor) -> bool {
-    processor.refused.is_none()
-        && processor.situation == Situation::Alone
-        && !processor.has_thresholds()
+    processor.situation == Situation::Alone
         && !processor.has_bursts()
-        && !processor.finds_priorities
         && set.interference.is_empty()
-        && processor.members.iter().all(|member| member.unknown.is_none())
+        && processor
+            .members
+            .iter()
+            .all(|member| member.unknown.is_none() && member.position.is_some())
 }

@@ -299,7 +299,11 @@ fn refused(processor: &Processor, why: Refusal) -> String {
 }
 
 /// The bounds of the task itself, where its numbers have a burst as jitter.
-fn own_bound(processor: &Processor, member: &Member, bound: ResponseTime) -> Option<ResponseTime> {
+pub(super) fn own_bound(
+    processor: &Processor,
+    member: &Member,
+    bound: ResponseTime,
+) -> Option<ResponseTime> {
     let has_burst = member.task.jitter() > member.jitter;
     if !has_burst {
         return Some(bound);

@@ -7,6 +7,7 @@ use hourglass_documents::check::{CheckDocument, ProcessorFacts, Verdict};
 use hourglass_tasks::{Task, TaskSet};
 
 use super::processor::NoteList;
+use super::sensitivity::LATE;
 use super::{CheckRequest, answer, design, partition, placing_of};
 
 /// Leaves late what also is with the execution times that are known to be needed, and says where these find what the upper ones
@@ -56,8 +57,8 @@ fn vary(document: &mut CheckDocument, bounds: &str, least: Option<&CheckDocument
     let rows = document.sensitivity.iter_mut().flatten();
     let known = least.iter().flat_map(|least| least.sensitivity.iter().flatten());
     for (row, known) in rows.zip(known) {
-        if row.largest_wcet_ns.is_none() && row.reason.is_none() && known.largest_wcet_ns.is_some()
-        {
+        let is_late = row.reason.as_deref().is_none_or(|why| why == LATE);
+        if row.largest_wcet_ns.is_none() && is_late && known.largest_wcet_ns.is_some() {
             row.reason = Some(format!("{bounds}, and only with wcet_at_least the deadlines hold"));
         }
     }
@@ -65,6 +66,7 @@ fn vary(document: &mut CheckDocument, bounds: &str, least: Option<&CheckDocument
         let mut known = least.iter().flat_map(|least| least.breakdown.iter().flatten());
         let known =
             known.find(|known| (&known.cpus, &known.server) == (&facts.cpus, &facts.server));
+        let known = known.filter(|known| known.reason.is_none());
         facts.factor_at_most = known.map(|known| known.factor);
     }
 }

@@ -88,11 +88,11 @@ rounds() { while true; do for steps in 3 -1; do
     for source in hpet tsc; do echo $source >/sys/devices/system/clocksource/clocksource0/current_clocksource; done; sleep 40
     date_of none $steps
     phase settled 8
+    phase server-lost 45
+    phase server-back 8
     phase admitted-error 25
     phase far-on-one-side 35
     phase settled-again 8
-    phase server-lost 45
-    phase server-back 8
     phase premise-set-back 0; date -s @$(date +%s); sleep 18
     phase premise-set-forward 0; date -s @$(($(date +%s)+1)); sleep 18
     phase premise-rate-changed 0; adjtimex -f 32768000; sleep 12
