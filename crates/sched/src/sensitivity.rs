@@ -57,8 +57,7 @@ pub struct CostScale {
 
 /// The largest number from `low` to `high` that is accepted, if all below an accepted one are. What is `given`
 /// is asked first: mostly it is accepted.
-#[must_use]
-pub fn largest(low: u64, high: u64, given: u64, accepts: impl Fn(u64) -> bool) -> Option<u64> {
+fn largest(low: u64, high: u64, given: u64, accepts: impl Fn(u64) -> bool) -> Option<u64> {
     if low > high {
         return None;
     }
@@ -82,8 +81,10 @@ pub fn largest(low: u64, high: u64, given: u64, accepts: impl Fn(u64) -> bool) -
     Some(good)
 }
 
-/// The same from what is `given` on up to the first that is not accepted, if above it that may change back behind one of `ends` alone.
-fn furthest(
+/// The same from what is `given` on up to the first that is not accepted, if above it that may change back behind one of `ends`
+/// alone.
+#[must_use]
+pub fn furthest(
     low: u64,
     high: u64,
     given: u64,
@@ -110,19 +111,11 @@ fn furthest(
     Some(found)
 }
 
-/// Deadlines of the others, each less its jitter too: where a task's own comes to one, others hold it up, or it them.
-fn deadlines(set: &TaskSet, task: usize) -> impl Iterator<Item = u64> {
+/// Deadlines of the others, each less its jitter too: under EDF, where a task's own comes to one, others hold it up, or it them, by
+/// what is not preempted, and may be infeasible, and feasible again.
+pub fn deadlines(set: &TaskSet, task: usize) -> impl Iterator<Item = u64> {
     let others = set.tasks().iter().enumerate().filter(move |(position, _)| *position != task);
     others.flat_map(|(_, t)| [t.deadline, t.deadline.saturating_sub(t.jitter)])
-}
-
-/// What decides who may hold up whom by what is not preempted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HoldUps {
-    /// Nothing that is varied.
-    Fixed,
-    /// The order of deadlines: of a task with a shorter period or more jitter others may become infeasible, and feasible again.
-    ByDeadlines,
 }
 
 /// The set with one task changed; `None` if that task cannot be meant.
@@ -173,18 +166,10 @@ pub fn largest_cost_by(
 pub fn largest_jitter(
     set: &TaskSet,
     task: usize,
-    hold_ups: HoldUps,
     test: impl Fn(&TaskSet) -> ScaleTest,
 ) -> Option<u64> {
     let Task { deadline, jitter, .. } = *set.tasks().get(task)?;
-    let ends = match hold_ups {
-        HoldUps::Fixed => Vec::new(),
-        HoldUps::ByDeadlines => {
-            let at = deadlines(set, task).filter_map(|other| deadline.checked_sub(other));
-            at.flat_map(|jitter| [jitter.saturating_sub(1), jitter]).collect()
-        }
-    };
-    furthest(0, deadline, jitter, ends, |jitter| {
+    largest(0, deadline, jitter, |jitter| {
         is_feasible(with(set, task, |t| Some(t.with_jitter(jitter))), &test)
     })
 }
@@ -195,7 +180,6 @@ pub fn largest_jitter(
 pub fn smallest_period(
     set: &TaskSet,
     task: usize,
-    hold_ups: HoldUps,
     test: impl Fn(&TaskSet) -> ScaleTest,
 ) -> Option<u64> {
     const LONGEST: u64 = 1 << 62;
@@ -210,16 +194,8 @@ pub fn smallest_period(
     };
     // The longer, the better: count from the longest down.
     let given = LONGEST.saturating_sub(old.period);
-    let ends = match hold_ups {
-        HoldUps::ByDeadlines if implicit => {
-            let at = deadlines(set, task).map(|other| other.saturating_add(old.jitter));
-            let at = deadlines(set, task).chain(at);
-            at.flat_map(|own| [own + 1, own]).map(|own| LONGEST.saturating_sub(own)).collect()
-        }
-        _ => Vec::new(),
-    };
     let is_feasible = |less| is_feasible(of(LONGEST - less), &test);
-    let shorter = furthest(0, LONGEST - 1, given, ends, is_feasible)?;
+    let shorter = largest(0, LONGEST - 1, given, is_feasible)?;
     Some(LONGEST - shorter)
 }
 
@@ -318,7 +294,7 @@ mod tests {
     fn the_set_of_the_paper() {
         let set = set(&[(3, 8, 8), (17, 33, 33)]);
         assert_eq!(largest_cost(&set, 1, preemptive), Some(20));
-        assert_eq!(largest_jitter(&set, 1, HoldUps::Fixed, preemptive), Some(4));
+        assert_eq!(largest_jitter(&set, 1, preemptive), Some(4));
     }
 
     /// Rate monotonic with harmonic periods: the processor may be used completely.
@@ -366,9 +342,9 @@ mod tests {
                 let mut effort = StepLimit::default();
                 let cost = largest_cost(&set, at, preemptive);
                 prop_assert_eq!(limits.largest_cost(at, &mut effort), Ok(cost));
-                let jitter = largest_jitter(&set, at, HoldUps::Fixed, preemptive);
+                let jitter = largest_jitter(&set, at, preemptive);
                 prop_assert_eq!(limits.largest_jitter(at, &mut effort), Ok(jitter));
-                let period = smallest_period(&set, at, HoldUps::Fixed, preemptive);
+                let period = smallest_period(&set, at, preemptive);
                 prop_assert_eq!(limits.smallest_period(at, &mut effort), Ok(period));
             }
             let accepts = |change: &dyn Fn(&Task) -> Task| {
@@ -378,14 +354,14 @@ mod tests {
             let cost = |cost: &u64| accepts(&|t| with_cost(t, *cost).unwrap());
             prop_assert_eq!(largest_cost(&set, at, test), (1..40).filter(cost).max());
             let jitter = |jitter: &u64| accepts(&|t| t.with_jitter(*jitter));
-            prop_assert_eq!(largest_jitter(&set, at, HoldUps::Fixed, test), (0..40).filter(jitter).max());
+            prop_assert_eq!(largest_jitter(&set, at, test), (0..40).filter(jitter).max());
             let implicit = set.tasks()[at].deadline == set.tasks()[at].period;
             let period = |period: &u64| accepts(&|t| Task {
                 period: *period,
                 deadline: if implicit { *period } else { t.deadline },
                 ..t.clone()
             });
-            if let Some(found) = smallest_period(&set, at, HoldUps::Fixed, test) {
+            if let Some(found) = smallest_period(&set, at, test) {
                 prop_assert!(period(&found) && (1..found).rev().take(20).all(|less| !period(&less)));
             }
         }

@@ -10,7 +10,7 @@ use hourglass_sched::overheads::{self, InflatedTaskSet, KernelOverheads, Overhea
 use hourglass_tasks::{Fraction, Preemption, Task, TaskSet};
 use hourglass_time::Span;
 
-use super::processor::{LockUse, Member, NoteList};
+use super::processor::{Member, NoteList};
 use super::processor_builder::{ProcessorBuilder, ProcessorTasks};
 
 /// A number that does not fit.
@@ -68,45 +68,14 @@ pub(super) fn member(
         .with_suspension(task.suspension.nanos_or_zero())
         .with_blocking(task.blocking.nanos_or_zero());
     let name = task.name.clone();
-    let locks = LockUse { spinning, ..LockUse::default() };
-    Ok(Member { position: Some(position), name, task: made, jitter, locks, unknown: None })
-}
-
-/// Another execution time of a task, and with it all of its time that is not preempted; every time in parts of a nanosecond.
-pub(super) struct CostChange {
-    pub(super) wcet: u64,
-    /// By how much the sections that are stated are multiplied; `parts` to let them be as they are.
-    pub(super) sections: u64,
-    pub(super) parts: u64,
-}
-
-/// The numbers of a member that runs alone on its core with another execution time, charged and blocked as it is; `None` if
-/// they do not fit.
-pub(super) fn recharged(
-    set: &TaskSet,
-    sections: Sections,
-    member: &Member,
-    change: &CostChange,
-) -> Option<sched::Task> {
-    let (task, old, parts) = (&set.tasks[member.position?], &member.task, change.parts);
-    let whole = |time: u64| time.checked_mul(parts);
-    let spinning = whole(member.locks.spinning)?;
-    let cost = change.wcet.checked_add(spinning)?;
-    let stated = |span: Span| span.nanos_or_zero().saturating_mul(change.sections);
-    let (longest, last) = lengths(task, cost, spinning, stated);
-    let made = sched::Task::new(cost, whole(old.period())?, whole(old.deadline())?).ok()?;
-    let made = made.with_segments(longest, last).ok()?.with_suspension(whole(old.suspension())?);
-    let known = costs(set);
-    let tick = match known.tick {
-        Some(Tick { period, cost }) => Some(Tick { period: whole(period)?, cost: whole(cost)? }),
-        None => None,
-    };
-    let (switch, caches) = (whole(known.switch)?, whole(known.caches)?);
-    let known = KernelOverheads { switch, caches, tick, ..known };
-    let charged =
-        overheads::charge(&vec![made].into(), sections, &known, &[requests(task)]).ok()?;
-    let charged = charged.tasks().first()?.with_priority(old.priority());
-    Some(charged.with_blocking(whole(old.blocking())?).with_jitter(whole(old.jitter())?))
+    Ok(Member {
+        position: Some(position),
+        name,
+        task: made,
+        jitter,
+        held: Vec::new(),
+        unknown: None,
+    })
 }
 
 /// How often a job asks for locks.
@@ -231,11 +200,8 @@ fn segments(
             task.name
         ));
     }
-    lengths(task, cost, cost.saturating_sub(task.wcet.nanos_or_zero()), Span::nanos_or_zero)
-}
-
-/// The longest and the last section of a job, of whose cost `added` is not its own; `stated` are the lengths that are given.
-fn lengths(task: &Task, cost: u64, added: u64, stated: impl Fn(Span) -> u64) -> (u64, u64) {
+    let added = cost.saturating_sub(task.wcet.nanos_or_zero());
+    let stated = Span::nanos_or_zero;
     let longer = |span: Span| stated(span).saturating_add(added).min(cost);
     match task.preemption {
         Preemption::Full => (0, 0),

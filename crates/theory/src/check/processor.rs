@@ -23,25 +23,17 @@ pub(super) struct Member {
     pub(super) task: Task,
     /// From nominal arrival to release. That of `task` may be longer, to stand for bursts.
     pub(super) jitter: u64,
-    pub(super) locks: LockUse,
+    /// The sections under locks that may hold up others.
+    pub(super) held: Vec<CriticalSection>,
     /// The reason why it has no answer, although others can be analysed beside it.
     pub(super) unknown: Option<String>,
-}
-
-/// What its jobs have to do with locks.
-#[derive(Clone, Debug, Default)]
-pub(super) struct LockUse {
-    /// How long a job spins for those of other CPUs, ns.
-    pub(super) spinning: u64,
-    /// The sections that may hold up others.
-    pub(super) held: Vec<CriticalSection>,
 }
 
 impl Member {
     /// Work that is no task of the set.
     pub(super) fn of_others(name: String, task: Task) -> Member {
         let jitter = task.jitter();
-        Member { position: None, name, task, jitter, locks: LockUse::default(), unknown: None }
+        Member { position: None, name, task, jitter, held: Vec::new(), unknown: None }
     }
 }
 

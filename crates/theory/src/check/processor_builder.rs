@@ -12,7 +12,7 @@ use hourglass_tasks::{Assignment, Preemption, Task, TaskSet};
 
 use super::MOST_TOGETHER;
 use super::priorities::{background, known_priorities, rank_above, ranks};
-use super::processor::{LockUse, Member, NoteList, Processor, TaskGroup};
+use super::processor::{Member, NoteList, Processor, TaskGroup};
 use super::{locks, parameters, servers, time_sharing};
 
 /// The tasks of one processor, or of the inside of a server, as they are described.
@@ -132,8 +132,14 @@ fn bare(set: &TaskSet, position: usize) -> Option<Member> {
     let (cost, period) = (task.wcet.nanos_or_zero(), task.period.nanos_or_zero());
     let made = sched::Task::new(cost, period, task.deadline().nanos_or_zero()).ok()?;
     let name = task.name.clone();
-    let locks = LockUse::default();
-    Some(Member { position: Some(position), name, task: made, jitter: 0, locks, unknown: None })
+    Some(Member {
+        position: Some(position),
+        name,
+        task: made,
+        jitter: 0,
+        held: Vec::new(),
+        unknown: None,
+    })
 }
 
 /// Checks that an analysis supports what tasks share.
@@ -319,7 +325,7 @@ fn burden(of: &ProcessorTasks, draft: &mut ProcessorBuilder) -> Result<(), Strin
         (member.task, member.jitter) = (task.clone(), task.jitter());
     }
     for (member, held) in draft.members.iter_mut().zip(held) {
-        member.locks.held = held;
+        member.held = held;
     }
     for (name, task) in names.zip(charged.iter().skip(of.tasks.len())) {
         draft.members.push(Member::of_others(name, task.clone()));

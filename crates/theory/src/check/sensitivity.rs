@@ -3,8 +3,6 @@
 //! Owns: which processors it is asked of, with how much effort, and what is said where that ends. Must not:
 //! search (`sched::sensitivity` does).
 
-use std::cell::Cell;
-
 use hourglass_documents::CpuSet;
 use hourglass_documents::check::{BreakdownFacts, SensitivityFacts};
 use hourglass_sched::admission::Fraction;
@@ -13,17 +11,13 @@ use hourglass_sched::catalogue::{Rule, Situation};
 use hourglass_sched::edf::{self, qpa};
 use hourglass_sched::effort::StepLimit;
 use hourglass_sched::fixed_priority::{self, Sections, TimeModel};
-use hourglass_sched::sensitivity::{
-    CostScale, FixedLimits, HoldUps, ScaleTest, largest_cost_by, largest_jitter, largest_scale,
-    largest_scale_by, smallest_period,
-};
+use hourglass_sched::sensitivity::{FixedLimits, ScaleTest};
 
 use hourglass_sched::servers::{self, Server};
 use hourglass_sched::{Analysis, Refusal, ResponseBound, TaskResult, TaskSet as Numbers, Verdict};
 use hourglass_tasks::TaskSet;
 
 use super::chains::ChainedTasks;
-use super::parameters::{self, CostChange};
 use super::processor::{Member, Processor};
 use super::solve::own_bound;
 use super::variation::{Scope, Variation};
@@ -65,9 +59,7 @@ pub(super) fn sensitivity(
             for position in processor.members.iter().filter_map(|member| member.position) {
                 found[position].reason = Some(why.clone());
             }
-        } else if is_plain(set, processor) {
-            by_numbers(set, processor, &mut found, &mut effort);
-        } else {
+        } else if !by_numbers(set, processor, &mut found, &mut effort) {
             let here = std::slice::from_ref(processor);
             vary(set, Scope::Processor(processor), here, &mut found, &mut effort);
         }
@@ -88,32 +80,40 @@ fn unsearched(processor: &Processor) -> Option<String> {
     }
 }
 
+/// The same of tasks that are preempted by priority on a CPU of their own, one at a time by their numbers; `false` where that
+/// cannot be, or a deadline is not known to hold.
 fn by_numbers(
     set: &TaskSet,
     processor: &Processor,
     found: &mut [SensitivityFacts],
     effort: &mut StepLimit,
-) {
-    let mut limits = Limits::of(set, processor, effort);
+) -> bool {
+    if !is_plain(set, processor) {
+        return false;
+    }
+    let numbers = processor.in_any_phase();
+    let (sections, time) = (Sections::Preemptive, TimeModel::Continuous);
+    let analysis = fixed_priority::analyse_by(&numbers, sections, time, effort);
+    let Some(mut limits) = FixedLimits::new(&numbers, &analysis) else { return false };
     for (at, member) in processor.members.iter().enumerate() {
         let Some(position) = member.position else { continue };
         let facts = &mut found[position];
-        let Some(limits) = &mut limits else {
-            facts.reason = Some(LATE.to_owned());
+        // Where all is preempted, overheads add the same to any execution time, and timers to any jitter.
+        let (wcet, jitter) = (set.tasks[position].wcet, set.tasks[position].jitter);
+        let added = member.task.cost().saturating_sub(wcet.nanos_or_zero());
+        let timers = member.jitter.saturating_sub(jitter.nanos_or_zero());
+        let cost = limits.largest_cost(at, effort);
+        let period = limits.smallest_period(at, effort);
+        let jitter = limits.largest_jitter(at, effort);
+        let (Ok(cost), Ok(period), Ok(jitter)) = (cost, period, jitter) else {
+            facts.reason = Some(ENDED.to_owned());
             continue;
         };
-        match limits.of_task(at, effort) {
-            Ok((cost, period, jitter)) => {
-                // Timers add the same to any jitter.
-                let given = set.tasks[position].jitter.nanos_or_zero();
-                let timers = member.jitter.saturating_sub(given);
-                facts.largest_wcet_ns = cost;
-                facts.smallest_period_ns = period;
-                facts.largest_jitter_ns = jitter.and_then(|jitter| jitter.checked_sub(timers));
-            }
-            Err(_) => facts.reason = Some(ENDED.to_owned()),
-        }
+        facts.largest_wcet_ns = cost.and_then(|cost| cost.checked_sub(added));
+        facts.smallest_period_ns = period;
+        facts.largest_jitter_ns = jitter.and_then(|jitter| jitter.checked_sub(timers));
     }
+    true
 }
 
 /// The same by changed descriptions.
@@ -176,33 +176,11 @@ pub(super) fn breakdown(
         found.extend(facts.map(|facts| BreakdownFacts { cpus: cpus.to_string(), ..facts }));
     }
     for processor in processors.iter().filter(is_asked) {
-        let facts = match is_plain(set, processor) {
-            true => scale(set, processor, &mut effort),
-            false => vary_all(set, Scope::Processor(processor), &mut effort),
-        };
+        let facts = vary_all(set, Scope::Processor(processor), &mut effort);
         let (cpus, server) = (processor.cpus.clone(), processor.server.clone());
         found.extend(facts.map(|facts| BreakdownFacts { cpus, server, ..facts }));
     }
     found
-}
-
-fn scale(set: &TaskSet, processor: &Processor, effort: &mut StepLimit) -> Option<BreakdownFacts> {
-    let numbers = processor.in_any_phase();
-    let found = with_effort(effort, |test| {
-        let test = |numbers: &Numbers| test(processor, numbers);
-        if is_uncharged(set, processor) {
-            return largest_scale(&numbers, PARTS, test);
-        }
-        largest_scale_by(&numbers, PARTS, |factor| scaled(set, processor, factor), test)
-    });
-    let CostScale { factor, utilisation, beyond } = found.ok()??;
-    let is_exact = processor.inexact.is_empty();
-    let of = |tested: ScaleTest| ScaleTest {
-        failing: tested.failing.and_then(|at| processor.members.get(at)?.position),
-        ..tested
-    };
-    let own = processor.members.iter().filter_map(|member| member.position);
-    Some(facts(set, own, (factor, utilisation, beyond.map(of)), is_exact))
 }
 
 fn vary_all(set: &TaskSet, scope: Scope, effort: &mut StepLimit) -> Option<BreakdownFacts> {
@@ -215,161 +193,19 @@ fn vary_all(set: &TaskSet, scope: Scope, effort: &mut StepLimit) -> Option<Break
         Scope::Processor(processor) => processor.inexact.is_empty(),
         Scope::Chains(_) => false,
     };
-    Some(facts(set, variation.own(), (factor, utilisation, Some(beyond)), is_exact))
-}
-
-/// What is said of a factor of the execution times of these tasks, of which one is the first that is late one part further on.
-fn facts(
-    set: &TaskSet,
-    own: impl IntoIterator<Item = usize>,
-    (factor, utilisation, beyond): (Fraction, Option<Fraction>, Option<ScaleTest>),
-    is_exact: bool,
-) -> BreakdownFacts {
     let quotient = |of: Fraction| of.numerator as f64 / of.denominator as f64;
-    let first = beyond.and_then(|tested| set.tasks.get(tested.failing?));
-    let is_known = beyond
-        .is_none_or(|tested| matches!(tested.verdict, Verdict::Infeasible(_) | Verdict::NoBound));
-    let bounds = upper_bounds::named(own.into_iter().filter_map(|at| set.tasks.get(at)));
-    let inexact = (!is_exact || !is_known).then(|| INEXACT.to_owned());
+    let is_exact = is_exact && matches!(beyond.verdict, Verdict::Infeasible(_) | Verdict::NoBound);
+    let own = variation.own();
+    let bounds = upper_bounds::named(own.iter().filter_map(|at| set.tasks.get(*at)));
+    let inexact = (!is_exact).then(|| INEXACT.to_owned());
     let reasons: Vec<String> = bounds.into_iter().chain(inexact).collect();
-    BreakdownFacts {
+    Some(BreakdownFacts {
         factor: quotient(factor),
         utilisation: utilisation.map(quotient),
-        first_to_miss: first.map(|task| task.name.clone()),
+        first_to_miss: beyond.failing.and_then(|at| Some(set.tasks.get(at)?.name.clone())),
         reason: (!reasons.is_empty()).then(|| reasons.join("; ")),
         ..BreakdownFacts::default()
-    }
-}
-
-/// Whether a factor of all numbers is one of execution times: nothing is in them but these.
-fn is_uncharged(set: &TaskSet, processor: &Processor) -> bool {
-    let is_own = |member: &Member| {
-        let task = member.position.map(|position| &set.tasks[position]);
-        task.is_some_and(|task| task.wcet.nanos_or_zero() == member.task.cost())
-    };
-    processor.members.iter().all(is_own)
-}
-
-/// The numbers with all execution times and sections times `factor`, and all else, what the kernel takes too, times [`PARTS`];
-/// `None` if they do not fit.
-fn scaled(set: &TaskSet, processor: &Processor, factor: u64) -> Option<Numbers> {
-    let of = |member: &Member| {
-        let wcet = set.tasks[member.position?].wcet.nanos_or_zero().checked_mul(factor)?;
-        let change = CostChange { wcet, sections: factor, parts: PARTS };
-        parameters::recharged(set, processor.sections, member, &change)
-    };
-    processor.members.iter().map(of).collect::<Option<Vec<_>>>().map(Numbers::from)
-}
-
-/// The largest execution time, the smallest period and the largest jitter of a task.
-type ParameterLimits = (Option<u64>, Option<u64>, Option<u64>);
-
-struct Limits<'a> {
-    set: &'a TaskSet,
-    processor: &'a Processor,
-    numbers: Numbers,
-    /// A task at a time, where that can be; else by tests of the whole set.
-    fixed: Option<Box<FixedLimits>>,
-}
-
-impl Limits<'_> {
-    /// The limits of a feasible processor.
-    fn of<'a>(
-        set: &'a TaskSet,
-        processor: &'a Processor,
-        effort: &mut StepLimit,
-    ) -> Option<Limits<'a>> {
-        let numbers = processor.in_any_phase();
-        if processor.rule != Rule::Edf && processor.sections == Sections::Preemptive {
-            let (sections, time) = (Sections::Preemptive, TimeModel::Continuous);
-            let analysis = fixed_priority::analyse_by(&numbers, sections, time, effort);
-            if let Some(limits) = FixedLimits::new(&numbers, &analysis) {
-                let fixed = Some(Box::new(limits));
-                return Some(Limits { set, processor, numbers, fixed });
-            }
-        }
-        let feasible = tested(processor, &numbers, effort).verdict == Verdict::Feasible;
-        feasible.then_some(Limits { set, processor, numbers, fixed: None })
-    }
-
-    /// Refuses where the effort does not suffice.
-    fn of_task(&mut self, at: usize, effort: &mut StepLimit) -> Result<ParameterLimits, Refusal> {
-        let Some(limits) = &mut self.fixed else { return self.by_tests(at, effort) };
-        let member = &self.processor.members[at];
-        let wcet = member.position.map_or(0, |at| self.set.tasks[at].wcet.nanos_or_zero());
-        // Where all is preempted, overheads add the same to any execution time.
-        let added = member.task.cost().saturating_sub(wcet);
-        Ok((
-            limits.largest_cost(at, effort)?.and_then(|cost| cost.checked_sub(added)),
-            limits.smallest_period(at, effort)?,
-            limits.largest_jitter(at, effort)?,
-        ))
-    }
-
-    fn by_tests(&self, at: usize, effort: &mut StepLimit) -> Result<ParameterLimits, Refusal> {
-        let Limits { set, processor, numbers, .. } = self;
-        let member = &processor.members[at];
-        let wcet = member.position.map_or(0, |at| set.tasks[at].wcet.nanos_or_zero());
-        let of = |wcet: u64| {
-            let change = CostChange { wcet, sections: 1, parts: 1 };
-            parameters::recharged(set, processor.sections, member, &change)
-        };
-        let has_locks = processor.members.iter().any(|member| !member.locks.held.is_empty());
-        let hold_ups = match processor.rule {
-            Rule::Edf if has_locks || processor.sections != Sections::Preemptive => {
-                HoldUps::ByDeadlines
-            }
-            _ => HoldUps::Fixed,
-        };
-        with_effort(effort, |test| {
-            let by_numbers = |numbers: &Numbers| test(processor, numbers);
-            let test = |changed: &Numbers| match blocked_again(set, processor, numbers, changed) {
-                Some(changed) => by_numbers(&changed),
-                None => ScaleTest { verdict: Verdict::Unknown(Refusal::Overflow), failing: None },
-            };
-            (
-                largest_cost_by(numbers, at, wcet, of, by_numbers),
-                smallest_period(numbers, at, hold_ups, test),
-                largest_jitter(numbers, at, hold_ups, test),
-            )
-        })
-    }
-}
-
-/// The changed numbers with the blocking by locks that they make: under EDF, deadlines and jitter decide who waits for whom.
-fn blocked_again(
-    set: &TaskSet,
-    processor: &Processor,
-    given: &Numbers,
-    changed: &Numbers,
-) -> Option<Numbers> {
-    let held: Vec<_> = processor.members.iter().map(|member| member.locks.held.clone()).collect();
-    if processor.rule != Rule::Edf || held.iter().all(Vec::is_empty) {
-        return Some(changed.clone());
-    }
-    let by_locks = |numbers: &Numbers| locks::blocking(set, Rule::Edf, &held, numbers.tasks()).ok();
-    let (before, now) = (by_locks(given)?, by_locks(changed)?);
-    let again = changed.tasks().iter().zip(before.iter().zip(now)).map(|(task, (before, now))| {
-        Some(task.with_blocking(task.blocking().checked_sub(*before)?.checked_add(now)?))
-    });
-    again.collect::<Option<Vec<_>>>().map(Numbers::from)
-}
-
-/// What `search` finds by tests that share the effort. Refuses where it does not suffice.
-fn with_effort<T>(
-    effort: &mut StepLimit,
-    search: impl FnOnce(&dyn Fn(&Processor, &Numbers) -> ScaleTest) -> T,
-) -> Result<T, Refusal> {
-    let left = Cell::new(*effort);
-    let found = search(&|processor, numbers| {
-        let mut now = left.get();
-        let found = tested(processor, numbers, &mut now);
-        left.set(now);
-        found
-    });
-    *effort = left.get();
-    // The last tests may have been cut short, and then a limit is not the largest.
-    if effort.left() < LOOKS { Err(Refusal::TooLong) } else { Ok(found) }
+    })
 }
 
 /// The verdict on a set of this processor. No test takes more than [`LOOKS`].
@@ -469,13 +305,12 @@ fn by_responses(
     (!own.any(is_late)).then_some(ScaleTest { verdict: Verdict::Feasible, failing: None })
 }
 
-/// Whether the numbers of its tasks, changed one by one, are all that there is.
 fn is_plain(set: &TaskSet, processor: &Processor) -> bool {
-    processor.situation == Situation::Alone
+    let is_known = |member: &Member| member.unknown.is_none() && member.position.is_some();
+    processor.rule != Rule::Edf
+        && processor.sections == Sections::Preemptive
+        && processor.situation == Situation::Alone
         && !processor.has_bursts()
         && set.interference.is_empty()
-        && processor
-            .members
-            .iter()
-            .all(|member| member.unknown.is_none() && member.position.is_some())
+        && processor.members.iter().all(is_known)
 }

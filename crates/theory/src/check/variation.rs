@@ -6,8 +6,10 @@
 use std::cell::Cell;
 
 use hourglass_sched::admission::{self, Fraction};
+use hourglass_sched::catalogue::Rule;
 use hourglass_sched::effort::StepLimit;
-use hourglass_sched::sensitivity::{ScaleTest, largest};
+use hourglass_sched::fixed_priority::Sections;
+use hourglass_sched::sensitivity::{ScaleTest, deadlines, furthest};
 use hourglass_sched::{Refusal, Task as Numbers, Verdict};
 use hourglass_tasks::{Preemption, Task, TaskSet};
 use hourglass_time::Span;
@@ -52,7 +54,9 @@ impl<'a> Variation<'a> {
     pub(super) fn largest_wcet(&self, at: usize) -> Option<u64> {
         let task = &self.set.tasks[at];
         let (given, deadline) = (task.wcet.nanos_or_zero(), task.deadline().nanos_or_zero());
-        largest(given, deadline, given, |wcet| self.holds(&|set| set.tasks[at].wcet = nanos(wcet)))
+        furthest(given, deadline, given, Vec::new(), |wcet| {
+            self.holds(&|set| set.tasks[at].wcet = nanos(wcet))
+        })
     }
 
     /// The smallest period, which is that of all in its chain; `None` also of a task that another one releases, and of one whose
@@ -67,7 +71,11 @@ impl<'a> Variation<'a> {
             Scope::Chains(chained) => chained.chain_of(at),
         };
         let given = task.period.nanos_or_zero();
-        let shorter = largest(0, given.checked_sub(1)?, 0, |less| {
+        let is_implicit = task.deadline() == task.period;
+        let ends = self.ends(at).into_iter().filter(|_| is_implicit);
+        let ends = ends.flat_map(|own| [own.saturating_add(1), own]);
+        let ends = ends.filter_map(|own| given.checked_sub(own)).collect();
+        let shorter = furthest(0, given.checked_sub(1)?, 0, ends, |less| {
             self.holds(&|set| {
                 for of in together {
                     let task = &mut set.tasks[*of];
@@ -85,7 +93,9 @@ impl<'a> Variation<'a> {
         let task = &self.set.tasks[at];
         let given = task.jitter.nanos_or_zero();
         let most = task.after.is_empty().then(|| task.deadline().nanos_or_zero())?;
-        largest(given, most, given, |jitter| {
+        let ends = self.ends(at).into_iter().filter_map(|own| most.checked_sub(own));
+        let ends = ends.flat_map(|jitter| [jitter.saturating_sub(1), jitter]).collect();
+        furthest(given, most, given, ends, |jitter| {
             self.holds(&|set| set.tasks[at].jitter = nanos(jitter))
         })
     }
@@ -105,10 +115,25 @@ impl<'a> Variation<'a> {
             let own = &own;
             move |set: &mut TaskSet| own.iter().for_each(|at| scale(factor)(&mut set.tasks[*at]))
         };
-        let factor = largest(1, high, PARTS, |factor| self.holds(&scaled(factor)))?;
+        let is_held = |factor| self.holds(&scaled(factor));
+        let factor = furthest(1, high, PARTS, Vec::new(), is_held)?;
         let numbers = self.changed(&scaled(factor)).and_then(|set| self.numbers(&set));
         let utilisation = numbers.and_then(|numbers| admission::utilisation(&numbers.into()));
         Some((factor, utilisation, self.test(&scaled(factor + 1))))
+    }
+
+    /// The deadlines that a task may have, less its jitter, behind which others hold it up, or it them.
+    fn ends(&self, at: usize) -> Vec<u64> {
+        let Scope::Processor(of) = self.scope else { return Vec::new() };
+        let has_locks = of.members.iter().any(|member| !member.held.is_empty());
+        let own = of.members.iter().position(|member| member.position == Some(at));
+        let own = own.filter(|_| has_locks || of.sections != Sections::Preemptive);
+        let Some(own) = own.filter(|_| of.rule == Rule::Edf) else { return Vec::new() };
+        let jitter = of.members[own].jitter;
+        let timers = jitter.saturating_sub(self.set.tasks[at].jitter.nanos_or_zero());
+        let found: Vec<u64> = deadlines(&of.numbers(), own).collect();
+        let later = [0, timers, jitter];
+        found.iter().flat_map(|end| later.map(|later| end.saturating_add(later))).collect()
     }
 
     /// Positions of the tasks that are asked about.
