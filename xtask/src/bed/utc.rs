@@ -113,7 +113,10 @@ pub(super) fn run(
 }
 
 /// Puts this thread before what else runs here, as [`TestBed::is_prompt`] the guest: a wire does not wait for a CPU.
-fn be_prompt() {
+fn be_prompt(utc_bed: &UtcBed) {
+    if !utc_bed.bed.is_prompt {
+        return;
+    }
     let thread = fs::read_link("/proc/thread-self").unwrap_or_default();
     let thread = thread.file_name().unwrap_or_default();
     let _ = Command::new("chrt").args(["--rr", "-p", "1"]).arg(thread).output();
@@ -166,15 +169,11 @@ impl TimeServer {
         let places = [Some(&server), Some(&told), relay_told.as_ref()].into_iter().flatten();
         let places = places.filter_map(|socket| socket.local_addr().ok()).collect();
         let [serving, hearing, relaying] = [(); 3].map(|()| Arc::clone(&phase));
-        let prepare = if utc_bed.bed.is_prompt { be_prompt } else { || () };
         let server = thread::spawn(move || {
-            prepare();
+            be_prompt(utc_bed);
             (utc_bed.serve)(&server, &serving);
         });
-        let reports = thread::spawn(move || {
-            prepare();
-            collect(utc_bed, &told, Some(minutes), &hearing)
-        });
+        let reports = thread::spawn(move || collect(utc_bed, &told, Some(minutes), &hearing));
         let relay_reports =
             relay_told.map(|told| thread::spawn(move || collect(utc_bed, &told, None, &relaying)));
         TimeServer { phase, places, server, reports, relay_reports }
@@ -249,6 +248,7 @@ fn collect(
     minutes: Option<f64>,
     phase: &Mutex<Phase>,
 ) -> Tally {
+    be_prompt(utc_bed);
     let mut tally = Tally::of(utc_bed);
     let mut first = None;
     let mut wire = Wire::default();

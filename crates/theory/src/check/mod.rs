@@ -183,7 +183,8 @@ fn answer(set: &TaskSet, request: &CheckRequest) -> Result<CheckDocument, Reques
     let chained = chained.flatten();
     let vary = || sensitivity::breakdown(set, &processors, chained.as_ref());
     let breakdown = is_varied.then(vary);
-    let vary = || sensitivity::sensitivity(set, &processors, chained.as_ref());
+    let solved = answers.as_deref().unwrap_or_default();
+    let vary = || sensitivity::sensitivity(set, &processors, chained.as_ref(), solved);
     let sensitivity = is_varied.then(vary);
     let mut document = document::put_together(set, notes.0, answers);
     (document.breakdown, document.sensitivity) = (breakdown, sensitivity);

@@ -4,6 +4,7 @@
 //! search (`sched::sensitivity` does).
 
 use hourglass_documents::CpuSet;
+use hourglass_documents::check::Verdict::Feasible;
 use hourglass_documents::check::{BreakdownFacts, SensitivityFacts};
 use hourglass_sched::admission::Fraction;
 use hourglass_sched::bursts;
@@ -19,7 +20,7 @@ use hourglass_tasks::TaskSet;
 
 use super::chains::ChainedTasks;
 use super::processor::{Member, Processor};
-use super::solve::own_bound;
+use super::solve::{ProcessorSolution, own_bound};
 use super::variation::{Scope, Variation};
 use super::{global, locks, upper_bounds};
 
@@ -35,6 +36,9 @@ const ENDED: &str = "not searched: the search takes more steps than all searches
 /// The sentence where a deadline is late without a change.
 pub(super) const LATE: &str = "not searched: a deadline is not known to hold as it is";
 
+/// The sentence for those that no fixed priority orders.
+const OF_NO_ORDER: &str = "not searched, nor its deadline asked for: it is of a time-sharing class";
+
 /// The reason why a factor may be too small.
 const INEXACT: &str = "bounds need not be reached";
 
@@ -43,6 +47,7 @@ pub(super) fn sensitivity(
     set: &TaskSet,
     processors: &[Processor],
     chained: Option<&ChainedTasks>,
+    solved: &[ProcessorSolution],
 ) -> Vec<SensitivityFacts> {
     let named = |task: &hourglass_tasks::Task| SensitivityFacts {
         name: task.name.clone(),
@@ -52,7 +57,7 @@ pub(super) fn sensitivity(
     let mut effort = StepLimit::with_steps(ALL_LOOKS);
     if let Some(chained) = chained {
         let all = &chained.processors;
-        vary(set, Scope::Chains(chained), all, &mut found, &mut effort);
+        vary(set, Scope::Chains(chained), all, solved, &mut found, &mut effort);
     }
     for processor in processors {
         if let Some(why) = unsearched(processor) {
@@ -61,7 +66,7 @@ pub(super) fn sensitivity(
             }
         } else if !by_numbers(set, processor, &mut found, &mut effort) {
             let here = std::slice::from_ref(processor);
-            vary(set, Scope::Processor(processor), here, &mut found, &mut effort);
+            vary(set, Scope::Processor(processor), here, solved, &mut found, &mut effort);
         }
     }
     found
@@ -121,15 +126,24 @@ fn vary(
     set: &TaskSet,
     scope: Scope,
     processors: &[Processor],
+    solved: &[ProcessorSolution],
     found: &mut [SensitivityFacts],
     effort: &mut StepLimit,
 ) {
     let variation = Variation::new(set, scope, *effort);
-    for member in processors.iter().flat_map(|processor| &processor.members) {
+    let members = || processors.iter().flat_map(|processor| &processor.members);
+    let is_late = |member: &Member| {
+        let mut all = solved.iter().flat_map(|solution| &solution.tasks);
+        let own = all.find(|(position, _)| Some(*position) == member.position);
+        member.unknown.is_none() && own.is_some_and(|(_, task)| task.verdict != Feasible)
+    };
+    // Else a test of the search was given up.
+    let without = if members().any(is_late) { LATE } else { ENDED };
+    for member in members() {
         let Some(position) = member.position else { continue };
         let facts = &mut found[position];
-        if let Some(why) = &member.unknown {
-            facts.reason = Some(format!("not searched, and its deadline is not asked for: {why}"));
+        if member.unknown.is_some() {
+            facts.reason = Some(OF_NO_ORDER.to_owned());
             continue;
         }
         let cost = variation.largest_wcet(position);
@@ -138,7 +152,7 @@ fn vary(
         if variation.effort().left() < LOOKS {
             facts.reason = Some(ENDED.to_owned());
         } else if cost.is_none() {
-            facts.reason = Some(LATE.to_owned());
+            facts.reason = Some(without.to_owned());
         } else {
             facts.largest_wcet_ns = cost;
             facts.smallest_period_ns = period;

@@ -327,6 +327,21 @@ fn what_is_not_searched_says_why() {
     }
 }
 
+/// By hand: the two leave 7 in a million, so that some 140,000 jobs of each are looked at before one finds the CPU idle: `check` does, and
+/// a search that asks it again and again does not, which was said to be a deadline that may be missed.
+#[test]
+fn a_search_that_is_given_up_says_so() {
+    let text = task("a", "wcet = 500001\nperiod = 1000003\npriority = 2")
+        + &task("b", "wcet = 500010\nperiod = 1000033\ndeadline = 4000000\npriority = 1")
+        + &task("c", "wcet = 1000\nperiod = 1000000000\npolicy = \"OTHER:0\"");
+    let found = varied(&read("1ns", &text).unwrap());
+    let [a, b, _] = &found.tasks[..] else { panic!("{found:?}") };
+    assert_eq!((a.verdict, b.verdict), (Verdict::Feasible, Verdict::Feasible));
+    for row in &found.sensitivity.unwrap()[..2] {
+        assert!(row.reason.as_ref().is_some_and(|why| why.contains("more steps")), "{row:?}");
+    }
+}
+
 /// By hand: of a job of b that is not preempted, a waits for all; 2 + 10 are due within 12, and 2 + 11 are not. It was said that b may
 /// take 30, by the section of the 9 that it takes.
 #[test]
