@@ -144,21 +144,8 @@ pub fn largest_cost(
     task: usize,
     test: impl Fn(&TaskSet) -> ScaleTest,
 ) -> Option<u64> {
-    let cost = set.tasks().get(task)?.cost;
-    largest_cost_by(set, task, cost, |cost| with_cost(&set.tasks()[task], cost), test)
-}
-
-/// The same where `of` makes the task with a cost, as where segments or overheads grow with it. `given` is the cost that it has.
-#[must_use]
-pub fn largest_cost_by(
-    set: &TaskSet,
-    task: usize,
-    given: u64,
-    of: impl Fn(u64) -> Option<Task>,
-    test: impl Fn(&TaskSet) -> ScaleTest,
-) -> Option<u64> {
-    let deadline = set.tasks().get(task)?.deadline;
-    largest(1, deadline, given, |cost| is_feasible(with(set, task, |_| of(cost)), &test))
+    let Task { cost: given, deadline, .. } = *set.tasks().get(task)?;
+    largest(1, deadline, given, |cost| is_feasible(with(set, task, |t| with_cost(t, cost)), &test))
 }
 
 /// The largest release jitter of one task up to which the set is feasible; `None` if with none it is.
@@ -231,23 +218,6 @@ pub fn largest_scale(
         };
         set.tasks().iter().map(scaled).collect::<Option<Vec<Task>>>().map(TaskSet::new)
     };
-    let found = largest_scale_by(set, parts, of, test)?;
-    // The terms of the utilisation are smaller before it is scaled.
-    Some(CostScale {
-        utilisation: utilisation(set).and_then(|u| product(u, found.factor)),
-        ..found
-    })
-}
-
-/// The same where `of` makes the set with all costs times a factor and all else times `parts`; a factor above a task's
-/// deadline in parts is not tried.
-#[must_use]
-pub fn largest_scale_by(
-    set: &TaskSet,
-    parts: u64,
-    of: impl Fn(u64) -> Option<TaskSet>,
-    test: impl Fn(&TaskSet) -> ScaleTest,
-) -> Option<CostScale> {
     // A cost, at least 1, above its deadline is never feasible.
     let high = set.tasks().iter().filter_map(|t| t.deadline.checked_mul(parts)).min()?;
     let factor = largest(1, high, parts, |factor| is_feasible(of(factor), &test))?;
@@ -255,7 +225,8 @@ pub fn largest_scale_by(
     let fraction = Fraction { numerator: factor / common, denominator: parts / common };
     Some(CostScale {
         factor: fraction,
-        utilisation: of(factor).and_then(|set| utilisation(&set)),
+        // Its terms are smaller before it is scaled.
+        utilisation: utilisation(set).and_then(|u| product(u, fraction)),
         beyond: of(factor + 1).map(|set| test(&set)),
     })
 }

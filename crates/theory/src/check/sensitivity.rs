@@ -21,6 +21,7 @@ use hourglass_tasks::TaskSet;
 use super::chains::ChainedTasks;
 use super::processor::{Member, Processor};
 use super::solve::{ProcessorSolution, own_bound};
+use super::time_sharing::TimeSharing;
 use super::variation::{Scope, Variation};
 use super::{global, locks, upper_bounds};
 
@@ -80,6 +81,9 @@ fn unsearched(processor: &Processor) -> Option<String> {
         Some("not searched where priorities are to be found".to_owned())
     } else if processor.has_thresholds() {
         Some("not searched where tasks have preemption thresholds".to_owned())
+    } else if processor.time_sharing.as_ref().is_some_and(TimeSharing::is_bounded) {
+        // The deadlines of those hold as well, and no test here asks for them.
+        Some("not searched beside tasks of a time-sharing class that have bounds".to_owned())
     } else {
         None
     }

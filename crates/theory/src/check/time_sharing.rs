@@ -26,6 +26,13 @@ pub(super) struct TimeSharing {
     beside: Result<BackgroundWork, String>,
 }
 
+impl TimeSharing {
+    /// Whether its tasks may have bounds.
+    pub(super) fn is_bounded(&self) -> bool {
+        self.beside.is_ok()
+    }
+}
+
 /// The work that runs beside the tasks.
 #[derive(Clone, Debug, Default)]
 struct BackgroundWork {

@@ -211,7 +211,8 @@ fn drawn_together(dice: &mut Dice) -> Option<TaskSet> {
             3 => jitter + &some_cpu,
             4 => format!("arrivals = [{}]\n{pinned}", dice.between(1, period)),
             _ if dice.one_in(3) => format!("policy = \"OTHER:0\"\n{pinned}"),
-            _ => pinned,
+            // Beside those that suspend themselves a time-sharing class has no bounds.
+            _ => pinned + &suspension,
         };
         let priority = match rest.starts_with("policy") {
             true => String::new(),
@@ -316,6 +317,12 @@ fn what_is_not_searched_says_why() {
             "locks",
         ),
         ("", "priority = 1\ndeadline = 1", "as it is"),
+        // One that gets 10 after all others of the CPU is in time, and would not be if they took the whole.
+        (
+            "[[task]]\nname = \"o\"\nwcet = 10\nperiod = 1000\npolicy = \"OTHER:0\"\n",
+            "priority = 1\n",
+            "that have bounds",
+        ),
     ] {
         let Some(set) = read("1ms", &format!("{head}{}", two(rest))) else {
             panic!("{head}{rest}")
@@ -332,7 +339,10 @@ fn what_is_not_searched_says_why() {
 #[test]
 fn a_search_that_is_given_up_says_so() {
     let text = task("a", "wcet = 500001\nperiod = 1000003\npriority = 2")
-        + &task("b", "wcet = 500010\nperiod = 1000033\ndeadline = 4000000\npriority = 1")
+        + &task(
+            "b",
+            "wcet = 500010\nperiod = 1000033\ndeadline = 4000000\nsuspension = 1\npriority = 1",
+        )
         + &task("c", "wcet = 1000\nperiod = 1000000000\npolicy = \"OTHER:0\"");
     let found = varied(&read("1ns", &text).unwrap());
     let [a, b, _] = &found.tasks[..] else { panic!("{found:?}") };
