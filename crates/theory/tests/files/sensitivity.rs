@@ -316,7 +316,7 @@ fn what_is_not_searched_says_why() {
             locked,
             "locks",
         ),
-        ("", "priority = 1\ndeadline = 1", "as it is"),
+        ("", "priority = 1\ndeadline = 1", "hold as it is"),
         // One that gets 10 after all others of the CPU is in time, and would not be if they took the whole.
         (
             "[[task]]\nname = \"o\"\nwcet = 10\nperiod = 1000\npolicy = \"OTHER:0\"\n",
@@ -348,7 +348,22 @@ fn a_search_that_is_given_up_says_so() {
     let [a, b, _] = &found.tasks[..] else { panic!("{found:?}") };
     assert_eq!((a.verdict, b.verdict), (Verdict::Feasible, Verdict::Feasible));
     for row in &found.sensitivity.unwrap()[..2] {
-        assert!(row.reason.as_ref().is_some_and(|why| why.contains("more steps")), "{row:?}");
+        assert!(
+            row.reason.as_ref().is_some_and(|why| why.contains("which are shorter")),
+            "{row:?}"
+        );
+    }
+}
+
+/// By hand: of 2 and 2 in 4, each due 2 after its arrival, the second is late if they come together, and they never do.
+#[test]
+fn limits_that_rest_on_phases_are_not_searched() {
+    let text = task("a", "wcet = 2\nperiod = 4\ndeadline = 2\noffset = 0\npriority = 2")
+        + &task("b", "wcet = 2\nperiod = 4\ndeadline = 2\noffset = 2\npriority = 1");
+    let found = varied(&read("1ms", &text).unwrap());
+    assert_eq!(found.verdict, Verdict::Feasible, "{found:?}");
+    for row in found.sensitivity.unwrap() {
+        assert!(row.reason.as_ref().is_some_and(|why| why.contains("for any phases")), "{row:?}");
     }
 }
 
