@@ -243,8 +243,8 @@ pub struct SensitivityFacts {
     pub smallest_period_ns: Option<u64>,
     /// The largest jitter; null if none is feasible, and for a task that another one releases.
     pub largest_jitter_ns: Option<u64>,
-    /// Why it was not looked for, or that only a `wcet` that is an upper bound alone is in the way. Of a task of a time-sharing
-    /// class no deadline is asked for either.
+    /// Why it was not looked for, that more may hold, or that only a `wcet` that is an upper bound alone is in the way. Of a task of
+    /// a time-sharing class no deadline is asked for either.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }

@@ -15,15 +15,14 @@ use hourglass_sched::fixed_priority::{self, Sections, TimeModel};
 use hourglass_sched::sensitivity::{FixedLimits, ScaleTest};
 
 use hourglass_sched::servers::{self, Server};
-use hourglass_sched::{Analysis, Refusal, ResponseBound, TaskResult, TaskSet as Numbers, Verdict};
+use hourglass_sched::{Analysis, Refusal, ResponseBound, TaskSet as Numbers, Verdict};
 use hourglass_tasks::TaskSet;
 
 use super::chains::ChainedTasks;
 use super::processor::{Member, Processor};
 use super::solve::{ProcessorSolution, own_bound};
-use super::time_sharing::TimeSharing;
 use super::variation::{Scope, Variation};
-use super::{global, locks, upper_bounds};
+use super::{global, locks, time_sharing, upper_bounds};
 
 /// Looks at a task for all questions: about a second of a processor of 2026.
 const ALL_LOOKS: u64 = 200_000_000;
@@ -40,6 +39,10 @@ pub(super) const LATE: &str = "not searched: a deadline is not known to hold as 
 /// The sentence where `check` knows more than is asked again and again.
 const WEAKER: &str = "not searched: the tests of the search, which are shorter and for any phases, do not show that all deadlines hold as it \
                       is";
+
+/// The sentence where a search ended at a test that takes too long.
+const GIVEN_UP: &str =
+    "more may hold: the test of the next value takes more steps than one of a search may";
 
 /// The sentence for those that no fixed priority orders.
 const OF_NO_ORDER: &str = "not searched, nor its deadline asked for: it is of a time-sharing class";
@@ -85,9 +88,6 @@ fn unsearched(processor: &Processor) -> Option<String> {
         Some("not searched where priorities are to be found".to_owned())
     } else if processor.has_thresholds() {
         Some("not searched where tasks have preemption thresholds".to_owned())
-    } else if processor.time_sharing.as_ref().is_some_and(TimeSharing::is_bounded) {
-        // The deadlines of those hold as well, and no test here asks for them.
-        Some("not searched beside tasks of a time-sharing class that have bounds".to_owned())
     } else {
         None
     }
@@ -139,23 +139,33 @@ fn vary(
     effort: &mut StepLimit,
 ) {
     let variation = Variation::new(set, scope, *effort);
-    let members = || processors.iter().flat_map(|processor| &processor.members);
-    let is_late = |member: &Member| {
-        let mut all = solved.iter().flat_map(|solution| &solution.tasks);
-        let own = all.find(|(position, _)| Some(*position) == member.position);
-        member.unknown.is_none() && own.is_some_and(|(_, task)| task.verdict != Feasible)
+    let asked = |processor: &Processor| {
+        let each = processor.members.iter().enumerate();
+        let each =
+            each.filter_map(|(at, member)| Some((member.position?, is_asked(processor, at))));
+        each.collect::<Vec<_>>()
     };
-    let without = if members().any(is_late) { LATE } else { WEAKER };
-    for member in members() {
-        let Some(position) = member.position else { continue };
+    let members: Vec<(usize, bool)> = processors.iter().flat_map(asked).collect();
+    let is_late = |(position, is_asked): &(usize, bool)| {
+        let mut all = solved.iter().flat_map(|solution| &solution.tasks);
+        let own = all.find(|(of, _)| of == position);
+        *is_asked && own.is_some_and(|(_, task)| task.verdict != Feasible)
+    };
+    let without = if members.iter().any(is_late) { LATE } else { WEAKER };
+    for (position, is_asked) in members {
         let facts = &mut found[position];
-        if member.unknown.is_some() {
+        if !is_asked {
             facts.reason = Some(OF_NO_ORDER.to_owned());
             continue;
         }
-        let cost = variation.largest_wcet(position);
-        let period = variation.smallest_period(position);
-        let jitter = variation.largest_jitter(position);
+        let mut is_given_up = false;
+        let mut searched = |limit| {
+            is_given_up |= variation.was_given_up();
+            limit
+        };
+        let cost = searched(variation.largest_wcet(position));
+        let period = searched(variation.smallest_period(position));
+        let jitter = searched(variation.largest_jitter(position));
         if variation.effort().left() < LOOKS {
             facts.reason = Some(ENDED.to_owned());
         } else if cost.is_none() {
@@ -164,9 +174,16 @@ fn vary(
             facts.largest_wcet_ns = cost;
             facts.smallest_period_ns = period;
             facts.largest_jitter_ns = jitter;
+            facts.reason = is_given_up.then(|| GIVEN_UP.to_owned());
         }
     }
     *effort = variation.effort();
+}
+
+/// Whether the deadline of a member is asked for.
+fn is_asked(processor: &Processor, at: usize) -> bool {
+    let shared = processor.time_sharing.as_ref();
+    processor.members[at].unknown.is_none() || shared.is_some_and(|of| of.bounds(processor, at))
 }
 
 /// Factors of execution times are found in this number of parts of 1.
@@ -218,7 +235,8 @@ fn vary_all(set: &TaskSet, scope: Scope, effort: &mut StepLimit) -> Option<Break
     let is_exact = is_exact && matches!(beyond.verdict, Verdict::Infeasible(_) | Verdict::NoBound);
     let own = variation.own();
     let bounds = upper_bounds::named(own.iter().filter_map(|at| set.tasks.get(*at)));
-    let inexact = (!is_exact).then(|| INEXACT.to_owned());
+    let is_given_up = beyond.verdict == Verdict::Unknown(Refusal::TooLong);
+    let inexact = (!is_exact).then(|| if is_given_up { GIVEN_UP } else { INEXACT }.to_owned());
     let reasons: Vec<String> = bounds.into_iter().chain(inexact).collect();
     Some(BreakdownFacts {
         factor: quotient(factor),
@@ -235,10 +253,16 @@ pub(super) fn tested(
     numbers: &Numbers,
     effort: &mut StepLimit,
 ) -> ScaleTest {
-    effort.at_most(LOOKS, |effort| match &processor.situation {
-        Situation::Shared(cpus) => global::tested(processor, numbers, *cpus, effort),
-        Situation::Inside(server) => in_server(processor, server, numbers, effort),
-        Situation::Alone => alone(processor, numbers, effort),
+    effort.at_most(LOOKS, |effort| {
+        let found = match &processor.situation {
+            Situation::Shared(cpus) => global::tested(processor, numbers, *cpus, effort),
+            Situation::Inside(server) => in_server(processor, server, numbers, effort),
+            Situation::Alone => alone(processor, numbers, effort),
+        };
+        match found.verdict {
+            Verdict::Feasible => time_sharing::tested(processor, effort),
+            _ => found,
+        }
     })
 }
 
@@ -252,7 +276,8 @@ fn alone(processor: &Processor, numbers: &Numbers, effort: &mut StepLimit) -> Sc
             let by_demand = ScaleTest::from(&qpa::feasible_by(numbers, sections, time, effort));
             match by_demand.verdict {
                 Verdict::Unknown(Refusal::NotExact) | Verdict::Infeasible(_) => {
-                    by_responses(processor, numbers, effort).unwrap_or(by_demand)
+                    let all_asked = by_responses(processor, numbers, effort);
+                    all_asked.map_or(by_demand, |verdict| ScaleTest { verdict, ..by_demand })
                 }
                 _ => by_demand,
             }
@@ -307,23 +332,27 @@ pub(super) fn judged(processor: &Processor, numbers: &Numbers, analysis: &Analys
     ScaleTest { verdict, failing: Some(at) }
 }
 
-/// That all responses of tasks are in time, where the demand test is not exact: it has ticks due too, and knows no last sections.
+/// The verdict by responses where the demand test is not exact: it has ticks due too, and knows no last sections.
 fn by_responses(
     processor: &Processor,
     numbers: &Numbers,
     effort: &mut StepLimit,
-) -> Option<ScaleTest> {
+) -> Option<Verdict> {
     let mut members = processor.members.iter();
     if processor.sections != Sections::Limited && members.all(|member| member.position.is_some()) {
         return None;
     }
     let (sections, time) = (processor.sections, TimeModel::Continuous);
     let found = edf::response_times_by(numbers, sections, time, effort);
-    let mut own = processor.members.iter().zip(&found.tasks);
-    let is_late = |(member, task): (&Member, &TaskResult)| {
-        member.position.is_some() && task.verdict != Verdict::Feasible
-    };
-    (!own.any(is_late)).then_some(ScaleTest { verdict: Verdict::Feasible, failing: None })
+    let own = processor.members.iter().zip(&found.tasks);
+    let own = own.filter(|(member, _)| member.position.is_some());
+    let late = own.map(|(_, task)| task.verdict).filter(|verdict| *verdict != Verdict::Feasible);
+    let late: Vec<Verdict> = late.collect();
+    let too_long = Verdict::Unknown(Refusal::TooLong);
+    match late.iter().all(|verdict| *verdict == too_long) {
+        true => Some(late.first().copied().unwrap_or(Verdict::Feasible)),
+        false => None,
+    }
 }
 
 fn is_plain(set: &TaskSet, processor: &Processor) -> bool {

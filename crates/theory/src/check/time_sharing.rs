@@ -9,7 +9,9 @@
 use hourglass_documents::check::Verdict;
 use hourglass_documents::{CpuSet, Policy};
 use hourglass_sched as sched;
-use hourglass_sched::fixed_priority::Sections;
+use hourglass_sched::effort::StepLimit;
+use hourglass_sched::fixed_priority::{self, Sections, TimeModel};
+use hourglass_sched::sensitivity::ScaleTest;
 use hourglass_tasks::{Background, Program, ProgramStep, TaskSet};
 
 use super::MOST_TOGETHER;
@@ -27,9 +29,27 @@ pub(super) struct TimeSharing {
 }
 
 impl TimeSharing {
-    /// Whether its tasks may have bounds.
-    pub(super) fn is_bounded(&self) -> bool {
-        self.beside.is_ok()
+    /// Whether the member at `at` is one of them that has a bound.
+    pub(super) fn bounds(&self, processor: &Processor, at: usize) -> bool {
+        self.members.contains(&at) && self.work(processor).is_ok()
+    }
+
+    /// The demand of background threads, or the reason why no bound is known.
+    fn work(&self, processor: &Processor) -> Result<&BackgroundWork, String> {
+        let beside = self.beside.as_ref().map_err(Clone::clone)?;
+        let count = processor.members.len() + beside.members.len();
+        let looks = count.saturating_mul(count).saturating_mul(self.members.len());
+        if looks > MOST_TOGETHER * MOST_TOGETHER {
+            return Err("too many threads".to_owned());
+        }
+        if processor.sections != Sections::Preemptive || processor.has_bursts() {
+            return Err(
+                "no analysis of Hourglass covers bursts or non-preemptive sections together with \
+                 them"
+                    .to_owned(),
+            );
+        }
+        Ok(beside)
     }
 }
 
@@ -188,19 +208,13 @@ fn is_resumed(set: &TaskSet, name: &str) -> bool {
 /// Bounds the time-sharing tasks of a processor whose other tasks are done.
 pub(super) fn solve(processor: &Processor, solved: &mut ProcessorSolution) {
     let Some(of) = &processor.time_sharing else { return };
-    let count = processor.members.len() + of.beside.as_ref().map_or(0, |found| found.members.len());
-    let looks = count.saturating_mul(count).saturating_mul(of.members.len());
     for at in &of.members {
         // The task's points among equals, first come, first served, prove nothing here.
         let facts = &mut solved.tasks[*at].1;
         facts.fixed_points.clear();
         solved.facts.verified_points -= std::mem::take(&mut facts.fixed_point_count);
-        let found = match &of.beside {
-            _ if looks > MOST_TOGETHER * MOST_TOGETHER => Err("too many threads".to_owned()),
-            Ok(beside) => one(processor, beside, *at, solved),
-            Err(why) => Err(why.clone()),
-        };
-        if let Err(why) = found {
+        let work = of.work(processor);
+        if let Err(why) = work.and_then(|beside| one(processor, beside, *at, solved)) {
             let facts = &mut solved.tasks[*at].1;
             facts.verdict = Verdict::Unknown;
             facts.reason =
@@ -209,19 +223,29 @@ pub(super) fn solve(processor: &Processor, solved: &mut ProcessorSolution) {
     }
 }
 
-/// Bounds the member at `at` as the least urgent of all.
-fn one(
+/// Whether all that have bounds are in time.
+pub(super) fn tested(processor: &Processor, effort: &mut StepLimit) -> ScaleTest {
+    let feasible = ScaleTest { verdict: sched::Verdict::Feasible, failing: None };
+    let Some(of) = &processor.time_sharing else { return feasible };
+    let Ok(beside) = of.work(processor) else { return feasible };
+    let mut is_late = |at: usize| {
+        let Ok(least) = least_urgent(processor, beside, at) else { return true };
+        let (numbers, sections) = (least.numbers(), least.sections);
+        let found = fixed_priority::analyse_by(&numbers, sections, TimeModel::Continuous, effort);
+        found.tasks[at].verdict != sched::Verdict::Feasible
+    };
+    let late = of.members.iter().find(|at| is_late(**at));
+    // The others need not run before it.
+    let unknown = sched::Verdict::Unknown(sched::Refusal::NotExact);
+    late.map_or(feasible, |at| ScaleTest { verdict: unknown, failing: Some(*at) })
+}
+
+/// The processor with the member at `at` as the least urgent of all.
+fn least_urgent(
     processor: &Processor,
     beside: &BackgroundWork,
     at: usize,
-    solved: &mut ProcessorSolution,
-) -> Result<(), String> {
-    if processor.sections != Sections::Preemptive || processor.has_bursts() {
-        return Err(
-            "no analysis of Hourglass covers bursts or non-preemptive sections together with them"
-                .to_owned(),
-        );
-    }
+) -> Result<Processor, String> {
     let mut least = Processor { time_sharing: None, ..processor.clone() };
     least.members.extend(beside.members.iter().cloned());
     for (member, rank) in least.members.iter_mut().zip(1..) {
@@ -232,6 +256,17 @@ fn one(
         own.task.blocking().checked_add(beside.once).ok_or(super::parameters::TOO_LONG)?;
     own.task = own.task.with_priority(0).with_blocking(blocking);
     least.inexact.push("others need not run before it".to_owned());
+    Ok(least)
+}
+
+/// Bounds the member at `at`.
+fn one(
+    processor: &Processor,
+    beside: &BackgroundWork,
+    at: usize,
+    solved: &mut ProcessorSolution,
+) -> Result<(), String> {
+    let least = least_urgent(processor, beside, at)?;
     let question = least.question();
     let found = question.analysis().and_then(|entry| entry.bounds(&question));
     let found = found.ok_or(NO_ANALYSIS)??;

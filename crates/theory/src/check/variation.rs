@@ -34,6 +34,7 @@ pub(super) struct Variation<'a> {
     set: TaskSet,
     scope: Scope<'a>,
     effort: Cell<StepLimit>,
+    is_given_up: Cell<bool>,
 }
 
 impl<'a> Variation<'a> {
@@ -43,7 +44,12 @@ impl<'a> Variation<'a> {
         for task in &mut set.tasks {
             (task.offset, task.wcet_at_least) = (None, None);
         }
-        Variation { set, scope, effort: Cell::new(effort) }
+        Variation { set, scope, effort: Cell::new(effort), is_given_up: Cell::new(false) }
+    }
+
+    /// Whether the last search ended where a test was given up; asked once.
+    pub(super) fn was_given_up(&self) -> bool {
+        self.is_given_up.take()
     }
 
     pub(super) fn effort(&self) -> StepLimit {
@@ -147,7 +153,13 @@ impl<'a> Variation<'a> {
     }
 
     fn holds(&self, change: &dyn Fn(&mut TaskSet)) -> bool {
-        self.test(change).verdict == Verdict::Feasible
+        let found = self.test(change).verdict;
+        let holds = found == Verdict::Feasible;
+        // Searches close in: the last that does not hold is the one next to the limit.
+        if !holds {
+            self.is_given_up.set(found == Verdict::Unknown(Refusal::TooLong));
+        }
+        holds
     }
 
     fn changed(&self, change: &dyn Fn(&mut TaskSet)) -> Option<TaskSet> {
