@@ -238,10 +238,11 @@ pub struct SensitivityFacts {
     /// The largest execution time up to which each is feasible; null if none is. A task that is not preempted is so for all
     /// of it; sections whose lengths are stated keep them.
     pub largest_wcet_ns: Option<u64>,
-    /// The smallest period; null if none is feasible, for a task that another one releases, and for bursts. It is that of all in
-    /// a chain. A deadline that is the period stays it; priorities stay as they are.
+    /// The smallest period from which each up to the given one is feasible; null if that is not, for a task that another one
+    /// releases, and for bursts. It is that of all in a chain. A deadline that is the period stays it; priorities stay as they are.
     pub smallest_period_ns: Option<u64>,
-    /// The largest jitter; null if none is feasible, and for a task that another one releases.
+    /// The largest jitter up to which each from the given one on is feasible; null if that is not, and for a task that another one
+    /// releases.
     pub largest_jitter_ns: Option<u64>,
     /// Why it was not looked for, that more may hold, or that only a `wcet` that is an upper bound alone is in the way. Of a task of
     /// a time-sharing class no deadline is asked for either.

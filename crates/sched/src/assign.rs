@@ -43,18 +43,19 @@ fn with_ranks(tasks: &[Task], order: &[usize]) -> TaskSet {
 /// Not for sets with suspension, whose analysis needs to know the order of all higher priorities.
 #[must_use]
 pub fn audsley(tasks: &[Task], sections: Sections, time: TimeModel) -> Option<TaskSet> {
-    audsley_within(tasks, sections, time, StepLimit::default()).ok().flatten()
+    let looks = StepLimit::default().left().saturating_mul(tasks.len() as u64);
+    audsley_by(tasks, sections, time, &mut StepLimit::with_steps(looks)).ok().flatten()
 }
 
-/// The same with a stated effort for each analysis of a task. `None`: no assignment is feasible.
+/// The same, which takes what it needs from an effort for several searches. `None`: no assignment is feasible.
 ///
 /// # Errors
 /// None was found, but the analysis of a task was given up for this reason, so that there may be one.
-pub fn audsley_within(
+pub fn audsley_by(
     tasks: &[Task],
     sections: Sections,
     time: TimeModel,
-    effort: StepLimit,
+    effort: &mut StepLimit,
 ) -> Result<Option<TaskSet>, Refusal> {
     if tasks.iter().any(|task| task.suspension > 0) {
         return Err(Refusal::Suspension);
@@ -69,8 +70,7 @@ pub fn audsley_within(
             let lower = std::iter::once(*candidate).chain(assigned.iter().rev().copied());
             let order: Vec<usize> = order.into_iter().chain(lower).collect();
             let set = with_ranks(tasks, &order);
-            let verdict =
-                fixed_priority::verdict_of_within(&set, *candidate, sections, time, effort);
+            let verdict = fixed_priority::verdict_of_by(&set, *candidate, sections, time, effort);
             if let Verdict::Unknown(why) = verdict
                 && why != Refusal::NotExact
             {

@@ -52,21 +52,20 @@ impl ThresholdAnalysis {
 /// Bounds the response times of a set with thresholds.
 #[must_use]
 pub fn analyse(set: &TaskSet, time: TimeModel) -> ThresholdAnalysis {
-    analyse_within(set, time, StepLimit::default())
+    analyse_by(set, time, &mut StepLimit::default())
 }
 
-/// The same with a stated effort.
+/// The same, which takes what it needs from an effort for several analyses.
 #[must_use]
-pub fn analyse_within(set: &TaskSet, time: TimeModel, effort: StepLimit) -> ThresholdAnalysis {
+pub fn analyse_by(set: &TaskSet, time: TimeModel, effort: &mut StepLimit) -> ThresholdAnalysis {
     if !set.is_plain_but(TaskFeature::Threshold) {
         return ThresholdAnalysis { analysis: outside(set), starts: Vec::new() };
     }
-    let mut effort = effort;
     let (mut points, mut starts, mut tasks) = (Vec::new(), Vec::new(), Vec::new());
     for position in 0..set.len() {
         let from = points.len();
         let solved = Level::new(set, position, time)
-            .and_then(|level| level.solve(&mut effort, &mut points, &mut starts));
+            .and_then(|level| level.solve(effort, &mut points, &mut starts));
         tasks.push(match solved {
             Ok(Some(length)) => {
                 let exact = set.tasks()[position].blocking == 0;

@@ -273,7 +273,8 @@ fn optimal(tasks: &[Task], sections: Sections) -> Verdict {
     if fixed(&assign::deadline_monotonic(tasks), sections) == Verdict::Feasible {
         return Verdict::Feasible;
     }
-    match assign::audsley_within(tasks, sections, TIME, EFFORT) {
+    let looks = EFFORT.left().saturating_mul(tasks.len() as u64);
+    match assign::audsley_by(tasks, sections, TIME, &mut StepLimit::with_steps(looks)) {
         Ok(Some(_)) => Verdict::Feasible,
         Ok(None) => Verdict::Unknown(Refusal::NotExact),
         Err(why) => Verdict::Unknown(why),

@@ -101,21 +101,21 @@ pub fn verdict_within(
 /// what they block, nor at jobs after the first late one, which the witness names.
 #[must_use]
 pub fn verdict_of(set: &TaskSet, task: usize, sections: Sections, time: TimeModel) -> Verdict {
-    verdict_of_within(set, task, sections, time, StepLimit::default())
+    verdict_of_by(set, task, sections, time, &mut StepLimit::default())
 }
 
-/// The same with a stated effort.
+/// The same, which takes what it needs from an effort for several.
 #[must_use]
-pub fn verdict_of_within(
+pub fn verdict_of_by(
     set: &TaskSet,
     task: usize,
     sections: Sections,
     time: TimeModel,
-    mut effort: StepLimit,
+    effort: &mut StepLimit,
 ) -> Verdict {
     match set.tasks().get(task) {
         Some(_) if !set.is_plain() => Verdict::Unknown(Refusal::OutsideModel),
-        Some(_) => level::analyse_task(set, task, sections, time, &mut effort),
+        Some(_) => level::analyse_task(set, task, sections, time, effort),
         None => Verdict::Feasible,
     }
 }

@@ -15,7 +15,9 @@ use hourglass_sched::fixed_priority::{self, Sections, TimeModel};
 use hourglass_sched::sensitivity::{FixedLimits, ScaleTest};
 
 use hourglass_sched::servers::{self, Server};
-use hourglass_sched::{Analysis, Refusal, ResponseBound, TaskSet as Numbers, Verdict};
+use hourglass_sched::{
+    Analysis, Refusal, ResponseBound, TaskSet as Numbers, Verdict, assign, thresholds,
+};
 use hourglass_tasks::TaskSet;
 
 use super::chains::ChainedTasks;
@@ -84,13 +86,15 @@ pub(super) fn sensitivity(
 fn unsearched(processor: &Processor) -> Option<String> {
     if let Some(why) = &processor.refused {
         Some(format!("not searched: {why}"))
-    } else if processor.finds_priorities {
-        Some("not searched where priorities are to be found".to_owned())
-    } else if processor.has_thresholds() {
-        Some("not searched where tasks have preemption thresholds".to_owned())
+    } else if processor.finds_priorities && !may_be_ordered(processor) {
+        Some("not searched where priorities are to be found for several CPUs, in a reservation, or with bursts".to_owned())
     } else {
         None
     }
+}
+
+fn may_be_ordered(processor: &Processor) -> bool {
+    processor.situation == Situation::Alone && !processor.has_bursts()
 }
 
 /// The same of tasks that are preempted by priority on a CPU of their own, one at a time by their numbers; `false` where that
@@ -282,14 +286,36 @@ fn alone(processor: &Processor, numbers: &Numbers, effort: &mut StepLimit) -> Sc
                 _ => by_demand,
             }
         }
+        Rule::FixedPriority | Rule::Fifo if processor.finds_priorities => {
+            ordered(processor, numbers, effort)
+        }
         Rule::FixedPriority | Rule::Fifo => {
-            let found = match processor.has_curves() {
-                true => bursts::fixed_priority_by(numbers, sections, time, effort),
-                false => fixed_priority::analyse_by(numbers, sections, time, effort),
+            let found = if processor.has_curves() {
+                bursts::fixed_priority_by(numbers, sections, time, effort)
+            } else if processor.has_thresholds() {
+                thresholds::analyse_by(numbers, time, effort).analysis
+            } else {
+                fixed_priority::analyse_by(numbers, sections, time, effort)
             };
             judged(processor, numbers, &found)
         }
     }
+}
+
+/// Whether there are priorities with which all is in time.
+fn ordered(processor: &Processor, numbers: &Numbers, effort: &mut StepLimit) -> ScaleTest {
+    let (sections, time) = (processor.sections, TimeModel::Continuous);
+    let verdict = match assign::audsley_by(numbers.tasks(), sections, time, effort) {
+        Ok(Some(_)) => Verdict::Feasible,
+        Err(Refusal::Suspension) => {
+            let monotonic = assign::deadline_monotonic(numbers.tasks());
+            let found = fixed_priority::analyse_by(&monotonic, sections, time, effort);
+            return judged(processor, &monotonic, &found);
+        }
+        Ok(None) => Verdict::Unknown(Refusal::NotExact),
+        Err(why) => Verdict::Unknown(why),
+    };
+    ScaleTest { verdict, failing: None }
 }
 
 fn in_server(
@@ -358,6 +384,8 @@ fn by_responses(
 fn is_plain(set: &TaskSet, processor: &Processor) -> bool {
     let is_known = |member: &Member| member.unknown.is_none() && member.position.is_some();
     processor.rule != Rule::Edf
+        && !processor.finds_priorities
+        && !processor.has_thresholds()
         && processor.sections == Sections::Preemptive
         && processor.situation == Situation::Alone
         && !processor.has_bursts()

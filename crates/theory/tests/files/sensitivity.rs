@@ -48,11 +48,17 @@ fn drawn(dice: &mut Dice, unit: &str) -> Option<TaskSet> {
         text.push_str("[[resource]]\nname = \"r\"\nprotocol = \"ceiling\"\n");
     }
     let locks = text.contains("resource");
+    let is_ordered = scheduler == "fixed-priority" && dice.one_in(4);
+    if is_ordered {
+        text.insert_str(0, "priorities = \"optimal\"\n");
+    }
     for at in 0..dice.between(1, 3) {
         let period = dice.between(6, 40);
         let wcet = dice.between(2, 2.max(period / 3));
-        let mut rest =
-            format!("wcet = {wcet}\nperiod = {period}\npriority = {}\n", dice.between(1, 4));
+        let mut rest = format!("wcet = {wcet}\nperiod = {period}\n");
+        if !is_ordered {
+            rest.push_str(&format!("priority = {}\n", dice.between(1, 4)));
+        }
         let section = dice.between(1, wcet);
         rest.push_str(&match dice.below(6) {
             0 | 1 => "preemptive = false\n".to_owned(),
@@ -61,7 +67,7 @@ fn drawn(dice: &mut Dice, unit: &str) -> Option<TaskSet> {
                 dice.between(1, section)
             ),
             3 => format!("floating_section = {section}\n"),
-            4 => "preemption_threshold = 4\n".to_owned(),
+            4 if !is_ordered => "preemption_threshold = 4\n".to_owned(),
             _ => String::new(),
         });
         if dice.one_in(3) {
@@ -81,7 +87,8 @@ fn drawn(dice: &mut Dice, unit: &str) -> Option<TaskSet> {
     read(unit, &text)
 }
 
-/// All values of one task up to the limit found are feasible by `check`, and the one after is not.
+/// All values of one task up to the limit found are feasible by `check`, and the one after is not; of periods and jitters those from
+/// the given one on.
 fn wrong(set: &TaskSet, at: usize, row: &SensitivityFacts) -> Vec<String> {
     let wcet = |w: u64| holds(set, at, |task| task.wcet = ns(w));
     let jitter = |j: u64| holds(set, at, |task| task.jitter = ns(j));
@@ -115,11 +122,12 @@ fn wrong(set: &TaskSet, at: usize, row: &SensitivityFacts) -> Vec<String> {
         "jitter",
         most,
         most.map(|j| j + 1),
-        most.map_or(Vec::new(), |j| (0..=j).collect()),
+        most.map_or(Vec::new(), |j| (set.tasks[at].jitter.nanos_or_zero()..=j).collect()),
         &jitter,
     );
     let least = row.smallest_period_ns;
-    let periods = least.map_or(Vec::new(), |p| (p..p + 60).collect());
+    let given = set.tasks[at].period.nanos_or_zero();
+    let periods = least.map_or(Vec::new(), |p| (p..=given).collect());
     compare("period", least, least.and_then(|p| (p > 1).then_some(p - 1)), periods, &period);
     found
 }
@@ -345,8 +353,7 @@ fn what_is_not_searched_says_why() {
     };
     let locked = "priority = 1\ncritical_sections = [{ resource = \"r\", length = 1 }]\n";
     for (head, rest, why) in [
-        ("priorities = \"optimal\"\n", "", "priorities are to be found"),
-        ("", "priority = 1\npreemption_threshold = 4", "preemption thresholds"),
+        ("priorities = \"optimal\"\nmachine.cpus = \"0-1\"\n", "", "priorities are to be found"),
         (
             "machine.cpus = \"0-1\"\n[[resource]]\nname = \"r\"\nprotocol = \"ceiling\"\n",
             locked,
