@@ -24,6 +24,9 @@ pub enum Waker {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WakerJob {
     pub at_ns: i64,
+    /// When the first of those that woke each other up to it had been woken, of a lock that goes from one to the next its holder;
+    /// `None` where that was not seen.
+    pub begun_ns: Option<i64>,
     pub ran_ns: u64,
     /// A timer or a device had woken it, and no thread.
     pub is_released: bool,
@@ -227,9 +230,11 @@ impl Follower {
     /// What it does at `ns`, where it was seen to run.
     fn job(&self, ns: i64) -> Option<WakerJob> {
         let State::Running(since_ns) = self.state else { return None };
-        let Burst { at_ns, run_ns, waker, .. } = *self.open.as_ref()?;
+        let Burst { at_ns, run_ns, waker, by, .. } = *self.open.as_ref()?;
         let ran_ns = run_ns.saturating_add(length(since_ns, ns));
-        Some(WakerJob { at_ns, ran_ns, is_released: waker == Waker::Interrupt })
+        let alone = (!matches!(waker, Waker::Thread(_))).then_some(at_ns);
+        let begun_ns = by.map_or(alone, |by| by.begun_ns);
+        Some(WakerJob { at_ns, begun_ns, ran_ns, is_released: waker == Waker::Interrupt })
     }
 
     /// What was seen of the thread so far does not go on.

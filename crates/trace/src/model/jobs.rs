@@ -12,7 +12,7 @@ const UNINTERRUPTIBLE: u64 = 0x2;
 const CLOSE: u64 = 4;
 /// Jobs with fewer waits than the others, one in so many at most.
 const SHORTENED: usize = 10;
-/// Where so many times the periods without a job are more than the jobs, another grouping is tried.
+/// Where so many times the periods without a job, in which none ran, are more than the jobs, another grouping is tried.
 const EMPTY: u64 = 4;
 /// A longer period is the true one where its jitter is so many times less.
 const STEADIER: u64 = 4;
@@ -73,6 +73,15 @@ impl Grouped {
         whole.map(|(at, job)| job.run_ns.div_ceil(parts(at))).max().unwrap_or(0)
     }
 
+    /// Whether few periods were waited through: waits within jobs may fall on a finer grid, of which many periods have no job.
+    fn is_full(&self) -> bool {
+        let is_followed = |at: &usize| self.jobs[*at].stretch == self.jobs[*at + 1].stretch;
+        let followed = (0..self.jobs.len().saturating_sub(1)).filter(is_followed);
+        let passed: u64 = followed.map(|at| self.passed_over(at)).sum();
+        let waited = self.fit.map(|fit| fit.skipped.saturating_sub(passed));
+        waited.is_some_and(|waited| waited.saturating_mul(EMPTY) < self.jobs.len() as u64)
+    }
+
     /// Releases on the grid before the end of a job for which none was seen: a thread that is late goes on without a wait.
     fn passed_over(&self, at: usize) -> u64 {
         let job = &self.jobs[at];
@@ -89,11 +98,9 @@ pub(super) fn group(bursts: &[Burst]) -> Grouped {
     let in_kernel =
         |burst: &Burst| burst.slept.is_some_and(|(_, state)| state & UNINTERRUPTIBLE != 0);
     let plain = grouped(bursts, in_kernel, "the kernel's state: uninterruptible");
-    // Waits within jobs may fall on a finer grid, of which many periods then have no job.
-    let is_full = |fit: PeriodFit| fit.skipped.saturating_mul(EMPTY) < plain.jobs.len() as u64;
     let sleep = sleeps::find(bursts);
     let of_sleeps = || by_sleeps(bursts, sleep?, in_kernel);
-    if let Some(fit) = plain.fit.filter(|fit| is_full(*fit)) {
+    if let Some(fit) = plain.fit.filter(|_| plain.is_full()) {
         // The ends of sleeps near the middle of a period make half of it one, with a jitter as wide as they are.
         let is_steadier = |other: PeriodFit| {
             other.period_ns / 2 >= fit.period_ns - fit.period_ns / CLOSE
@@ -217,7 +224,9 @@ fn by_waker(bursts: &[Burst], in_kernel: impl Fn(&Burst) -> bool) -> Option<Grou
     let basis = "the waker: at work since before the wait";
     let of_locks = locked.map(|waker| of_waker(basis, waker)).find(is_close);
     let basis = "the waker: another one begins jobs";
-    let mut answered = most().filter(|waker| !others_come_by_themselves(bursts, *waker));
+    let mut answered = most().filter(|waker| {
+        !others_come_by_themselves(bursts, *waker) && !timers_keep_a_grid(bursts, *waker)
+    });
     of_locks.or_else(|| answered.find_map(|waker| Some(of_waker(basis, waker)).filter(is_regular)))
 }
 
@@ -232,13 +241,23 @@ fn others_come_by_themselves(bursts: &[Burst], waker: Waker) -> bool {
     inner().filter(is_own).count() * SHORTENED > inner().count()
 }
 
-/// Whether each wait that another thread than `waker` ended began while that one was at work, on what it then ended: some
-/// jobs wait for a lock, and others find it free. A message comes whenever it likes.
+/// Whether wakings by timers have a period of their own beside those by `waker`, whose jobs they then do not lie in.
+fn timers_keep_a_grid(bursts: &[Burst], waker: Waker) -> bool {
+    let of_timers = |burst: &Burst| burst.waker != Waker::Interrupt;
+    waker != Waker::Interrupt && is_near_grid(&grouped(bursts, of_timers, ""))
+}
+
+/// Whether each wait that another thread than `waker` ended began while that one was at work, or the one before it of those that
+/// a lock went through: some jobs wait for it, and others find it free. A message comes whenever it likes.
 fn others_hold_locks(bursts: &[Burst], waker: Waker) -> bool {
     let inner = || bursts.iter().filter(|burst| burst.waker != waker);
-    let is_held =
-        |burst: &&Burst| burst.by.zip(burst.slept).is_some_and(|(by, (from, _))| by.at_ns <= from);
-    super::covers(inner().filter(is_held).count() as u64, inner().count() as u64)
+    let is_held = |burst: &Burst| {
+        let Some((by, (from, _))) = burst.by.zip(burst.slept) else { return Some(false) };
+        if by.at_ns <= from { Some(true) } else { Some(by.begun_ns? <= from) }
+    };
+    let known: Vec<bool> = inner().filter_map(is_held).collect();
+    let held = known.iter().filter(|is_held| **is_held).count();
+    known.len() * 2 >= inner().count() && super::covers(held as u64, known.len() as u64)
 }
 
 /// Jobs of a thread that is woken by one with the jobs `before`, in each of them: all that it does from one of these to the next
@@ -330,16 +349,16 @@ fn by_sleeps(
         Some(grouped(bursts, |burst| begins.binary_search(&burst.at_ns).is_err(), basis))
     };
     let is_sure = |found: &Grouped| {
-        let is_near = |fit: PeriodFit| {
-            let is_full = fit.skipped.saturating_mul(EMPTY) < found.jobs.len() as u64;
-            is_full && fit.usual_ns <= fit.period_ns / CLOSE
-        };
         let sleeps = found.jobs.iter().filter(|job| !job.waits_ns.is_empty()).count() as u64;
         let is_each = sleeps.saturating_mul(100) >= (found.jobs.len() as u64).saturating_mul(SURE);
-        is_each && found.fit.is_some_and(is_near)
+        is_each && is_near_grid(found)
     };
     let both = [Some(found), of_grid()].into_iter().flatten().filter(is_sure);
     both.min_by_key(uneven)
+}
+
+fn is_near_grid(found: &Grouped) -> bool {
+    found.is_full() && found.fit.is_some_and(|fit| fit.usual_ns <= fit.period_ns / CLOSE)
 }
 
 /// Those of the times, ascending, that are near a grid by their usual distance, and this; `None` where these are not nearly all.

@@ -57,6 +57,41 @@ fn a_lock_that_is_held_at_times_hides_no_period() {
     }
 }
 
+/// Three threads of 10, 15 and 25 ms share a mutex: once in 150 ms it goes from one to the next, and the last waits for one that waited
+/// itself; or it gets a message then. Neither is its period.
+#[test]
+fn a_lock_that_goes_from_one_to_the_next_hides_no_period() {
+    for is_lock in [true, false] {
+        let mut writer = Writer::new(Dice::new(8));
+        for job in 10..400 {
+            let at = job * 15 * MS + writer.dice.between(0, 20) * US;
+            writer.add(at, Kind::Waking, 7, (7, 7), INTERRUPT);
+            writer.add(at + US, Kind::Switch, 7, (0, 7), 0);
+            writer.add(at + 100 * US, Kind::Switch, 7, (7, 0), 1);
+            if job % 10 > 0 {
+                continue;
+            }
+            let begin = if is_lock { at - 100 * US } else { at + 200 * US };
+            writer.add(begin, Kind::Waking, 9, (9, 9), INTERRUPT);
+            writer.add(begin, Kind::Switch, 9, (0, 9), 0);
+            writer.add(begin + 20 * US, Kind::Waking, 8, (8, 8), INTERRUPT);
+            writer.add(begin + 20 * US, Kind::Switch, 8, (0, 8), 0);
+            writer.add(begin + 30 * US, Kind::Switch, 8, (8, 0), 1);
+            writer.add(at + 500 * US, Kind::Waking, 9, (8, 8), 1 | 9 << 32);
+            writer.add(at + 500 * US, Kind::Switch, 8, (0, 8), 0);
+            writer.add(at + 510 * US, Kind::Switch, 9, (9, 0), 1);
+            writer.add(at + 800 * US, Kind::Waking, 8, (7, 7), 1 | 8 << 32);
+            writer.add(at + 800 * US, Kind::Switch, 7, (0, 7), 0);
+            writer.add(at + 810 * US, Kind::Switch, 8, (8, 0), 1);
+            writer.add(at + 900 * US, Kind::Switch, 7, (7, 0), 1);
+        }
+        let found = writer.infer(&[7, 8, 9]).into_iter().find(|one| one.tid == Some(7)).unwrap();
+        let is_periodic = found.activation.class == ActivationClass::Periodic;
+        assert_eq!(is_periodic, is_lock, "{found:?}");
+        assert!(!is_lock || found.activation.period_ns == 15 * MS, "{found:?}");
+    }
+}
+
 /// What a thread that is not followed takes from a job is no part of its response; also where the kernel left out the switch
 /// to it, and where the CPU was idle until then: on a guest, a bound was called broken by the record that it was made of.
 #[test]
