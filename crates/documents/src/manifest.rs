@@ -206,6 +206,10 @@ pub struct ThreadFacts {
     pub start_ns: u64,
     /// When it was to finish.
     pub finish_ns: u64,
+    /// From when on it had this policy, these CPUs and this reservation, where others were in force before; counted from the
+    /// run's start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settled_ns: Option<u64>,
     /// Gaps longer than this are recorded.
     pub gap_ns: u64,
     /// Time of a typical iteration of its loop, from which GAP was taken; 99 of 100 iterations

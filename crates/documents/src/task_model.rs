@@ -60,6 +60,9 @@ pub struct ThreadModel {
     pub reservation: Option<String>,
     /// The CPUs on which it may run.
     pub cpus: String,
+    /// Policy, reservation and CPUs were others before, from the record's start on, ns: jobs until then are left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settled_ns: Option<u64>,
     /// When its jobs arrive.
     pub activation: ActivationModel,
     /// For how long they run.

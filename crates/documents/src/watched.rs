@@ -97,6 +97,13 @@ pub struct WatchedThread {
     /// Its policy, as `FIFO:80`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
+    /// Budget and period in the deadline class, as `5ms/20ms`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reservation: Option<String>,
+    /// The first sample with its last policy, CPUs and reservation, where these changed: counted from the first sample of
+    /// the run, ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settled_ns: Option<u64>,
     /// Its state in the last sample, as `ps` shows it: R, S, D, T...
     pub state: String,
     /// Whether it ended in the run; the numbers are then those of its last sample.

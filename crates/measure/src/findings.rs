@@ -299,6 +299,7 @@ fn thread_facts(
         cpus: cpus.to_string(),
         start_ns: asked.start.nanos_or_zero(),
         finish_ns: asked.finish_in(duration).nanos_or_zero(),
+        settled_ns: None,
         gap_ns: timeline.ns_in(outcome.gap),
         loop_ns: timeline.ns_in(outcome.typical_iteration),
         records_capacity: capacity as u64,

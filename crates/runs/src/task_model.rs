@@ -46,11 +46,14 @@ pub fn of_run(run: &OpenRun) -> Result<ModelDocument, TraceError> {
     let mut threads: Vec<(ThreadModel, Activity)> = Vec::new();
     for facts in facts(document) {
         let (id, facts) = facts;
-        let activity: Activity = activities.remove(&id).unwrap_or_default();
-        match activity.bursts.is_empty() && activity.unwoken == 0 {
-            true => model.never_ran.push(facts.name),
-            false => threads.push((facts, activity)),
+        let mut activity: Activity = activities.remove(&id).unwrap_or_default();
+        if activity.bursts.is_empty() && activity.unwoken == 0 {
+            model.never_ran.push(facts.name);
+            continue;
         }
+        let from_ns = facts.settled_ns.and_then(|ns| i64::try_from(ns).ok());
+        activity.bursts.retain(|burst| from_ns.is_none_or(|from_ns| burst.at_ns >= from_ns));
+        threads.push((facts, activity));
     }
     model.threads = model::infer(threads);
     if let Some(kernel) = kernel {
@@ -90,6 +93,7 @@ fn facts(document: &RunDocument) -> Vec<(u32, ThreadModel)> {
             tid: thread.tid,
             policy: thread.policy.clone(),
             reservation: setup.and_then(|facts| facts.reservation.clone()),
+            settled_ns: setup.and_then(|facts| facts.settled_ns),
             cpus: allowed(setup.map_or("", |facts| &facts.cpus), &thread.cpus),
             ..ThreadModel::default()
         };

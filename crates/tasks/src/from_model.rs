@@ -202,6 +202,12 @@ fn explained(thread: &ThreadModel) -> Vec<String> {
     let tid = thread.tid.map_or(String::new(), |tid| format!(" (thread {tid})"));
     let cut = format!("{} cut off, {} holes in the record", fit.cut_off, fit.holes);
     lines.push(format!("{} jobs seen{tid}, {} explained; {cut}", fit.jobs, fit.explained));
+    if let Some(from_ns) = thread.settled_ns {
+        lines.push(format!(
+            "its policy, CPUs or reservation changed: what it did in the first {} is left out",
+            span(from_ns)
+        ));
+    }
     if let Some(why) = &thread.unmodelled {
         lines.push(format!("No task: {why}. Less urgent tasks have no verdict."));
         return lines;

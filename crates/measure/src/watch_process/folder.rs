@@ -16,7 +16,6 @@ use hourglass_documents::kernel::KernelFacts;
 use hourglass_documents::manifest::{EvidenceFacts, Manifest, ThreadFacts};
 use hourglass_documents::watched::{WatchedReport, WatchedSample, WatchedThread};
 use hourglass_runs::store::{NewRunFolder, WriteError};
-use hourglass_sys::sched::{self, Attributes};
 use hourglass_sys::thread as os;
 use hourglass_time::Span;
 use hourglass_trace::{ThreadSummary, TraceSummary};
@@ -212,18 +211,6 @@ fn manifest(
     }
 }
 
-/// Budget and period of a thread of the deadline class that is still there.
-pub(super) fn budget(tid: u32) -> Option<String> {
-    let Ok(Some(Attributes::Deadline { runtime_ns, deadline_ns, period_ns, .. })) =
-        sched::read(tid)
-    else {
-        return None;
-    };
-    let period_ns = if period_ns == 0 { deadline_ns } else { period_ns };
-    let span = |ns: u64| i64::try_from(ns).ok().map(Span::from_nanos);
-    Some(format!("{}/{}", span(runtime_ns)?, span(period_ns)?))
-}
-
 fn facts(id: u32, thread: &WatchedThread, records: u64) -> ThreadFacts {
     let policy = thread.policy.clone().unwrap_or_default();
     ThreadFacts {
@@ -231,8 +218,9 @@ fn facts(id: u32, thread: &WatchedThread, records: u64) -> ThreadFacts {
         workload: WORKLOAD.to_owned(),
         policy_asked: policy.clone(),
         policy,
-        reservation: budget(thread.tid),
+        reservation: thread.reservation.clone(),
         start_ns: thread.since_ns,
+        settled_ns: thread.settled_ns,
         records_capacity: records,
         ..ThreadFacts::default()
     }

@@ -9,7 +9,6 @@ use hourglass_documents::task_model::{
 use hourglass_documents::watched::{WatchedReport, WatchedThread};
 use hourglass_runs::task_model::task_name;
 
-use super::folder::budget;
 use super::thread_totals::ThreadTotals;
 
 const NO_TASK: &str = "counts show how often it was woken, not when: no period, no shortest distance and no job is known";
@@ -39,7 +38,7 @@ pub(super) fn of(threads: &BTreeMap<u32, ThreadTotals>, report: &WatchedReport) 
             name,
             tid: Some(thread.tid),
             policy: thread.policy.clone().unwrap_or_default(),
-            reservation: budget(thread.tid),
+            reservation: thread.reservation.clone(),
             cpus: cpus.to_string(),
             unmodelled: Some(NO_TASK.to_owned()),
             counts: Some(CountModel {

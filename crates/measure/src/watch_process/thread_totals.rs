@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use hourglass_documents::watched::{WatchedInterval, WatchedSample, WatchedThread};
 use hourglass_documents::{CpuSet, Policy};
 use hourglass_machine::facts::{HostReader, ThreadCounts};
+use hourglass_sys::sched::{self, Attributes};
+use hourglass_time::Span;
 use hourglass_trace::model::{CountReckoning, CountSample};
 
 /// A thread since it was first seen.
@@ -21,6 +23,9 @@ pub(super) struct ThreadTotals {
     moved_ns: u64,
     worst: Option<WatchedInterval>,
     stopped_ns: u64,
+    /// Of the deadline class, at the last look that found it.
+    reservation: Option<String>,
+    settled_ns: Option<u64>,
     /// By who had its CPU: name, process, and the most that it can have had, ns.
     pub(super) others: BTreeMap<u32, (String, u64)>,
     /// What its counts say of its activations, where that is asked.
@@ -56,6 +61,8 @@ impl ThreadTotals {
             moved_ns: at_ns,
             worst: None,
             stopped_ns: 0,
+            reservation: budget(tid),
+            settled_ns: None,
             others: BTreeMap::new(),
             reckoning: None,
         }
@@ -82,12 +89,25 @@ impl ThreadTotals {
                     });
                 }
                 self.ended = counts.has_ended();
+                self.settle(&counts, at_ns);
                 // The kernel has the last counts of one that has ended until its parent has asked.
                 let state = if self.ended { self.last.state } else { counts.state };
                 self.take(ThreadCounts { state, ..counts }, at_ns);
             }
             _ => self.ended = true,
         }
+    }
+
+    /// Notes a change of what its jobs rest on. One that has ended tells no budget any more.
+    fn settle(&mut self, counts: &ThreadCounts, at_ns: u64) {
+        let is_reserved = counts.policy == Some(Policy::Deadline);
+        let budget = if is_reserved { budget(self.tid).or(self.reservation.clone()) } else { None };
+        let policy = counts.policy.or(self.last.policy);
+        let is_other = policy != self.last.policy || counts.cpus != self.last.cpus;
+        if !self.ended && (is_other || budget != self.reservation) {
+            self.settled_ns = Some(at_ns);
+        }
+        self.reservation = budget;
     }
 
     fn take(&mut self, counts: ThreadCounts, at_ns: u64) {
@@ -186,6 +206,8 @@ impl ThreadTotals {
             pid: self.pid,
             name: self.last.name.clone(),
             policy: self.last.policy.map(|policy| policy.to_string()),
+            reservation: self.reservation.clone(),
+            settled_ns: self.settled_ns,
             state: self.last.state.to_string(),
             ended: self.ended,
             since_ns: self.since_ns,
@@ -203,6 +225,18 @@ impl ThreadTotals {
             ran: super::system_sampler::longest(&self.others),
         }
     }
+}
+
+/// Budget and period of a thread of the deadline class that is still there.
+fn budget(tid: u32) -> Option<String> {
+    let Ok(Some(Attributes::Deadline { runtime_ns, deadline_ns, period_ns, .. })) =
+        sched::read(tid)
+    else {
+        return None;
+    };
+    let period_ns = if period_ns == 0 { deadline_ns } else { period_ns };
+    let span = |ns: u64| i64::try_from(ns).ok().map(Span::from_nanos);
+    Some(format!("{}/{}", span(runtime_ns)?, span(period_ns)?))
 }
 
 /// By how much a count grew; `None` if one of them is unknown.
@@ -252,6 +286,29 @@ mod tests {
         );
         let worst = WatchedInterval { from_ns: 100, to_ns: 200, wait_ns: 70 };
         assert_eq!((report.worst_interval, report.migrations), (Some(worst), None));
+    }
+
+    /// Source: what a record says of its threads held to its end, and not before.
+    #[test]
+    fn another_policy_or_other_cpus_begin_anew() {
+        let like = |policy, cpus: &str| ThreadCounts {
+            policy: Some(policy),
+            cpus: cpus.parse().unwrap(),
+            ..counts('S', 5_000, 400)
+        };
+        let (other, fifo) = (Policy::Other(0), Policy::Fifo(40));
+        let mut tally = after(like(other, "0-1"), &[]);
+        let looks = [
+            (100, like(other, "0-1"), None),
+            (200, like(fifo, "0-1"), Some(200)),
+            (300, like(fifo, "0-1"), Some(200)),
+            (400, like(fifo, "1"), Some(400)),
+        ];
+        for (at_ns, counts, settled_ns) in looks {
+            tally.settle(&counts, at_ns);
+            tally.take(counts, at_ns);
+            assert_eq!(tally.report().settled_ns, settled_ns, "{at_ns}");
+        }
     }
 
     /// The kernel counts a wait at its end: a thread that never got a CPU had waited for nothing.

@@ -29,6 +29,12 @@ pub fn task_model(model: &ModelDocument, style: Style) -> String {
     }
     table(title, &model.threads).write(&mut out, style);
     for thread in &model.threads {
+        if let Some(from_ns) = thread.settled_ns {
+            let until = rounded(from_ns);
+            let text =
+                format!("its policy, CPUs or reservation changed: its first {until} are left out");
+            line(&mut out, thread, &text);
+        }
         if let Some(waits) = &thread.suspension {
             line(
                 &mut out,

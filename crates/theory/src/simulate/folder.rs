@@ -201,6 +201,7 @@ fn manifest(
             gap_ns: 0,
             loop_ns: 0,
             records_capacity: request.records,
+            settled_ns: None,
             amounts: None,
         }
     };
