@@ -166,6 +166,13 @@ fn a_folder_is_shown_and_becomes_a_page() {
     assert!(hourglass_in(home.path(), "report kept -o page.html").status.success());
     let page = std::fs::read_to_string(home.path().join("page.html")).unwrap();
     assert!(page.contains("Watched from outside"));
+    // It has no switches; that its threads did not run would be untrue.
+    let task = "[[task]]\nname = \"sh\"\nperiod = \"20ms\"\nwcet = \"1ms\"\n";
+    std::fs::write(home.path().join("set.toml"), task).unwrap();
+    for line in ["model kept", "check kept", "simulate kept", "predict set.toml --against kept"] {
+        let output = hourglass_in(home.path(), line);
+        is_refused(&output, 2, "kept has no switches of threads", line);
+    }
     // Every look was kept: one at the beginning and one each 100 ms, whose counts only grow.
     let looks =
         hourglass_runs::store::RunFolder::open(&folder).unwrap().watch_samples().unwrap().unwrap();
