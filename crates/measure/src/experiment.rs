@@ -29,6 +29,7 @@ use hourglass_machine::advice::{self, ThreadDemand};
 use hourglass_machine::facts::HostReader;
 use hourglass_machine::refusal;
 use hourglass_runs::store::{NewRunFolder, RunFolder, StoredWakeUp, WriteError};
+use hourglass_sys::signal;
 use hourglass_trace::cause::AttributedGap;
 use hourglass_trace::{Interval, JobRecord, KernelEvent};
 use hourglass_workload::Buckets;
@@ -258,6 +259,8 @@ pub(crate) fn run_and_add(
     let mut tracing = kernel_trace::start(trace, &spec, &choice, &host, &mut warnings)?;
     spec.marker = tracing.as_ref().and_then(kernel_trace::TraceSession::marker);
     let held = dma_latency::hold(dma_latency_us, &spec, &mut warnings)?;
+    // Before there is a folder: a program that ends by a signal leaves it half-written.
+    let _ = signal::catch_stop();
     let folder = folder.map(RunFolder::create).transpose()?;
     let mut recording = tracing.is_none().then(|| switch_records::SwitchSession::new(&spec));
     let without = |refused: &[Shortfall], warnings: &mut Vec<Warning>| {

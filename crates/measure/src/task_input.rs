@@ -185,8 +185,7 @@ fn run_folder(path: &Path) -> Result<Input, InputError> {
     let recalled = open_run(path)?;
     recalled.check_size(has_room)?;
     let wrong = |source| InputError::Tasks { path: path.to_owned(), source: Box::new(source) };
-    let is_watched = recalled.document.result.watched.is_some();
-    let read = match is_watched && recalled.document.manifest.kernel.is_some() {
+    let read = match recalled.document.result.watched.is_some() {
         true => TaskSet::from_model(&task_model::of_run(&recalled)?),
         false => {
             let intervals = recalled.intervals()?.collect::<Result<Vec<_>, _>>()?;

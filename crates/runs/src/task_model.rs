@@ -15,7 +15,7 @@ use crate::store::TraceError;
 /// start of a thread's time on a CPU stands for its waking.
 ///
 /// # Errors
-/// The folder cannot be read.
+/// The folder cannot be read, or nothing in it says when threads ran.
 pub fn of_run(run: &OpenRun) -> Result<ModelDocument, TraceError> {
     let document = &run.document;
     let tids: BTreeMap<u32, u32> = document
@@ -31,7 +31,12 @@ pub fn of_run(run: &OpenRun) -> Result<ModelDocument, TraceError> {
             let by_id = tids.iter().filter_map(|(id, tid)| Some((*id, by_tid.remove(tid)?)));
             by_id.collect()
         }
-        None => model::of_intervals(&run.intervals()?.collect::<Result<Vec<_>, _>>()?),
+        None => match run.intervals()?.collect::<Result<Vec<_>, _>>()? {
+            none if none.is_empty() => {
+                return Err(TraceError::NoSwitches(run.folder.path().to_path_buf()));
+            }
+            intervals => model::of_intervals(&intervals),
+        },
     };
     let mut model = ModelDocument {
         schema: MODEL_SCHEMA.to_owned(),

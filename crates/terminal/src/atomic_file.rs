@@ -102,11 +102,27 @@ impl Drop for WholeFile {
 /// # Errors
 /// It cannot be written; what was there before is as it was.
 pub fn keep(option: &str, name: &Path, contents: &[u8]) -> Result<(), Stop> {
-    let written = match fs::metadata(name) {
-        Ok(there) if !there.is_file() && !there.is_dir() => fs::write(name, contents),
-        _ => WholeFile::create(name).and_then(|file| file.write(contents)),
+    let written = match is_special(name) {
+        true => fs::write(name, contents),
+        false => WholeFile::create(name).and_then(|file| file.write(contents)),
     };
     written.map_err(|error| refused(option, name, &error))
+}
+
+/// Makes sure, before anything is measured, that the file which [`keep`] is to write has a place.
+///
+/// # Errors
+/// As those of [`WholeFile::create`].
+pub fn has_place(option: &str, name: &Path) -> Result<(), Stop> {
+    match is_special(name) {
+        true => Ok(()),
+        false => WholeFile::wanted(option, Some(name)).map(drop),
+    }
+}
+
+/// Whether it is there, and neither a file nor a folder.
+fn is_special(name: &Path) -> bool {
+    fs::metadata(name).is_ok_and(|there| !there.is_file() && !there.is_dir())
 }
 
 /// Why a file cannot be written, with what mends it and the exit code for it.
@@ -151,6 +167,10 @@ mod tests {
         assert!(line.contains("; make the folder ") && line.ends_with("none first"), "{line}");
         let (_, line) = found(home.path());
         assert!(line.ends_with("is a folder; name a file in it"), "{line}");
+        // What can be told before there is anything to write.
+        assert_eq!(has_place("-o", home.path()).unwrap_err().to_string(), line);
+        has_place("-o", &home.path().join("a.svg")).unwrap();
+        has_place("-o", Path::new("/dev/full")).unwrap();
         keep("-o", Path::new("/dev/null"), b"text").unwrap();
         keep("-o", &home.path().join("a.svg"), b"text").unwrap();
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);

@@ -42,8 +42,9 @@ Counts do not show when a thread was woken. So no thread is a task, the file
 
 Exit codes:
   0    every thread that ran is a task
-  2    no run folder; no such process
-  3    the file cannot be written; this user may not see the process
+  2    no run folder, or one without switches (watch without --trace); no such
+       process; no place where this user may write the file
+  3    no space for the file; this user may not see the process
   4    a thread could not be modelled, as always with --pid; the rest was, and
        is written (no file where none was)
   130  --pid: ended by Ctrl-C; what was counted is printed and written
@@ -89,9 +90,10 @@ pub(crate) fn model(model: &Model, settings: Settings) -> Result<ExitCode> {
         (None, Some(pid)) => count(pid, model)?,
         (None, None) => return Err(Stop::usage("give a run folder, or --pid PID").into()),
     };
-    if let Some(file) = &model.output {
-        keep("-o", file, &found, settings)?;
-    }
+    let is_written = match &model.output {
+        Some(file) => keep("-o", file, &found, settings)?,
+        None => true,
+    };
     if model.output.is_none() || settings.json {
         output::unless_closed(output::shown(&found, text::task_model, settings))?;
     } else {
@@ -104,7 +106,8 @@ pub(crate) fn model(model: &Model, settings: Settings) -> Result<ExitCode> {
     if let Some(signal) = signal {
         return Ok(exit::ended_by(signal));
     }
-    Ok(if found.is_whole() { ExitCode::SUCCESS } else { ExitCode::from(exit::UNDECIDED) })
+    let is_decided = is_written && found.is_whole();
+    Ok(if is_decided { ExitCode::SUCCESS } else { ExitCode::from(exit::UNDECIDED) })
 }
 
 fn of_folder(folder: &Path) -> Result<ModelDocument> {
@@ -124,30 +127,41 @@ fn count(pid: u32, model: &Model) -> Result<(ModelDocument, Option<i32>)> {
         command_line: Vec::new(),
     };
     let finished = watch_process::watch(&request, |_| ControlFlow::Continue(()));
-    let finished = finished.map_err(|failure| refusal(failure, false))?;
+    let finished = finished.map_err(|failure| refusal(failure, "", false))?;
     Ok((finished.model.unwrap_or_default(), finished.signal))
 }
 
-/// Writes the file of `watch --tasks`; whether all threads are tasks.
+/// Writes the file of `watch --tasks`; whether all threads are tasks, and nothing where no file is written, as none is.
 ///
 /// # Errors
-/// The folder cannot be read, no thread is a task, or the file cannot be written.
-pub(super) fn write_tasks(folder: &Path, file: &Path, settings: Settings) -> Result<bool> {
+/// The folder cannot be read, or the file cannot be written.
+pub(super) fn write_tasks(folder: &Path, file: &Path, settings: Settings) -> Result<Option<bool>> {
     let found = of_folder(folder)?;
-    keep("--tasks", file, &found, settings)?;
+    let is_written = keep("--tasks", file, &found, settings)?;
     say_unmodelled(&found);
-    Ok(found.is_whole())
+    Ok(is_written.then(|| found.is_whole()))
 }
 
-fn keep(option: &str, file: &Path, found: &ModelDocument, settings: Settings) -> Result<(), Stop> {
-    let nothing = |error| {
-        let line = format!("{option} {} is not written: {error}", file.display());
-        Stop::with(exit::UNDECIDED, vec![line])
+/// Writes the file of tasks; false, and says so, where no thread is one.
+fn keep(
+    option: &str,
+    file: &Path,
+    found: &ModelDocument,
+    settings: Settings,
+) -> Result<bool, Stop> {
+    let text = match model_toml(found) {
+        Ok(text) => text,
+        Err(error) => {
+            messages::say(&format!("{option} {} is not written: {error}", file.display()));
+            if !found.never_ran.is_empty() {
+                messages::say(&format!("did not run: {}", found.never_ran.join(", ")));
+            }
+            return Ok(false);
+        }
     };
-    let text = model_toml(found).map_err(nothing)?;
     atomic_file::keep(option, file, text.as_bytes())?;
     messages::wrote(file, settings.quiet);
-    Ok(())
+    Ok(true)
 }
 
 /// Says what must be known of the counts, but for broken premises, of which each has a line.

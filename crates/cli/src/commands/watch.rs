@@ -18,7 +18,8 @@ use crate::atomic_file;
 use crate::exit::{self, Stop};
 use crate::lab::WriteError;
 use crate::lab::watch_process::{
-    self, CommandRequest, ProcessNotFound, ProcessSelector, SHORTEST, WatchFailure, WatchRequest,
+    self, CommandRequest, ProcessNotFound, ProcessSelector, SHORTEST, WatchFailure, WatchFinished,
+    WatchRequest,
 };
 use crate::messages;
 use crate::output;
@@ -61,7 +62,9 @@ Exit codes:
   130  ended by Ctrl-C; what was sampled is printed and stored
   with -- COMMAND: the command's code, also where a premise broke (premises
   says so); 128+N signal N killed the command, 126 it cannot be executed,
-  127 no such command, 125 watch itself failed
+  127 no such command. Only where the command's is 0: 125 watch itself failed,
+  as where a file cannot be written; 4 no thread is a task, and --tasks wrote
+  no file
 
 Examples:
   hourglass watch 1234                     a process with all its threads
@@ -138,6 +141,10 @@ pub(crate) fn watch(watch: &WatchArgs, words: &[String], settings: Settings) -> 
     }
     let program = std::iter::once("hourglass".to_owned());
     let starts = !watch.command.is_empty();
+    if let Some(file) = &watch.tasks {
+        let own = |stop: Stop| if starts { own_failure(&stop) } else { stop };
+        atomic_file::has_place("--tasks", file).map_err(own)?;
+    }
     let request = WatchRequest {
         whom: selector(watch, settings),
         every: watch.interval,
@@ -171,14 +178,27 @@ pub(crate) fn watch(watch: &WatchArgs, words: &[String], settings: Settings) -> 
         }
         if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
-    let finished = found.map_err(|failure| refusal(failure, starts))?;
-    output::unless_closed(written)?;
-    metrics.write(&finished.report)?;
-    if is_live {
-        view.clear()?;
-    }
-    let is_whole = finished.report.premises.is_empty();
+    let option = if watch.output.is_some() { "-o" } else { "--tasks" };
+    let finished = found.map_err(|failure| refusal(failure, option, starts))?;
+    let _beside = watch.tasks.as_deref().filter(|_| watch.output.is_none()).map(RecordBeside);
     let ended = finished.report.command.as_ref().map(|command| command.exit);
+    let signal = finished.signal;
+    let told = output::unless_closed(written)
+        .and_then(|()| metrics.write(&finished.report))
+        .and_then(|()| view.clear())
+        .and_then(|()| tell(watch, finished, &broken, settings));
+    conclude(ended, signal, told)
+}
+
+/// Prints what was found, and keeps it; whether it is whole, and nothing where `--tasks` has no file.
+fn tell(
+    watch: &WatchArgs,
+    finished: WatchFinished,
+    broken: &BTreeSet<String>,
+    settings: Settings,
+) -> Result<Option<bool>> {
+    let starts = !watch.command.is_empty();
+    let is_whole = finished.report.premises.is_empty();
     let said = if settings.json {
         let document = WatchDocument { schema: WATCH_SCHEMA.to_owned(), found: finished.report };
         let warnings = document.found.warnings.iter();
@@ -193,31 +213,63 @@ pub(crate) fn watch(watch: &WatchArgs, words: &[String], settings: Settings) -> 
         output::text(&text::watched(&finished.report, output::style()))
     };
     output::unless_closed(said)?;
-    let is_decided = keep(watch, finished.folder.as_ref(), settings)? && is_whole;
-    let code = if is_decided { ExitCode::SUCCESS } else { ExitCode::from(exit::UNDECIDED) };
-    if let Some(code) = ended {
-        return Ok(ExitCode::from(u8::try_from(code).unwrap_or(exit::OWN)));
-    }
-    Ok(finished.signal.map_or(code, exit::ended_by))
+    let kept = keep(watch, finished.folder.as_ref(), settings)?;
+    Ok(kept.map(|all_are_tasks| all_are_tasks && is_whole))
 }
 
-/// Says where the record is, and writes the file of `--tasks`; whether all threads are tasks in it.
+/// The exit code: that of the command, or of the signal, before that of what `told` says.
+fn conclude(
+    ended: Option<i32>,
+    signal: Option<i32>,
+    told: Result<Option<bool>>,
+) -> Result<ExitCode> {
+    let first = match (ended, signal) {
+        (Some(code), _) => u8::try_from(code).unwrap_or(exit::OWN),
+        (None, signal) => signal.map_or(exit::YES, exit::code_of),
+    };
+    let otherwise = match told {
+        Ok(Some(true)) => exit::YES,
+        Ok(Some(false)) if ended.is_some() => exit::YES,
+        Ok(_) => exit::UNDECIDED,
+        // After Ctrl-C, too: 130 says that what was sampled is stored.
+        Err(_) if ended.is_none() => return told.map(|_| ExitCode::SUCCESS),
+        Err(error) => {
+            hourglass_terminal::concluded(Err(error));
+            exit::OWN
+        }
+    };
+    Ok(ExitCode::from(if first == exit::YES { otherwise } else { first }))
+}
+
+/// Says where the record is, and writes the file of `--tasks`; whether all threads are tasks in it, and nothing where
+/// there is no file, as none is.
 fn keep(
     watch: &WatchArgs,
     folder: Option<&Result<PathBuf, WriteError>>,
     settings: Settings,
-) -> Result<bool> {
-    if watch.output.is_some() || matches!(folder, Some(Err(_))) {
+) -> Result<Option<bool>> {
+    if watch.output.is_some() {
         super::say_kept(folder, "it", settings.quiet)?;
     }
-    let record = folder.and_then(|folder| folder.as_ref().ok());
-    let Some((file, record)) = watch.tasks.as_deref().zip(record) else { return Ok(true) };
-    let written = super::model::write_tasks(record, file, settings);
-    if watch.output.is_none() {
+    let Some((file, record)) = watch.tasks.as_deref().zip(folder) else { return Ok(Some(true)) };
+    let not_recorded = |error: &WriteError| {
+        Stop::machine(vec![format!("--tasks {} is not written: {error}", file.display())])
+    };
+    let record = match record {
+        Ok(record) => record.as_path(),
+        Err(error) => error.whole().ok_or_else(|| not_recorded(error))?,
+    };
+    super::model::write_tasks(record, file, settings)
+}
+
+/// The folder of [`record_beside`], of a file of tasks: gone when that is written, or cannot be.
+struct RecordBeside<'a>(&'a Path);
+
+impl Drop for RecordBeside<'_> {
+    fn drop(&mut self) {
         // A folder that stays is in nobody's way.
-        let _ = std::fs::remove_dir_all(record);
+        let _ = std::fs::remove_dir_all(record_beside(self.0));
     }
-    written
 }
 
 /// A folder for the record that only the file of `--tasks` is made from.
@@ -287,16 +339,22 @@ impl View {
     }
 }
 
-/// Why nothing is watched, and the exit code for it.
-pub(super) fn refusal(failure: WatchFailure, starts: bool) -> Stop {
-    let line = || vec![failure.to_string()];
-    match &failure {
-        WatchFailure::Launch(why) => Stop::with(why.exit_code().unwrap_or(exit::OWN), line()),
-        // Other codes are the command's.
-        _ if starts => Stop::with(exit::OWN, line()),
-        WatchFailure::NotFound(ProcessNotFound::Hidden(_)) | WatchFailure::Refused(_) => {
-            Stop::machine(line())
+/// Why nothing is watched, and the exit code for it; `option` asks for the folder.
+pub(super) fn refusal(failure: WatchFailure, option: &str, starts: bool) -> Stop {
+    let stop = match &failure {
+        WatchFailure::Launch(why) => {
+            return Stop::with(why.exit_code().unwrap_or(exit::OWN), vec![failure.to_string()]);
         }
-        WatchFailure::NotFound(_) | WatchFailure::Folder(_) => Stop::usage(failure.to_string()),
-    }
+        WatchFailure::NotFound(ProcessNotFound::Hidden(_)) | WatchFailure::Refused(_) => {
+            Stop::machine(vec![failure.to_string()])
+        }
+        WatchFailure::NotFound(_) => Stop::usage(failure.to_string()),
+        WatchFailure::Folder(why) => Stop::usage(format!("{option}: {why}")),
+    };
+    if starts { own_failure(&stop) } else { stop }
+}
+
+/// The same with the code for a failure of `watch` itself: other codes are the command's.
+fn own_failure(stop: &Stop) -> Stop {
+    Stop::with(exit::OWN, stop.lines().to_vec())
 }

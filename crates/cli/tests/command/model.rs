@@ -66,7 +66,10 @@ fn a_thread_that_is_no_task_leaves_no_verdict() {
     fs::write(at.join("alone.toml"), alone).unwrap();
     ends(&hourglass_in(at, "simulate alone.toml --horizon 4s -o only"), 0, "simulate");
     let nothing = hourglass_in(at, "model only -o nothing.toml");
-    is_refused(&nothing, 4, "-o nothing.toml is not written", "no task");
+    let said = stderr(ends(&nothing, 4, "no task"));
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(lines[0].contains("-o nothing.toml is not written") && lines.len() == 2, "{said}");
+    assert!(lines[1].contains("seldom: no task: 4 jobs are too few"), "{said}");
     assert!(!at.join("nothing.toml").exists());
     is_refused(&hourglass_in(at, "model set.toml"), 2, "set.toml", "no folder");
 }

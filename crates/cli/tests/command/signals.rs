@@ -147,3 +147,34 @@ fn a_question_that_is_ignored_is_not_answered() {
     assert_eq!(output.status.code(), Some(0));
     assert!(!stderr(&output).contains("# after"), "{}", stderr(&output));
 }
+
+/// A signal after the folder was made and before the first sample, or while the load began, left
+/// `trace.parquet.partial`, and the next run refused the folder; Ctrl-C ends with 130 also where no thread is a task.
+#[test]
+fn an_early_signal_leaves_nothing_half_written() {
+    let traces = fs::read_dir("/sys/kernel/tracing/instances").is_ok();
+    let traced = "watch 1 -d 20s -q --trace --tasks found.toml";
+    let lines = [
+        "watch 1 -d 20s -q -o kept",
+        "latency --policy other -D 20s -q --load cpu -o kept",
+        traced,
+    ];
+    for words in lines.iter().filter(|words| traces || !words.contains("--trace")) {
+        let home = tempfile::tempdir().unwrap();
+        let names = || {
+            let entries = fs::read_dir(home.path()).unwrap().map(|entry| entry.unwrap().path());
+            entries.collect::<Vec<_>>()
+        };
+        let mut child = under("true", words).current_dir(home.path()).spawn().unwrap();
+        until("it has a folder", || {
+            child.try_wait().unwrap().is_some() || names().iter().any(|path| path.is_dir())
+        });
+        send("-INT", child.id().into()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        ends(&output, 130, words);
+        let left = names();
+        let is_whole = |path: &std::path::PathBuf| path.join("manifest.json").exists();
+        assert!(left.iter().all(|path| path.is_file() || is_whole(path)), "{words}: {left:?}");
+        assert_eq!(left.iter().any(|path| path.is_dir()), words.contains("-o"), "{left:?}");
+    }
+}

@@ -166,6 +166,13 @@ fn a_folder_is_shown_and_becomes_a_page() {
     assert!(hourglass_in(home.path(), "report kept -o page.html").status.success());
     let page = std::fs::read_to_string(home.path().join("page.html")).unwrap();
     assert!(page.contains("Watched from outside"));
+    // It has no switches; that its threads did not run would be untrue.
+    let task = "[[task]]\nname = \"sh\"\nperiod = \"20ms\"\nwcet = \"1ms\"\n";
+    std::fs::write(home.path().join("set.toml"), task).unwrap();
+    for line in ["model kept", "check kept", "simulate kept", "predict set.toml --against kept"] {
+        let output = hourglass_in(home.path(), line);
+        is_refused(&output, 2, "kept has no switches of threads", line);
+    }
     // Every look was kept: one at the beginning and one each 100 ms, whose counts only grow.
     let looks =
         hourglass_runs::store::RunFolder::open(&folder).unwrap().watch_samples().unwrap().unwrap();
@@ -312,14 +319,63 @@ fn how_a_command_ends_is_how_watch_ends() {
         assert_eq!(output.status.code(), Some(code), "{words:?}: {}", stderr(&output));
         assert!(output.stdout.is_empty(), "the table is on stderr: {output:?}");
     }
+    // A failure of `watch` itself is not the command's, and comes after it.
+    for (words, code) in [(&["true"][..], 125), (&["sh", "-c", "exit 3"], 3)] {
+        let line = ["watch", "--openmetrics", "/dev/full", "--"];
+        let line: Vec<&str> = line.iter().chain(words).copied().collect();
+        let output = hourglass(&line);
+        let said = stderr(ends(&output, code, words));
+        assert!(said.contains("--openmetrics: /dev/full: "), "{said}");
+    }
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join("there");
     std::fs::create_dir(&folder).unwrap();
     let line = format!("-o {} -- touch {}/ran", folder.display(), folder.display());
     is_refused(&watch(&line), 125, "-o: ", &line);
+    let line = format!("--trace --tasks {} -- touch {}/ran", folder.display(), folder.display());
+    is_refused(&watch(&line), 125, "--tasks: ", &line);
     assert!(!folder.join("ran").exists(), "it was refused before the command ran");
     for line in ["1 -- true", "--comm x -- true", "-d 1s -- true"] {
         is_refused(&watch(line), 2, "cannot be used with", line);
+    }
+}
+
+/// `false` ended with 4, as none of its threads was a task, and a full disk left the record behind.
+#[test]
+fn a_file_of_tasks_takes_nothing_from_the_commands_end_and_leaves_nothing_behind() {
+    const INSTANCES: &str = "/sys/kernel/tracing/instances";
+    if let Err(error) = std::fs::read_dir(INSTANCES) {
+        return skip(
+            Requirement::TRACEFS,
+            format_args!("{INSTANCES}: {error}; mount tracefs and be root"),
+        );
+    }
+    let may_mount = Command::new("unshare").args(["-m", "true"]).status();
+    if !may_mount.is_ok_and(|status| status.success()) {
+        return skip(
+            Requirement::program("unshare"),
+            "no unshare, or it may not make a mount space",
+        );
+    }
+    let home = tempfile::tempdir().unwrap();
+    // The record cannot be begun, or not be ended, where its disk is full.
+    for (size, script, code, says) in [
+        ("10m", "exit 0", 4, "sh: no task: "),
+        ("10m", "exit 3", 3, "sh: no task: "),
+        ("10m", "kill -9 $$", 137, "sh: no task: "),
+        ("4k", "sleep 0.3; exit 0", 125, "--tasks found.toml is not written: "),
+        ("16k", "sleep 0.3; exit 0", 125, "--tasks found.toml is not written: "),
+        ("4k", "sleep 0.3; exit 3", 3, "--tasks found.toml is not written: "),
+    ] {
+        let at = home.path().display();
+        let watched = format!("{} watch --trace -q --tasks found.toml", calls::HOURGLASS);
+        let line = format!(
+            "mount -t tmpfs -o size={size} tmpfs {at} && cd {at} && {watched} -- sh -c '{script}'; code=$?; ls -A; exit $code"
+        );
+        let output = Command::new("unshare").args(["-m", "sh", "-c", &line]).output().unwrap();
+        let said = stderr(ends(&output, code, &line));
+        assert!(said.contains(says) && !said.contains("-o: "), "{line}: {said}");
+        assert!(output.stdout.is_empty(), "left behind: {output:?}");
     }
 }
 

@@ -1,11 +1,11 @@
 //! The page of ClockBound's daemon, versions 1 and 2: a file of shared memory that says how far `CLOCK_REALTIME` may be off.
 
-use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 use hourglass_sys::adjtimex::{self, Discipline, Leap};
 use hourglass_sys::clock::{ClockId, now_ns};
+use hourglass_sys::strange_file;
 
 use super::chronyd::{self, Chronyd};
 use super::source::{UtcAnswer, UtcSource, evidence};
@@ -58,7 +58,10 @@ impl ClockBound<'_> {
 
 fn bytes_of(place: &Path) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(LONGEST);
-    File::open(place)?.take(LONGEST as u64).read_to_end(&mut bytes)?;
+    // A link may lead to the page; a FIFO there would be waited for.
+    strange_file::open(&place.canonicalize()?, false)?
+        .take(LONGEST as u64)
+        .read_to_end(&mut bytes)?;
     if bytes.is_empty() { Err(ErrorKind::UnexpectedEof.into()) } else { Ok(bytes) }
 }
 

@@ -62,12 +62,11 @@ impl Files {
     /// The first [`MOST_BYTES`] of a file.
     pub(super) fn bytes(&self, path: &str) -> Option<Vec<u8>> {
         let mut content = Vec::new();
-        let mut file = fs::File::open(self.locate(path)?).ok()?.take(MOST_BYTES);
-        file.read_to_end(&mut content).ok()?;
+        self.without_waiting(path)?.take(MOST_BYTES).read_to_end(&mut content).ok()?;
         Some(content)
     }
 
-    /// A file open for reading, of which a read does not wait for what is not there yet.
+    /// A file open for reading, of which a read does not wait for what is not there yet, nor a FIFO for its writer.
     pub(super) fn without_waiting(&self, path: &str) -> Option<fs::File> {
         fs::OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(self.locate(path)?).ok()
     }
@@ -81,7 +80,7 @@ impl Files {
     /// The first [`MOST_BYTES`] of a file that gzip has packed, as text.
     pub(super) fn unpacked(&self, path: &str) -> Option<String> {
         let mut content = Vec::new();
-        let packed = fs::File::open(self.locate(path)?).ok()?.take(MOST_BYTES);
+        let packed = self.without_waiting(path)?.take(MOST_BYTES);
         GzDecoder::new(packed).take(MOST_BYTES).read_to_end(&mut content).ok()?;
         Some(String::from_utf8_lossy(&content).into_owned())
     }

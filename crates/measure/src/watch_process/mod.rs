@@ -80,7 +80,7 @@ pub enum WatchFailure {
     NotFound(#[from] ProcessNotFound),
     #[error(transparent)]
     Launch(#[from] LaunchError),
-    #[error("-o: {0}")]
+    #[error(transparent)]
     Folder(#[from] CreateError),
     #[error("{}: {}; {}", .0.what, .0.reason, .0.remedy)]
     Refused(Refusal),
@@ -106,6 +106,8 @@ pub fn watch(
     let reader = HostReader::new(Path::new("/"));
     let (pending, mut finder) = find(&request.whom, &reader)?;
     finder.find(&reader)?;
+    // Before there is a folder: a program that ends by a signal leaves it half-written.
+    let _ = signal::catch_stop();
     let folder = request.folder.clone().map(RunFolder::create).transpose()?;
     let keeps = folder.is_some();
     let host = (request.trace || keeps).then(|| reader.read());
@@ -115,8 +117,6 @@ pub fn watch(
         }
         _ => None,
     };
-    // Without handlers Ctrl-C just ends the program.
-    let _ = signal::catch_stop();
     let mut session = WatchSession::new(request, reader, finder, traced);
     let home = session.first_look();
     let mut command = pending.map(PendingCommand::open).transpose()?;

@@ -146,6 +146,13 @@ pub enum OpenError {
 /// A trace, or a table of single latencies, that cannot be read.
 #[derive(Debug, Error)]
 pub enum TraceError {
+    /// As of `watch` without `--trace`, or of threads that measured latencies alone.
+    #[error(
+        "{} has no switches of threads, only counts or latencies: nothing in it says when they ran; as root, \
+         hourglass watch PID --trace -o DIR records that",
+        .0.display()
+    )]
+    NoSwitches(PathBuf),
     #[error("{} is missing; restore it or measure again", .0.display())]
     Missing(PathBuf),
     #[error("{} is truncated: it does not end as a Parquet file; copy it again", .0.display())]

@@ -130,6 +130,14 @@ fn files_are_read_when_they_are_whole() {
     assert!(source.page().unwrap_err().contains("in the midst"));
     std::fs::write(folder.join("shm0"), "").unwrap();
     assert!(source.page().unwrap_err().contains("cannot be read"));
+    // `clocks --utc` waited for ever for a writer of a FIFO that had the page's name.
+    let made = std::process::Command::new("mkfifo").arg(folder.join("fifo")).status();
+    assert!(made.unwrap().success());
+    for (target, is_page) in [("fifo", false), (".", false), ("shm", true)] {
+        std::fs::remove_file(folder.join("shm0")).unwrap();
+        std::os::unix::fs::symlink(target, folder.join("shm0")).unwrap();
+        assert_eq!(source.page().is_ok(), is_page, "{target}");
+    }
 }
 
 #[test]
