@@ -10,6 +10,10 @@ use crate::{Interval, IntervalStart, KernelEvent, KernelEventKind as Kind};
 const IN_INTERRUPT: u64 = 0x8 | 0x10;
 /// The idle thread of a CPU.
 const IDLE: u64 = 0;
+/// `TASK_STOPPED` and `TASK_TRACED` of `sched_switch`: a signal or a debugger holds the thread.
+const STOPPED: u64 = 0x4 | 0x8;
+/// A signal that stops or continues a thread takes it this long at most; who runs longer has work to do.
+const SIGNAL_NS: u64 = 50_000;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Waker {
@@ -62,6 +66,9 @@ pub struct Activity {
     /// How often such time was seen.
     pub unwoken: u64,
     pub holes: u32,
+    /// Time for which a signal or a debugger held it, and how many releases behind that came while it still ran.
+    pub stopped_ns: u64,
+    pub late_by_stops: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,6 +80,7 @@ enum State {
     /// It left the CPU, and the switch is missing: to wait, or as the CPU was taken from it.
     Away,
     Waiting,
+    Stopped(i64),
 }
 
 /// A waking of a thread that still ran, and what it had run by then.
@@ -92,6 +100,8 @@ struct Follower {
     open: Option<Burst>,
     /// Whether a switch to the thread is missing in what is open.
     is_patched: bool,
+    /// It has not waited for an activation since it was stopped.
+    is_behind_stop: bool,
     unwoken_ns: u64,
     slept: Option<(i64, u64)>,
     early: Option<EarlyWaking>,
@@ -272,6 +282,7 @@ impl Follower {
     fn open(&mut self, at_ns: i64, waker: Waker, slept: Option<(i64, u64)>, run_ns: u64) {
         let stretch = self.done.holes;
         self.open = Some(Burst { at_ns, waker, slept, run_ns, stretch, ..Burst::default() });
+        self.is_behind_stop = false;
     }
 
     /// Another thread leaves its CPU: a switch is missing, and what it ran since it took the CPU is not known.
@@ -292,7 +303,7 @@ impl Follower {
             State::Running(since_ns) => self.run(since_ns, ns),
             State::Unknown => {}
             // Some kernels record no switch from an idle CPU; the thread did not run before it could.
-            State::Ready(since_ns) => {
+            State::Ready(since_ns) | State::Stopped(since_ns) => {
                 self.run(since_ns.max(last_ns).min(ns), ns);
                 self.is_patched = true;
             }
@@ -310,6 +321,12 @@ impl Follower {
             State::Waiting => self.lose(ns),
         }
         let early = self.early.take();
+        if state & STOPPED != 0 {
+            if let Some(early) = early.filter(|early| early.waker == Waker::Interrupt) {
+                self.split(early);
+            }
+            return self.stop(ns);
+        }
         if state == 0 {
             // It was about to wait when it was woken, and went on.
             if let Some(early) = early {
@@ -319,11 +336,31 @@ impl Follower {
             return;
         }
         self.early = early.map(|early| EarlyWaking { left: Some((ns, state)), ..early });
+        self.state = State::Waiting;
+        let goes_on = self.is_behind_stop && self.open.is_none() && self.unwoken_ns <= SIGNAL_NS;
         if self.early.is_none() {
+            // It goes back to the wait in which it was stopped.
+            if goes_on && self.slept.is_some() {
+                self.unwoken_ns = 0;
+                return;
+            }
             self.close(ns, true);
         }
         self.slept = Some((ns, state));
-        self.state = State::Waiting;
+    }
+
+    /// What was open goes on when it may run again. Who was woken for the stop alone is in its wait as before.
+    fn stop(&mut self, ns: i64) {
+        let is_signal = |open: &&Burst| {
+            matches!(open.waker, Waker::Thread(_))
+                && open.slept.is_some()
+                && open.run_ns <= SIGNAL_NS
+        };
+        if let Some(signal) = self.open.as_ref().filter(is_signal) {
+            (self.slept, self.open) = (signal.slept, None);
+        }
+        (self.is_patched, self.is_behind_stop) = (self.open.is_some(), true);
+        self.state = State::Stopped(ns);
     }
 
     /// Ends the burst at a waking that came while it ran, and begins the next one there.
@@ -334,7 +371,10 @@ impl Follower {
         let before = self.open.as_mut().map_or(&mut self.unwoken_ns, |open| &mut open.run_ns);
         *before = early.run_ns;
         self.close(early.at_ns, true);
+        let is_behind_stop = self.is_behind_stop;
+        self.done.late_by_stops += u64::from(is_behind_stop);
         self.open(early.at_ns, early.waker, None, all.saturating_sub(early.run_ns));
+        self.is_behind_stop = is_behind_stop;
         self.open.iter_mut().for_each(|open| open.is_late = true);
         self.held_up(others_ns);
     }
@@ -397,6 +437,11 @@ impl Follower {
                 self.early = Some(EarlyWaking { at_ns: ns, waker, run_ns, left: None });
             }
             State::Ready(_) => {}
+            State::Stopped(since_ns) => {
+                let held_ns = length(since_ns, ns);
+                self.done.stopped_ns = self.done.stopped_ns.saturating_add(held_ns);
+                self.state = State::Ready(ns);
+            }
             State::Away => {
                 self.close(ns, false);
                 self.open(ns, waker, None, 0);

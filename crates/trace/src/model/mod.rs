@@ -108,12 +108,19 @@ fn model(facts: ThreadModel, activity: &Activity, grouped: &Grouped) -> ThreadMo
         woken_by: wakers(jobs),
         ..facts
     };
-    thread.unmodelled = reason(&thread).or_else(|| grouped.has_sleeps.then(|| SLEEPS.to_owned()));
+    thread.unmodelled =
+        reason(&thread, activity).or_else(|| grouped.has_sleeps.then(|| SLEEPS.to_owned()));
     thread
 }
 
-fn reason(thread: &ThreadModel) -> Option<String> {
+fn reason(thread: &ThreadModel, activity: &Activity) -> Option<String> {
     let (activation, jobs) = (&thread.activation, thread.fit.jobs);
+    let stopped = format!(
+        "a signal or a debugger stopped it for {} ms in all",
+        activity.stopped_ns.div_ceil(1_000_000)
+    );
+    // What is unseen without those behind a stop.
+    let unseen = activation.unseen.saturating_sub(activity.late_by_stops);
     match activation.class {
         ActivationClass::Unknown if jobs == 0 => Some(
             "it was not seen to begin a job: it waits for nothing, or began before the record"
@@ -123,9 +130,22 @@ fn reason(thread: &ThreadModel) -> Option<String> {
             "{jobs} jobs are too few to state a law, which takes {}: record for longer",
             period::FEWEST
         )),
+        ActivationClass::Unknown
+            if !nearly_all_seen(jobs, activation.unseen) && nearly_all_seen(jobs, unseen) =>
+        {
+            Some(format!(
+                "{} of its {jobs} jobs were released while the one before still ran: {stopped}, and these came late behind \
+                 that; record without a stop",
+                activation.unseen
+            ))
+        }
         ActivationClass::Unknown if !nearly_all_seen(jobs, activation.unseen) => Some(format!(
             "{} of its {jobs} jobs were released while the one before still ran: record while less runs beside it",
             activation.unseen
+        )),
+        ActivationClass::Unknown if activity.stopped_ns > 0 => Some(format!(
+            "its jobs arrive at the same moment or run longer than they are apart; {stopped}, which may be why: record without \
+             a stop"
         )),
         ActivationClass::Unknown => {
             Some("its jobs arrive at the same moment or run longer than they are apart".to_owned())

@@ -440,3 +440,63 @@ fn a_sleep_behind_constant_work_is_told_from_a_second_timer() {
         }
     }
 }
+
+/// A process is stopped by a signal, and goes on by another one: in its wait, or at work. The bug: both wakings were jobs, and
+/// what came late behind the stop was said to be the fault of what ran beside it.
+#[test]
+fn a_stop_is_no_job_and_is_named_where_it_hides_the_law() {
+    let (period, run) = (10 * MS, 2 * MS);
+    // A thread that is continued goes back to its wait, or has the releases of a long stop before it.
+    for (at_work, held) in [(false, 3 * MS), (true, 3 * MS), (false, 700 * MS), (true, 700 * MS)] {
+        let mut writer = Writer::new(Dice::new(6));
+        // Late jobs hide no period, but they hide the least distance of others.
+        let growth = if held < period { 0 } else { 50 * US };
+        let release = |job: u64| job * period + job * job * growth;
+        for job in 1..100 {
+            writer.burst(7, release(job), run, None);
+        }
+        let job_at = release(100);
+        let mut at = job_at + 5 * MS;
+        let left = if at_work { MS } else { 0 };
+        if at_work {
+            at = job_at + MS;
+            writer.add(job_at, Kind::Waking, 7, (7, 7), INTERRUPT);
+            writer.add(job_at, Kind::Switch, 7, (0, 7), 0);
+        } else {
+            writer.burst(7, job_at, run, None);
+            writer.add(at, Kind::Waking, 9, (7, 7), THREAD);
+            writer.add(at + US, Kind::Switch, 7, (0, 7), 0);
+            at += 4 * US;
+        }
+        writer.add(at, Kind::Switch, 7, (7, 0), 4);
+        let mut now = at + held;
+        writer.add(now, Kind::Waking, 9, (7, 7), THREAD);
+        writer.add(now + US, Kind::Switch, 7, (0, 7), 0);
+        now += left + 4 * US;
+        let mut job = 101;
+        // The timer of a release that has passed ends the wait before it begins.
+        while release(job) < now {
+            writer.add(now, Kind::Waking, 7, (7, 7), INTERRUPT);
+            (now, job) = (now + run, job + 1);
+        }
+        writer.add(now, Kind::Switch, 7, (7, 0), 1);
+        for job in job..200 {
+            writer.burst(7, release(job), run, None);
+        }
+        let found = one(writer.infer(&[7]));
+        let (law, why) = (found.activation.class, found.unmodelled.as_deref());
+        assert!(found.woken_by.iter().all(|waker| waker.tid.is_none()), "{:?}", found.woken_by);
+        assert_eq!(found.fit.jobs, 199, "{at_work} {held}");
+        assert!(found.execution.min_ns >= run, "{:?}", found.execution);
+        match held < period {
+            true => assert_eq!(
+                (law, found.activation.period_ns, why),
+                (ActivationClass::Periodic, period, None)
+            ),
+            false => assert!(
+                why.is_some_and(|why| why.contains("stopped it for 700 ms in all")),
+                "{why:?}"
+            ),
+        }
+    }
+}
