@@ -46,6 +46,7 @@ pub mod spelling;
 pub mod stack;
 pub mod sweep;
 pub mod task_model;
+mod thread_name;
 pub mod tuning;
 pub mod wakeup;
 pub mod warning;
@@ -57,6 +58,7 @@ pub use execution_time::{ExecutionTime, Sampler};
 pub use inference::{Inference, InferenceBasis};
 pub use policy::Policy;
 pub use reservation::{Reservation, ReservationKind};
+pub use thread_name::thread_name;
 
 // The example of the page on a registry is a test.
 #[cfg(doctest)]

@@ -20,6 +20,8 @@ use hourglass_sys::pidfd::PidFd;
 use hourglass_sys::sched::{self, Attributes, SavedScheduling};
 use hourglass_sys::{credentials, thread};
 
+use crate::backend::members;
+
 /// No such process, or thread.
 pub(crate) const ESRCH: i32 = 3;
 
@@ -56,7 +58,7 @@ impl NotOwned {
     #[must_use]
     pub fn find(id: u32) -> Option<NotOwned> {
         let caller = restricted()?;
-        let status = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+        let status = members::text(&format!("/proc/{id}/status"))?;
         in_status(id, &status, caller)
     }
 
@@ -113,8 +115,8 @@ pub(crate) fn check(id: u32) -> io::Result<()> {
 }
 
 fn check_for(caller: u32, id: u32) -> io::Result<()> {
-    let status = fs::read_to_string(format!("/proc/{id}/status"));
-    let status = status.map_err(|_| io::Error::from_raw_os_error(ESRCH))?;
+    let status = members::text(&format!("/proc/{id}/status"));
+    let status = status.ok_or_else(|| io::Error::from_raw_os_error(ESRCH))?;
     match in_status(id, &status, caller) {
         Some(foreign) => Err(io::Error::new(io::ErrorKind::PermissionDenied, foreign)),
         None => Ok(()),

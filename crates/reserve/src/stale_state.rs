@@ -66,7 +66,7 @@ fn is_ours_to_judge(group: &Group) -> bool {
 
 /// Whether a process has a number of its own in another PID namespace.
 fn is_in_container(pid: u32) -> bool {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let status = members::text(&format!("/proc/{pid}/status")).unwrap_or_default();
     let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
     numbers.is_none_or(|numbers| numbers.split_ascii_whitespace().count() > 1)
 }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_documents::CpuSet;
 use hourglass_documents::document::RunDocument;
 use hourglass_documents::task_model::{MODEL_SCHEMA, ModelDocument, ModelSource, ThreadModel};
+use hourglass_documents::{CpuSet, thread_name};
 use hourglass_time::Span;
 use hourglass_trace::model::{self, Activity, Budget, FollowedThread};
 
@@ -70,18 +70,15 @@ pub fn of_run(run: &OpenRun) -> Result<ModelDocument, TraceError> {
     Ok(model)
 }
 
-/// The name of the task that a thread is: its own, with its number where several have it, or its number alone.
+/// The name of the task that a thread is: its own, with its number where several have it, or its number alone if it is blank.
 #[must_use]
 pub fn task_name(name: Option<&str>, number: u32, all: &[&str]) -> String {
-    let known = name.map(str::trim).filter(|name| !name.is_empty());
-    let name = match known {
-        Some(name) if all.iter().filter(|other| other.trim() == name).count() < 2 => {
-            name.to_owned()
-        }
+    let known = name.map(thread_name).filter(|name| !name.is_empty());
+    match known {
+        Some(name) if all.iter().filter(|other| thread_name(other) == name).count() < 2 => name,
         Some(name) => format!("{name}-{number}"),
         None => format!("thread-{number}"),
-    };
-    name.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+    }
 }
 
 /// What is known of each thread besides its activity, under a name of its own.
@@ -91,7 +88,7 @@ fn facts(document: &RunDocument) -> Vec<(u32, ThreadModel)> {
     let each = document.result.threads.iter().map(|thread| {
         let setup = document.manifest.threads.iter().find(|facts| facts.id == thread.id);
         let facts = ThreadModel {
-            name: match thread.name.as_deref().filter(|name| !name.trim().is_empty()) {
+            name: match thread.name.as_deref() {
                 Some(name) => task_name(Some(name), thread.tid.unwrap_or(thread.id), &names),
                 None => task_name(None, thread.id, &names),
             },

@@ -25,6 +25,11 @@ fn what_to_reserve_is_said_for_each_task() {
     assert_eq!((&found["target"], &found["also"][0]["target"]), (&"a".into(), &"all".into()));
     assert_eq!(amount(&found), [3_100_000, 8_000_000, 8_000_000, 8_000_000]);
     assert_eq!(amount(&found["also"][0]), [8_000_000; 4]);
+    // No one named a backend, or a CPU on the command line.
+    let unnamed = String::from_utf8(asked("cpus = \"0\"", "--json").stdout).unwrap();
+    for wrong in ["asked for", "named for", "--cpu out"] {
+        assert!(!unnamed.contains(wrong), "{wrong}: {unnamed}");
+    }
     let user = asked(all, "--json --backend user");
     // No machine gives all of a CPU from user space.
     assert_eq!(user.status.code(), Some(1));
@@ -91,6 +96,9 @@ fn what_only_an_upper_bound_refuses_is_unknown() {
             let unknown = said.contains("granted unknown: the wcet of 'a' (at least");
             assert!(unknown || !known, "{said}");
             assert!(said.contains("an upper bound alone, and"), "{said}");
+            // The text refers to warnings, which were in the document alone.
+            let warned = stderr(ends(output, 1, wcet));
+            assert!(warned.contains("warning: a: the wcet of 'a'"), "{warned}");
         }
         let found = document(&found[2]);
         let ids = found["warnings"].as_array().unwrap().iter().map(|warning| &warning["id"]);

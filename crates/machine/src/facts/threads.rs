@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 
 use hourglass_documents::host::MOST_REAL_TIME;
 use hourglass_documents::host::RealTimeThread;
-use hourglass_documents::{CpuSet, Policy};
+use hourglass_documents::{CpuSet, Policy, thread_name};
 use hourglass_sys::thread::SchedStat;
 
-use super::files::{Files, clean, field};
+use super::files::{Files, field};
 
 /// What the kernel counted for a thread since it began. `None` stands where the kernel does not tell.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadCounts {
-    /// Its name, without control characters.
+    /// Its name, as [`thread_name`] writes it.
     pub name: String,
     /// Its state as `ps` shows it: R, S, D, T, t, Z, X...
     pub state: char,
@@ -105,7 +105,8 @@ fn ticks_ns(files: &Files, pid: u32, [one, other]: [usize; 2]) -> Option<u64> {
 }
 
 pub(super) fn name(files: &Files, pid: u32, tid: u32) -> Option<String> {
-    files.line(&format!("proc/{pid}/task/{tid}/comm"))
+    let text = files.text(&format!("proc/{pid}/task/{tid}/comm"))?;
+    Some(thread_name(text.strip_suffix('\n').unwrap_or(&text)))
 }
 
 /// The times of a thread. A kernel that counts none writes zeros.
@@ -187,7 +188,7 @@ fn statistics(text: &str) -> Option<ThreadCounts> {
     let field = |number: usize| fields.get(number - 3).copied();
     let number = |at: usize| field(at)?.parse::<u64>().ok();
     Some(ThreadCounts {
-        name: clean(name).unwrap_or_default(),
+        name: thread_name(name),
         state: field(3)?.chars().next()?,
         begun: number(22)?,
         cpu: field(39).and_then(|cpu| cpu.parse().ok()),

@@ -78,7 +78,7 @@ pub(crate) fn not_there(
     let online = facts.online.as_ref().filter(|online| !online.contains(cpu))?;
     if facts.present.as_ref().is_some_and(|present| !present.contains(cpu)) {
         let cause = format!("there is no CPU {cpu} on this machine; online are {online}");
-        return Some((cause, "choose one of these with --cpu".to_owned()));
+        return Some((cause, "choose one of these".to_owned()));
     }
     Some((
         format!("CPU {cpu} is not among /sys/devices/system/cpu/online, {online}"),
@@ -99,7 +99,7 @@ pub(crate) fn not_permitted(
             let (folder, cpus) = (&cpuset.folder, &cpuset.cpus);
             (
                 format!("CPU {cpu} is not in the cpuset {folder}, which has {cpus}"),
-                "choose one of these with --cpu, or give the cpuset more".to_owned(),
+                "choose one of these, or give the cpuset more".to_owned(),
             )
         })
     })
@@ -122,10 +122,10 @@ pub(super) fn pinned(request: &BackendRequest, facts: &AdmissionFacts) -> Option
         Obstacle::Affinity,
         format!(
             "the deadline class does not pin: its threads move over their root domain, CPUs {domain}, \
-             and CPU {cpu} was asked for"
+             and it is to stay on CPU {cpu}"
         ),
         format!(
-            "leave --cpu out, or --backend user, which pins; or make CPU {cpu} a domain of its own: {}",
+            "name no CPU for it, or --backend user, which pins; or make CPU {cpu} a domain of its own: {}",
             partition(&alone, facts)
         ),
     ))
@@ -158,7 +158,7 @@ pub(super) fn affinity(request: &BackendRequest, facts: &AdmissionFacts) -> Opti
         (Some(cpuset), _) => partition(&cpuset.cpus, facts),
         (None, Some(tid)) => format!("taskset -pc {domain} {tid}"),
         (None, None) => {
-            format!("leave --cpu out, and start it with all of them: taskset -c {domain}")
+            format!("start it with all of them: taskset -c {domain}")
         }
     };
     Some(Refusal::deadline(Obstacle::Affinity, cause, remedy))

@@ -60,14 +60,14 @@ pub fn choose(
     Choice { kind: None, reason, refusals }
 }
 
-/// The choice of a backend that was requested by name.
+/// The choice of a backend that was named, by the user or with what was proposed.
 #[must_use]
 pub fn chosen(kind: BackendKind, refusals: Vec<Refusal>) -> Choice {
     let kept = refusals.is_empty().then_some(kind);
     let reason = match refusals.first() {
-        None => format!("{} was asked for", phrase(kind)),
+        None => format!("{} was named for it", phrase(kind)),
         Some(first) => {
-            format!("{} was asked for, and is refused: {}", phrase(kind), first.cause)
+            format!("{} was named for it, and is refused: {}", phrase(kind), first.cause)
         }
     };
     Choice { kind: kept, reason, refusals }

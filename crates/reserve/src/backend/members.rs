@@ -63,6 +63,11 @@ pub(crate) fn threads_of(pid: u32) -> Vec<u32> {
     if sched::is_there(pid) { names(&format!("/proc/{pid}/task")) } else { Vec::new() }
 }
 
+/// A file that has a thread's name in it, which may be any bytes; `None` if it cannot be read.
+pub(crate) fn text(path: &str) -> Option<String> {
+    fs::read(path).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
 /// The threads of a target, with those of its descendants.
 pub(crate) fn threads_in(target: &Target) -> Vec<u32> {
     match target {
@@ -95,8 +100,7 @@ pub(crate) fn processes_within(group: &Group) -> Vec<u32> {
 }
 
 pub(crate) fn process_of(tid: u32) -> Option<u32> {
-    let text =
-        sched::is_there(tid).then(|| fs::read_to_string(format!("/proc/{tid}/status")))?.ok()?;
+    let text = sched::is_there(tid).then(|| text(&format!("/proc/{tid}/status")))??;
     text.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok())
 }
 
@@ -145,8 +149,7 @@ pub(super) fn placed(tid: u32) -> Option<ThreadPlacement> {
 
 /// The part of `/proc/TID/stat` behind the name, which may have blanks and brackets.
 fn fields_behind_name(tid: u32) -> Option<String> {
-    let text =
-        sched::is_there(tid).then(|| fs::read_to_string(format!("/proc/{tid}/stat")))?.ok()?;
+    let text = sched::is_there(tid).then(|| text(&format!("/proc/{tid}/stat")))??;
     text.rsplit_once(") ").map(|(_, fields)| fields.to_owned())
 }
 

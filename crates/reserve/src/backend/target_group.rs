@@ -10,6 +10,7 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use hourglass_sys::cgroup::{Group, Hierarchy, Version};
+use hourglass_sys::strange_file;
 
 use crate::backend::members;
 use crate::guardian::{Guardian, UndoAction, UndoGuard};
@@ -54,6 +55,20 @@ pub(super) fn gather(guardian: &Guardian, target: &Target, freezes: bool) -> Opt
             made.or_else(other).ok()
         }
     }
+}
+
+/// Whether [`gather`] can make a group to suspend a single thread by. Changes nothing.
+///
+/// # Errors
+/// There is no freezer of version 1, or no group may be made in that of the thread, or it may not come back there.
+pub(super) fn may_gather_thread(tid: u32) -> io::Result<()> {
+    let freezer = Hierarchy::with("freezer")?;
+    if freezer.version() == Version::V2 {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    let home = freezer.group_of(tid)?;
+    home.open("tasks")?;
+    strange_file::may_write_in(home.path())
 }
 
 pub(crate) fn name() -> String {

@@ -1,8 +1,8 @@
 //! Threads and processes that run already.
 
-use std::fs;
 use std::io;
 
+use hourglass_documents::thread_name;
 use hourglass_sys::guardian::TaskIdentity;
 use hourglass_sys::pidfd::PidFd;
 
@@ -164,7 +164,7 @@ struct Status {
 
 impl Status {
     fn read(id: u32) -> Option<Status> {
-        let text = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+        let text = members::text(&format!("/proc/{id}/status"))?;
         let field = |name: &str| {
             text.lines()
                 .find_map(|line| line.strip_prefix(name))
@@ -188,8 +188,10 @@ fn named(name: &str) -> Result<u32, AttachError> {
         .filter(|pid| *pid != own)
         .flat_map(members::threads_of)
         .filter(|tid| {
-            fs::read_to_string(format!("/proc/{tid}/comm"))
-                .is_ok_and(|comm| comm.strip_suffix('\n') == Some(name))
+            members::text(&format!("/proc/{tid}/comm")).is_some_and(|comm| {
+                let comm = comm.strip_suffix('\n').unwrap_or(&comm);
+                comm == name || thread_name(comm) == name
+            })
         })
         .collect();
     ids.sort_unstable();
@@ -210,20 +212,21 @@ mod tests {
     use crate::testing::{Program, soon};
     use std::process::Command;
 
-    fn other(name: &str) -> Program {
+    /// A program of a name, as the shell's `printf` writes it.
+    fn other(printed: &str, name: &str) -> Program {
         let mut command = Command::new("sh");
         // The shell itself writes, so that the name is its own.
-        command.args(["-c", &format!("printf {name} > /proc/$$/comm; read nothing")]);
+        command.args(["-c", &format!("printf '{printed}' > /proc/$$/comm; read nothing")]);
         let child = Program::spawn(command.stdin(std::process::Stdio::piped()));
         let path = format!("/proc/{}/comm", child.pid());
-        soon("it has its name", || fs::read_to_string(&path).is_ok_and(|comm| comm.trim() == name));
+        soon("it has its name", || members::text(&path).is_some_and(|comm| comm.trim() == name));
         child
     }
 
     #[test]
     fn threads_are_found_by_number_and_by_name() {
         let name = format!("hg-{}", std::process::id());
-        let one = other(&name);
+        let one = other(&name, &name);
         let id = one.pid();
         let by_name = AttachedTarget::find(&TargetSelector::thread(&name)).unwrap();
         assert_eq!(by_name.target(), &Target::Thread(id));
@@ -234,7 +237,7 @@ mod tests {
             AttachedTarget::find(&TargetSelector::Process(id)).unwrap().target(),
             &Target::Process(id)
         );
-        let two = other(&name);
+        let two = other(&name, &name);
         let several = AttachedTarget::find(&TargetSelector::thread(&name)).unwrap_err().to_string();
         let mut ids = [id, two.pid()];
         ids.sort_unstable();
@@ -243,9 +246,21 @@ mod tests {
         assert_eq!(several, wanted);
     }
 
+    /// The bug: a name that is not UTF-8 made the kernel's files of the process unreadable, as if it had ended.
+    #[test]
+    fn a_name_may_be_any_bytes() {
+        let own = std::process::id();
+        let child = other(&format!("h\\377\\t{own}"), &format!("h\u{fffd}\t{own}"));
+        let id = child.pid();
+        assert_eq!((members::process_of(id), members::parent_of(id)), (Some(id), Some(own)));
+        let by_name = TargetSelector::thread(&format!("h\u{fffd}?{own}"));
+        assert_eq!(AttachedTarget::find(&by_name).unwrap().target(), &Target::Thread(id));
+        assert!(AttachedTarget::find(&TargetSelector::Process(id)).is_ok());
+    }
+
     #[test]
     fn no_other_process_is_attached_to() {
-        let id = other("hg-ended").pid();
+        let id = other("hg-ended", "hg-ended").pid();
         for (whom, wanted) in [
             (TargetSelector::Process(id), format!("no process {id}; it may have ended")),
             (TargetSelector::Thread(id), format!("no thread {id}; it may have ended")),
@@ -283,7 +298,7 @@ mod tests {
     /// The bug: a number that another got between finding and reserving was reserved for, and stayed so.
     #[test]
     fn what_was_reserved_for_another_of_its_number_is_undone() {
-        let one = other("hg-reused");
+        let one = other("hg-reused", "hg-reused");
         let adopted = AttachedTarget::find(&TargetSelector::Process(one.pid())).unwrap();
         let mut fake = FakeReservation::default();
         adopted.confirm(&mut fake).unwrap();

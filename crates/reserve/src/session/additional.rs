@@ -104,6 +104,7 @@ impl<'a> AdditionalReservations<'a> {
                     let facts = AdmissionFacts::here(Some(target.id()));
                     let cpus = user::cpus_of(target, &asked).unwrap_or_default();
                     let refused = user::check(&asked, &facts).into_iter().next();
+                    let refused = refused.or_else(|| user::check_target(target, &asked).err());
                     let beside = || user::check_beside(&asked, &cpus, &beside, &facts).err();
                     refused.or_else(beside)
                 }

@@ -7,7 +7,7 @@ use super::broken::BreakerLog;
 use super::document;
 use crate::admission::{self, AdmissionFacts, Obstacle, Refusal};
 use crate::backend::choose::{self, BackendSubject, Choice};
-use crate::backend::deadline::Deadline;
+use crate::backend::deadline::{self, Deadline};
 use crate::backend::quota::{self, Quota};
 use crate::backend::user::{self, User};
 use crate::backend::{ActiveReservation, Backend as Enforces, BackendRequest, members, nested};
@@ -182,6 +182,9 @@ impl BackendQuery<'_> {
         match kind {
             Backend::Deadline => {
                 let mut refusals = admission::deadline(self.request, facts);
+                if refusals.is_empty() && !self.program {
+                    refusals.extend(deadline::the_thread(self.target, self.request).err());
+                }
                 if refusals.is_empty() {
                     refusals.extend(user::check_above(self.request, facts).err());
                 }
@@ -189,6 +192,9 @@ impl BackendQuery<'_> {
             }
             Backend::User => {
                 let mut refusals = user::check(self.request, facts);
+                if refusals.is_empty() && !self.program {
+                    refusals.extend(user::check_target(self.target, self.request).err());
+                }
                 let cpus = user::cpus_of(self.target, self.request).unwrap_or_default();
                 // Beside those that there are, if nothing else is in the way.
                 if refusals.is_empty() {

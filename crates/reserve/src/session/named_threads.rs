@@ -2,7 +2,7 @@
 //!
 //! Owns: which thread a name means. Must not: change anything about one.
 
-use std::fs;
+use hourglass_documents::thread_name;
 
 use crate::backend::members;
 
@@ -69,8 +69,7 @@ pub fn named_threads<'a>(
     pid: u32,
     names: impl IntoIterator<Item = &'a str>,
 ) -> Result<Vec<u32>, NamedThreadError> {
-    let name =
-        |tid: u32| Some((tid, fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm")).ok()?));
+    let name = |tid: u32| Some((tid, members::text(&format!("/proc/{pid}/task/{tid}/comm"))?));
     let threads: Vec<(u32, String)> =
         members::threads_of(pid).into_iter().filter_map(name).collect();
     if threads.is_empty() {
@@ -80,9 +79,9 @@ pub fn named_threads<'a>(
 }
 
 /// As `hourglass model` writes a name.
-fn written(comm: &str) -> String {
-    let comm = comm.strip_suffix('\n').unwrap_or(comm).trim();
-    comm.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+fn written(tid: u32, comm: &str) -> String {
+    let name = thread_name(comm.strip_suffix('\n').unwrap_or(comm));
+    if name.is_empty() { format!("thread-{tid}") } else { name }
 }
 
 fn among<'a>(
@@ -91,7 +90,7 @@ fn among<'a>(
     threads: &[(u32, String)],
 ) -> Result<Vec<u32>, NamedThreadError> {
     let threads: Vec<(u32, String)> =
-        threads.iter().map(|(tid, comm)| (*tid, written(comm))).collect();
+        threads.iter().map(|(tid, comm)| (*tid, written(*tid, comm))).collect();
     let mut found: Vec<(u32, &str)> = Vec::new();
     for name in names {
         let called = |(_, comm): &&(u32, String)| comm == name;
@@ -147,6 +146,22 @@ mod tests {
         ] {
             let why = found(&names).unwrap_err();
             assert!(why.starts_with(said), "{why}");
+        }
+    }
+
+    /// The bug: the file had `ab` for `a<TAB>b`, and here it was `a?b`; the blank one was no thread at all.
+    #[test]
+    fn a_name_is_what_the_model_writes_for_it() {
+        let comms = ["a\tb\n", "\u{1b}[31mred\n", "x\u{fffd}y\n", "  \n", "two\nlines\n", " a\n"];
+        for (tid, comm) in (7..).zip(comms) {
+            let plain = comm.strip_suffix('\n').unwrap();
+            let task = match thread_name(plain) {
+                name if name.is_empty() => format!("thread-{tid}"),
+                name => name,
+            };
+            let threads = [(tid, comm.to_owned()), (3, "other\n".to_owned())];
+            assert_eq!(among(7, [task.as_str()], &threads), Ok(vec![tid]), "{task}");
+            assert!(!task.contains(char::is_control), "{task:?}");
         }
     }
 

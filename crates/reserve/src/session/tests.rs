@@ -3,13 +3,15 @@ use std::collections::BTreeMap;
 use hourglass_documents::{Reservation, ReservationKind};
 use hourglass_time::Span;
 
-use super::backend_selection::BudgetDoubts;
+use super::backend_selection::{BackendQuery, BudgetDoubts};
 use super::check::taken_by;
 use super::*;
-use crate::admission::BudgetDelay;
+use crate::admission::{BudgetDelay, Obstacle};
 use crate::backend::choose::Choice;
+use crate::guardian::Guardian;
 use crate::supply::Supply;
-use crate::testing::hard;
+use crate::target::Target;
+use crate::testing::{Program, hard};
 
 pub(super) fn request(subject: SessionTarget) -> SessionRequest {
     SessionRequest {
@@ -89,6 +91,40 @@ fn a_check_looks_for_the_command() {
     let refused = document.refusals.iter().any(|refusal| refusal.backend == "user");
     assert_eq!(refused, document.backend.as_deref() != Some("user"));
     assert!(!document.reason.is_empty());
+}
+
+/// The bug: a check said yes to a thread that nothing can suspend by itself, and to a process of several threads in the
+/// deadline class, and the reservation was then refused.
+#[test]
+fn a_check_asks_all_that_the_reservation_asks() {
+    let guardian = Guardian::start().unwrap();
+    let asked = crate::testing::request(1_000, 100_000);
+    let child = Program::sleeping();
+    let own = Target::Process(std::process::id());
+    let of_child = [Target::Thread(child.pid()), Target::Process(child.pid())];
+    let kinds = [Backend::Deadline, Backend::User, Backend::Quota];
+    let of_child = of_child.iter().flat_map(|target| kinds.map(|kind| (target, kind)));
+    // The test has several threads, and would suspend itself.
+    let own = [(&own, Backend::Deadline), (&own, Backend::User)];
+    for (target, kind) in of_child.chain(own) {
+        let query = BackendQuery {
+            kind: Some(kind),
+            program: false,
+            target,
+            request: &asked,
+            within: false,
+        };
+        let said = query.check().0;
+        let made = query.reserve(&guardian).map(drop);
+        let is_own = *target == Target::Process(std::process::id());
+        assert!(!(is_own && (said.kind.is_some() || made.is_ok())), "{kind:?}: {said:?}");
+        // What others take meanwhile no check can know.
+        let could_be_seen = |one: &crate::admission::Refusal| {
+            matches!(one.id, Obstacle::Missing | Obstacle::Fork | Obstacle::Affinity)
+        };
+        let later = made.err().into_iter().flatten().find(could_be_seen);
+        assert!(said.kind.is_none() || later.is_none(), "{target:?} {kind:?}: {later:?}");
+    }
 }
 
 /// A budget that is proven to be in time needs no warning.

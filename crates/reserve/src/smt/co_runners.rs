@@ -10,7 +10,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -21,7 +20,7 @@ use thiserror::Error;
 use super::stopper::members::CoRunnerMembers;
 use super::stopper::{CoRunners, StopperRequest};
 use crate::backend::members::{
-    all_processes, field_of, is_kernel_thread, parent_of, process_of, threads_of,
+    self, all_processes, field_of, is_kernel_thread, parent_of, process_of, threads_of,
 };
 use crate::ownership::NotOwned;
 use crate::target::Target;
@@ -233,7 +232,7 @@ fn session_of(session: u32) -> impl Iterator<Item = u32> {
 /// Whether none of a process's threads may run on `shares`.
 fn excluded_by_affinity(pid: u32, shares: &CpuSet) -> Option<ExemptReason> {
     let allowed = |tid: &u32| {
-        let status = fs::read_to_string(format!("/proc/{pid}/task/{tid}/status")).ok()?;
+        let status = members::text(&format!("/proc/{pid}/task/{tid}/status"))?;
         let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
         list.trim().parse::<CpuSet>().ok()
     };

@@ -17,6 +17,7 @@ use crate::lab::reserve::{
 use crate::lab::task_input;
 use crate::lab::theory::reservations::{self, BudgetRule, ReservationProposal};
 use crate::lab::workload_file;
+use crate::messages;
 use crate::output;
 use crate::settings::Settings;
 
@@ -69,7 +70,9 @@ pub(super) fn from(
     let document = ReserveDocument { also: rest.collect(), ..first };
     output::shown(&document, text::reserve_proposals, settings)?;
     if !settings.json && !settings.quiet {
-        input.notes.iter().for_each(|note| crate::messages::say(note));
+        input.notes.iter().for_each(|note| messages::say(note));
+        let all = std::iter::once(&document).chain(&document.also);
+        all.flat_map(reserve::warnings_of).for_each(|warning| messages::warn(&warning));
     }
     if process.is_some_and(|(_, applies)| applies) {
         let why = nothing_is_reserved(refused - unknown, unknown, input.set.tasks.len());
@@ -216,7 +219,8 @@ fn proposal(
     let mut best: Option<ReserveDocument> = None;
     for (backend, proposed) in found {
         for cpu in cpus(task, how, backend) {
-            let question = Question { task, strength: how.strength, tid, backend, cpu };
+            let named = how.backend.is_some();
+            let question = Question { task, strength: how.strength, tid, backend, named, cpu };
             let document = match proposed {
                 Ok(proposed) => question.answer(proposed)?,
                 Err(why) => question.not_proposed(why)?,
@@ -271,6 +275,8 @@ struct Question<'a> {
     strength: ReservationKind,
     tid: Option<u32>,
     backend: Backend,
+    /// The user named it.
+    named: bool,
     cpu: Option<u32>,
 }
 
@@ -337,6 +343,21 @@ impl Question<'_> {
             additional: Vec::new(),
             aside: false,
         };
-        reserve::check(&request).map_err(|failure| wrong(&failure))
+        let mut document = reserve::check(&request).map_err(|failure| wrong(&failure))?;
+        if !self.named {
+            document.reason = match (&document.backend, document.refusals.first()) {
+                (None, first) => {
+                    format!(
+                        "no backend takes it: {}",
+                        first.map_or("", |first| first.cause.as_str())
+                    )
+                }
+                _ if self.backend == Backend::Deadline => {
+                    "the kernel's deadline class serves a single thread".to_owned()
+                }
+                _ => "the deadline class does not guarantee it".to_owned(),
+            };
+        }
+        Ok(document)
     }
 }

@@ -122,7 +122,11 @@ pub fn at_tick(coarse: String) -> AccuracyWarning {
     }
 }
 
-fn the_thread(target: &Target, request: &BackendRequest) -> Result<u32, Refusal> {
+/// The only thread of a target.
+///
+/// # Errors
+/// It has several, or has ended.
+pub(crate) fn the_thread(target: &Target, request: &BackendRequest) -> Result<u32, Refusal> {
     let process = match target {
         Target::Thread(tid) => return Ok(*tid),
         Target::Process(process) => *process,

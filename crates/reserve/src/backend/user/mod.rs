@@ -111,6 +111,7 @@ use self::member_set::{MemberSet, TeamPolicy};
 pub(crate) use self::registry::StaleClaim;
 use self::registry::{Registry, RegistryEntry};
 use super::escaped_threads::EscapeMonitor;
+use super::target_group::may_gather_thread;
 use super::{
     AccuracyWarning, ActiveReservation, Backend, BackendKind, BackendRequest, members, nested,
 };
@@ -163,13 +164,9 @@ impl User {
     ) -> Result<UserReservation, Refusal> {
         let first = target.id();
         let refused = |error: io::Error| explain(&error, target, request);
-        check_suspendable(target)?;
         admission::ownership(BackendKind::User, first)?;
         nested::refusal(BackendKind::User, target).map_or(Ok(()), Err)?;
-        let policy = sched::read(first).map_err(refused)?;
-        if let Some(Attributes::Deadline { .. }) = policy {
-            return Err(in_the_class(first));
-        }
+        check_target(target, request)?;
         let cpus = cpus_of(target, request).map_err(refused)?;
         let share = ReservationClaim::new(&request.reservation, cpus.iter().copied().collect());
         // Written down first: of two at the same time at least one sees the other.
@@ -387,6 +384,23 @@ pub(crate) fn cpus_of(target: &Target, request: &BackendRequest) -> io::Result<V
         cpus.dedup();
     }
     Ok(cpus)
+}
+
+/// Refuses what stands in the way of a reservation for this target, whatever its CPUs have to give: what is in the deadline
+/// class, and a thread that could not be suspended by itself. Changes nothing.
+pub(crate) fn check_target(target: &Target, request: &BackendRequest) -> Result<(), Refusal> {
+    let refused = |error: io::Error| explain(&error, target, request);
+    check_suspendable(target)?;
+    if let Some(Attributes::Deadline { .. }) = sched::read(target.id()).map_err(refused)? {
+        return Err(in_the_class(target.id()));
+    }
+    let freezes = request.reservation.strength() == ReservationKind::Hard;
+    match target {
+        Target::Thread(tid) if freezes => {
+            may_gather_thread(*tid).map_err(|_| refused(io::ErrorKind::Unsupported.into()))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Refuses a process that has this one among its descendants, which would suspend its own keeper, and threads of the

@@ -11,6 +11,7 @@ use hourglass_sys::strange_file;
 
 use super::claims::{ReservationClaim, priority_for};
 use super::registry::{Holder, RegisteredReservation};
+use crate::backend::members;
 use crate::ownership;
 
 const VERSION: &str = "hourglass-claim/1";
@@ -88,7 +89,7 @@ pub(super) fn held(path: &Path) -> Option<RegisteredReservation> {
 /// another user. One that is not shown (`hidepid`) is believed for its lock.
 fn is_its_maker(pid: u32, started: u64, uid: u32) -> bool {
     let Ok(life) = TaskIdentity::of_task(pid) else { return true };
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let status = members::text(&format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Uid:"));
     let mut uids = line.unwrap_or_default().split_ascii_whitespace();
     life.started == started && (uid == 0 || uids.any(|own| own.parse() == Ok(uid)))
@@ -126,7 +127,7 @@ pub(super) fn command_of(pid: u32) -> String {
     const MOST: usize = 60;
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let line = String::from_utf8_lossy(&line).trim_end_matches('\0').replace('\0', " ");
-    let name = || fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    let name = || members::text(&format!("/proc/{pid}/comm")).unwrap_or_default();
     let whole = if line.is_empty() { name().trim().to_owned() } else { line };
     let short: String = whole.chars().take(MOST).collect();
     let more = if short.len() < whole.len() { "..." } else { "" };

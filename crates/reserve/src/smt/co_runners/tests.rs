@@ -42,7 +42,7 @@ fn named_processes_are_stopped_unless_they_must_run() {
 /// kthreadd is the kernel's; it is not to be seen in a container.
 #[test]
 fn kernel_threads_are_spared() {
-    if fs::read_to_string("/proc/2/comm").ok().as_deref() != Some("kthreadd\n") {
+    if std::fs::read_to_string("/proc/2/comm").ok().as_deref() != Some("kthreadd\n") {
         return skip(
             Requirement::runs("the host's processes", "grep -qx kthreadd /proc/2/comm"),
             "kernel threads are not visible (a PID namespace)",
