@@ -103,7 +103,9 @@ impl ThreadTotals {
         let is_reserved = counts.policy == Some(Policy::Deadline);
         let budget = if is_reserved { budget(self.tid).or(self.reservation.clone()) } else { None };
         let policy = counts.policy.or(self.last.policy);
-        let is_other = policy != self.last.policy || counts.cpus != self.last.cpus;
+        // Of one that ends its CPUs are not told any more.
+        let cpus = if counts.cpus.is_empty() { &self.last.cpus } else { &counts.cpus };
+        let is_other = policy != self.last.policy || *cpus != self.last.cpus;
         if !self.ended && (is_other || budget != self.reservation) {
             self.settled_ns = Some(at_ns);
         }
