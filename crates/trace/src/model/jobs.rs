@@ -251,8 +251,12 @@ fn timers_keep_a_grid(bursts: &[Burst], waker: Waker) -> bool {
 /// a lock went through: some jobs wait for it, and others find it free. A message comes whenever it likes.
 fn others_hold_locks(bursts: &[Burst], waker: Waker) -> bool {
     let inner = || bursts.iter().filter(|burst| burst.waker != waker);
+    let followed = |waker: Waker| inner().any(|burst| burst.waker == waker && burst.by.is_some());
     let is_held = |burst: &Burst| {
-        let Some((by, (from, _))) = burst.by.zip(burst.slept) else { return Some(false) };
+        // The kernel's record may lack the switch to a thread that is followed.
+        let Some((by, (from, _))) = burst.by.zip(burst.slept) else {
+            return (!followed(burst.waker)).then_some(false);
+        };
         if by.at_ns <= from { Some(true) } else { Some(by.begun_ns? <= from) }
     };
     let known: Vec<bool> = inner().filter_map(is_held).collect();
