@@ -7,8 +7,8 @@
 //!
 //! | cost | charged as |
 //! |---|---|
-//! | context switch | two to every job: to it, and from it back to whom it preempted; two more for each request for a lock, whose holder may have to run first; and one that has just begun, as blocking |
-//! | caches | once to every job, for the job that it preempts; each job preempts one at most, when it begins |
+//! | context switch | two to every job: to it, and from it back to whom it preempted; two more for each lock that it waits for, whose holder runs first; and one that has just begun, as blocking |
+//! | caches | once to every job, for the job that it preempts when it begins; once more for each lock that it waits for: it preempts who held it, or that one had to fill its caches first |
 //! | tick | a task above all others; and what is not preempted becomes longer by the ticks in it |
 //! | granularity of timers | release jitter |
 
@@ -96,7 +96,7 @@ pub fn slowed(work: u64, rate: (u64, u64)) -> Option<u64> {
 }
 
 /// Charges `costs` to the tasks of a set that are preempted according to `sections`. A job of the task
-/// at position i asks for locks `requests[i]` times; none beyond the end.
+/// at position i waits for `waits[i]` locks at most that others hold; none beyond the end.
 ///
 /// # Errors
 /// A tick without time between two; a task that is not plain; suspension where switches or caches cost something; times that
@@ -105,7 +105,7 @@ pub fn charge(
     set: &TaskSet,
     sections: Sections,
     costs: &KernelOverheads,
-    requests: &[u64],
+    waits: &[u64],
 ) -> Result<InflatedTaskSet, OverheadError> {
     let tick = costs.tick.filter(|tick| tick.cost > 0);
     if let Some(Tick { period, cost }) = tick.filter(|tick| tick.cost >= tick.period) {
@@ -118,7 +118,7 @@ pub fn charge(
     if let Some(task) = suspends.filter(|_| !costs.switches_are_free()) {
         return Err(OverheadError::Suspension(task));
     }
-    let asks = |position: usize| requests.get(position).copied().unwrap_or(0);
+    let asks = |position: usize| waits.get(position).copied().unwrap_or(0);
     let charged = set.tasks().iter().enumerate();
     let charged =
         charged.map(|(position, task)| with_costs(task, sections, costs, tick, asks(position)));
@@ -131,15 +131,15 @@ fn with_costs(
     sections: Sections,
     costs: &KernelOverheads,
     tick: Option<Tick>,
-    requests: u64,
+    waits: u64,
 ) -> Result<Task, OverheadError> {
     let sum = |parts: &[u64]| {
         let sum = parts.iter().try_fold(0u64, |sum, part| sum.checked_add(*part));
         sum.ok_or(OverheadError::Overflow)
     };
-    let times = requests.checked_add(1).ok_or(OverheadError::Overflow)?;
-    let switches = costs.switch.checked_mul(2).and_then(|both| both.checked_mul(times));
-    let job = sum(&[switches.ok_or(OverheadError::Overflow)?, costs.caches])?;
+    let times = waits.checked_add(1).ok_or(OverheadError::Overflow)?;
+    let once = sum(&[costs.switch, costs.switch, costs.caches])?;
+    let job = once.checked_mul(times).ok_or(OverheadError::Overflow)?;
     let cost = sum(&[task.cost, job])?;
     // A job that is never preempted still is not; of others, what is added may be preempted, so that
     // the last segment stays what it was.

@@ -37,8 +37,8 @@ pub struct System {
     pub slice: u64,
 }
 
-/// What the kernel costs, ns. During such times nothing progresses on the CPU, and no budget is
-/// spent.
+/// What the kernel costs, ns. During switches and ticks nothing progresses on the CPU, and no budget is
+/// spent; they are not preempted. Caches are filled by the job itself, in its own time and budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Overheads {
@@ -48,7 +48,8 @@ pub struct Overheads {
     pub tick_period: u64,
     /// The execution time of a tick; shorter than the time between two.
     pub tick_cost: u64,
-    /// Delay before a preempted job goes on after another thread, or any job on another CPU.
+    /// How long a preempted job runs without progress after another thread, or any job on another CPU. One that is
+    /// preempted meanwhile begins this again.
     pub cache_delay: u64,
 }
 
@@ -73,6 +74,10 @@ pub enum SimLockProtocol {
     /// The holder has at least this priority from the moment it locks (Sha, Rajkumar and Lehoczky
     /// 1990 in its immediate form; `PTHREAD_PRIO_PROTECT`).
     Ceiling(u32),
+    /// The holder is due this long after it locks at the latest, ns: no job that comes later and may want the lock is more
+    /// urgent (Burns, Gutierrez, Aldea Rivas and Gonzalez Harbour, IEEE Transactions on Computers, 2015: the ceilings of
+    /// Baker's stack resource policy as deadlines).
+    DeadlineFloor(u64),
     /// The holder inherits the urgency of the threads that it blocks (`PTHREAD_PRIO_INHERIT`).
     Inheritance,
     /// Waiters spin, first come, first served; waiters and holder are not preempted (MSRP).

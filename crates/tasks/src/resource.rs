@@ -12,6 +12,17 @@ pub struct Resource {
     pub ceiling: Option<u32>,
 }
 
+impl Resource {
+    /// That its ceiling means nothing where deadlines decide, in a sentence.
+    #[must_use]
+    pub fn ceiling_passed_over(&self) -> String {
+        format!(
+            "resource '{}': its ceiling is a priority, which tasks by deadline do not have; that of its users is taken",
+            self.name
+        )
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Protocol {
     /// The holder runs at the highest priority of all users (Sha, Rajkumar and Lehoczky 1990;

@@ -49,7 +49,7 @@ pub struct Task {
     pub policy: Option<Policy>,
     /// CPUs on which it may run; without it, all of the machine.
     pub cpus: Option<CpuSet>,
-    /// The shortest time from the first to the 2nd, 3rd, 4th of successive arrivals.
+    /// The shortest time from any arrival to the next, to the one after it, and so on.
     /// Beyond the last of these, each further arrival is at least a period later. Empty without
     /// bursts.
     pub arrivals: Vec<Span>,

@@ -40,11 +40,14 @@ impl<const TELL: bool> SimState<TELL> {
         cpu.outcome.busy += passed;
         runner.outcome.received += passed;
         if let Some(job) = runner.job.as_mut().filter(|_| !runner.spinning) {
+            let reloaded = job.reload.min(passed);
+            job.reload -= reloaded;
+            let worked = passed - reloaded;
             if runner.endless {
-                runner.work += u128::from(cpu.rate) * u128::from(passed);
+                runner.work += u128::from(cpu.rate) * u128::from(worked);
             } else {
                 // The event is at the end of the work at the latest; what is over is below 1 ns.
-                let done = cpu.rate.saturating_mul(passed).min(job.remaining);
+                let done = cpu.rate.saturating_mul(worked).min(job.remaining);
                 job.remaining -= done;
                 runner.work += u128::from(done);
             }
@@ -73,7 +76,8 @@ impl<const TELL: bool> SimState<TELL> {
         let runner = &self.runners[thread];
         let mut soonest = NEVER;
         if let Some(job) = runner.job.as_ref().filter(|_| !runner.spinning && !runner.endless) {
-            soonest = time_for(job.remaining.saturating_sub(job.point), cpu.rate);
+            let work = job.remaining.saturating_sub(job.point);
+            soonest = job.reload.saturating_add(time_for(work, cpu.rate));
         }
         if let Some(payer) = cpu.payer {
             soonest = soonest.min(time_for(self.servers[payer].remaining_budget, cpu.drain));

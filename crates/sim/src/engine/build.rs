@@ -324,6 +324,7 @@ fn locks(system: &System) -> Vec<Lock> {
     let free = |protocol: &_| Lock {
         protocol: *protocol,
         holder: None,
+        held_since: 0,
         waiters: Vec::new(),
         woken_waiters: Vec::new(),
     };

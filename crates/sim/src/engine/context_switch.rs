@@ -131,6 +131,7 @@ impl<const TELL: bool> SimState<TELL> {
     }
 
     fn dispatch_thread(&mut self, at: usize, thread: usize) {
+        let is_scripted = self.scripts.has(thread);
         let cpu = &mut self.cpus[at];
         let runner = &mut self.runners[thread];
         let mut cost = 0u64;
@@ -142,8 +143,10 @@ impl<const TELL: bool> SimState<TELL> {
         runner.outcome.migrations += u64::from(moved);
         if let Some(job) = &mut runner.job {
             // What a job that moves at once leaves in a cache does not move with it.
-            if (job.preempted && cpu.last != Some(thread)) || (job.started && moved) {
-                cost = cost.saturating_add(self.overheads.cache_delay);
+            let is_cold = (job.preempted && cpu.last != Some(thread)) || (job.started && moved);
+            // A job that has executed nothing has nothing in a cache; what a script executed before this step is not known.
+            if is_cold && (is_scripted || job.remaining < job.cost) {
+                job.reload = self.overheads.cache_delay;
             }
             job.preempted = false;
         }

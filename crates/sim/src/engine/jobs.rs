@@ -24,7 +24,7 @@ impl<const TELL: bool> SimState<TELL> {
         self.cpus[cpu].stale = true;
         let runner = &self.runners[thread];
         let works = !runner.spinning && !runner.endless;
-        if works && runner.job.is_some_and(|job| job.remaining <= job.point) {
+        if works && runner.job.is_some_and(|job| job.reload == 0 && job.remaining <= job.point) {
             self.reach(thread)?;
         }
         if let Some(payer) = self.cpus[cpu].payer
@@ -114,6 +114,7 @@ impl<const TELL: bool> SimState<TELL> {
             deadline: due,
             cost,
             remaining: cost,
+            reload: 0,
             point: 0,
             section: 0,
             marks: 0,

@@ -21,6 +21,7 @@ impl<const TELL: bool> SimState<TELL> {
         let spin = self.locks[resource].protocol == SimLockProtocol::Spin;
         if self.is_free_for(thread, resource) {
             self.locks[resource].holder = Some(thread);
+            self.locks[resource].held_since = self.now;
             self.runners[thread].holds = Some(resource);
             self.runners[thread].held |= spin;
             self.rank_again(thread);
@@ -114,7 +115,9 @@ impl<const TELL: bool> SimState<TELL> {
             return None;
         }
         match lock.protocol {
-            SimLockProtocol::Ceiling(_) => self.most_urgent(&lock.waiters).or(Some(first)),
+            SimLockProtocol::Ceiling(_) | SimLockProtocol::DeadlineFloor(_) => {
+                self.most_urgent(&lock.waiters).or(Some(first))
+            }
             _ => Some(first),
         }
     }

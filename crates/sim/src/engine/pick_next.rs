@@ -62,9 +62,9 @@ impl<const TELL: bool> SimState<TELL> {
         }
         let mut found = self.by_itself(thread, sums)?;
         if let Some(lock) = runner.holds {
-            self.boost(&mut found.urgency, lock, runner.fifo_order, sums);
+            self.boost(&mut found.urgency, lock, thread, sums);
             for lock in self.outer_locks(thread) {
-                self.boost(&mut found.urgency, *lock, runner.fifo_order, sums);
+                self.boost(&mut found.urgency, *lock, thread, sums);
             }
         }
         if runner.held && runner.cpu.is_some() {
@@ -131,10 +131,15 @@ impl<const TELL: bool> SimState<TELL> {
     }
 
     /// The holder of a lock gets the urgency of the ceiling, or of the threads that it blocks.
-    fn boost(&self, urgency: &mut PriorityKey, lock: usize, turn: u64, sums: Sums) {
+    fn boost(&self, urgency: &mut PriorityKey, lock: usize, thread: usize, sums: Sums) {
+        let runner = &self.runners[thread];
         match self.locks[lock].protocol {
             SimLockProtocol::Ceiling(priority) => {
-                *urgency = (*urgency).min(PriorityKey::priority(priority, turn));
+                *urgency = (*urgency).min(PriorityKey::priority(priority, runner.fifo_order));
+            }
+            SimLockProtocol::DeadlineFloor(floor) => {
+                let due = self.locks[lock].held_since.saturating_add(floor);
+                *urgency = (*urgency).min(PriorityKey::deadline(due, runner.cpu.is_some()));
             }
             SimLockProtocol::Inheritance => {
                 // Waiters hold nothing, so that the inheritance goes no further.

@@ -137,7 +137,7 @@ impl<const TELL: bool> SimState<TELL> {
         };
         match runner.holds {
             None => Some(own),
-            Some(lock) => self.rank_with_lock(own, lock, runner.fifo_order),
+            Some(lock) => self.rank_with_lock(own, lock, thread),
         }
     }
 
@@ -154,14 +154,20 @@ impl<const TELL: bool> SimState<TELL> {
     }
 
     /// The rank of the holder of a lock; `None` if it may inherit another one's, or hold several.
-    fn rank_with_lock(&self, own: ThreadRank, lock: usize, turn: u64) -> Option<ThreadRank> {
-        let lock = &self.locks[lock];
+    fn rank_with_lock(&self, own: ThreadRank, lock: usize, thread: usize) -> Option<ThreadRank> {
+        let (lock, runner) = (&self.locks[lock], &self.runners[thread]);
         let inherits = lock.protocol == SimLockProtocol::Inheritance && !lock.waiters.is_empty();
         if inherits || !self.scripts.is_empty() {
             return None;
         }
         Some(match lock.protocol {
-            SimLockProtocol::Ceiling(priority) => own.min(ThreadRank::priority(priority, turn)),
+            SimLockProtocol::Ceiling(priority) => {
+                own.min(ThreadRank::priority(priority, runner.fifo_order))
+            }
+            SimLockProtocol::DeadlineFloor(floor) => {
+                let due = lock.held_since.saturating_add(floor);
+                own.min(ThreadRank::deadline(due, runner.cpu.is_some(), thread))
+            }
             _ => own,
         })
     }
@@ -186,7 +192,8 @@ impl<const TELL: bool> SimState<TELL> {
     #[inline]
     pub(super) fn rank_moved(&mut self, thread: usize) {
         let runner = &self.runners[thread];
-        if runner.class == Class::Edf || runner.held || runner.server.is_some() {
+        let is_by_deadline = runner.class == Class::Edf || runner.holds.is_some();
+        if is_by_deadline || runner.held || runner.server.is_some() {
             self.rank_again(thread);
         }
     }

@@ -115,6 +115,7 @@ pub(super) fn job(number: u64, arrival: u64) -> ActiveJob {
         deadline: u64::MAX,
         cost: 0,
         remaining: 0,
+        reload: 0,
         point: 0,
         section: 0,
         marks: 0,

@@ -86,6 +86,8 @@ pub(super) struct ActiveJob {
     pub(super) deadline: u64,
     pub(super) cost: u64,
     pub(super) remaining: u64,
+    /// How long it fills the caches before it goes on, ns.
+    pub(super) reload: u64,
     /// The remaining work at the next mark, the next preemption point, or the end.
     pub(super) point: u64,
     /// The remaining work at the end of its non-preemptive section.
@@ -161,6 +163,7 @@ pub(super) struct ServerState {
 pub(super) struct Lock {
     pub(super) protocol: SimLockProtocol,
     pub(super) holder: Option<usize>,
+    pub(super) held_since: u64,
     /// The waiting threads, first come first.
     pub(super) waiters: Vec<usize>,
     /// Waiters that were woken when the lock was given back, and have not run since. The lock is

@@ -92,7 +92,8 @@ fn machine(dice: &mut Dice, cpus: u32) -> System {
         }
     }
     let second = pick(dice, &[SimLockProtocol::Inheritance, SimLockProtocol::Spin]);
-    machine.resources = vec![SimLockProtocol::Ceiling(4), second, SimLockProtocol::Plain];
+    let first = pick(dice, &[SimLockProtocol::Ceiling(4), SimLockProtocol::DeadlineFloor(12)]);
+    machine.resources = vec![first, second, SimLockProtocol::Plain];
     machine.servers = (0..dice.between(0, 2)).map(|_| server(dice)).collect();
     for position in 0..machine.servers.len() {
         for _ in 0..2 {

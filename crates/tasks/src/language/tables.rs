@@ -187,8 +187,8 @@ pub(crate) const TASK: TableDef = TableDef {
             "arrivals",
             Times,
             r#"["1ms", "2ms"]"#,
-            "The shortest times from the first to the 2nd, 3rd, ... arrival of a burst; after these, each is a \
-             period later.",
+            "The shortest times from any arrival to the next, to the one after it, ...: bursts; beyond these, each \
+             is a period later.",
         )
         .without("no bursts")
         .frequent(),
@@ -237,12 +237,13 @@ pub(crate) const RESOURCE: TableDef = TableDef {
             "protocol",
             Words(&names(&keywords::PROTOCOLS)),
             r#""inheritance""#,
-            "The protocol of the lock: `ceiling` is `PTHREAD_PRIO_PROTECT`; `spin` is first come, first served, \
-             without preemption.",
+            "The protocol of the lock: `ceiling` is `PTHREAD_PRIO_PROTECT`, and for tasks by deadline Baker's stack \
+             resource policy, with levels by deadline less jitter; `spin` is first come, first served, without \
+             preemption.",
         )
         .without("`ceiling`")
         .frequent(),
-        key("ceiling", Whole, "80", "The priority of its holder, for `ceiling`.")
+        key("ceiling", Whole, "80", "The priority of its holder, for `ceiling`; none for tasks by deadline.")
             .without("the highest priority of the tasks that use it"),
     ],
     rules: "",

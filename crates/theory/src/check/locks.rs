@@ -18,6 +18,7 @@ use hourglass_tasks::{
     CriticalSection as Section, Preemption, ProgramStep, Protocol, Resource, TaskSet,
 };
 
+use super::processor::NoteList;
 use super::processor_builder::ProcessorTasks;
 use super::{parameters, priorities};
 
@@ -145,6 +146,40 @@ pub(super) fn may_overlap(task: &hourglass_tasks::Task) -> bool {
     let has_sections =
         matches!(task.preemption, Preemption::Limited { .. } | Preemption::Floating { .. });
     has_sections && !task.critical_sections.is_empty()
+}
+
+/// Says which ceilings mean nothing here.
+pub(super) fn passed_over(of: &ProcessorTasks, notes: &mut NoteList) {
+    let used = |resource: &&Resource| users(of.set, resource).any(|user| of.tasks.contains(&user));
+    let ceilings = of.set.resources.iter().filter(|resource| resource.ceiling.is_some());
+    for resource in ceilings.filter(used).filter(|_| of.rule == Rule::Edf) {
+        notes.say(resource.ceiling_passed_over());
+    }
+}
+
+/// How often a job waits for locks that other jobs on its CPU hold, at most. One that it has preempted holds one lock at
+/// most, and none any more after that: Sha, Rajkumar and Lehoczky, IEEE Transactions on Computers, 1990, theorem 6. With a
+/// ceiling or spinning, a lock is free whenever a job runs that asks for it.
+pub(super) fn most_waits(of: &ProcessorTasks, task: usize) -> u64 {
+    let (set, priorities) = (of.set, of.set.priorities());
+    let own = priorities[task].filter(|_| of.rule == Rule::FixedPriority);
+    let is_preempted = |user: &usize| {
+        let less = own.zip(priorities[*user]).is_none_or(|(own, other)| other < own);
+        *user != task && of.tasks.contains(user) && less
+    };
+    let (mut locks, mut holders) = (BTreeSet::new(), BTreeSet::new());
+    for section in &set.tasks[task].critical_sections {
+        let Ok(resource) = resource(set, &section.resource) else { continue };
+        if matches!(resource.protocol, Protocol::Ceiling | Protocol::Spin) {
+            continue;
+        }
+        let mut found = users(set, resource).filter(is_preempted).peekable();
+        if found.peek().is_some() {
+            locks.insert(place(set, resource));
+        }
+        holders.extend(found);
+    }
+    locks.len().min(holders.len()) as u64
 }
 
 fn place(set: &TaskSet, resource: &Resource) -> usize {

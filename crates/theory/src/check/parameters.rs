@@ -10,6 +10,7 @@ use hourglass_sched::overheads::{self, InflatedTaskSet, KernelOverheads, Overhea
 use hourglass_tasks::{Fraction, Preemption, Task, TaskSet};
 use hourglass_time::Span;
 
+use super::locks;
 use super::processor::{Member, NoteList};
 use super::processor_builder::{ProcessorBuilder, ProcessorTasks};
 
@@ -78,11 +79,6 @@ pub(super) fn member(
     })
 }
 
-/// How often a job asks for locks.
-fn requests(task: &Task) -> u64 {
-    task.critical_sections.iter().map(|section| u64::from(section.count)).sum()
-}
-
 pub(super) const NO_OFFSETS: &str = "offsets are not used: any phase is taken to be possible";
 
 /// The members of a draft with what the kernel costs.
@@ -94,7 +90,7 @@ pub(super) fn charged(
     draft: &mut ProcessorBuilder,
 ) -> Result<InflatedTaskSet, String> {
     let ProcessorTasks { set, sections, costs, .. } = of;
-    let requests = |member: &Member| member.position.map_or(0, |at| requests(&set.tasks[at]));
+    let requests = |member: &Member| member.position.map_or(0, |at| locks::most_waits(of, at));
     let requests: Vec<u64> = draft.members.iter().map(requests).collect();
     let numbers: Vec<sched::Task> =
         draft.members.iter().map(|member| member.task.clone()).collect();
@@ -109,8 +105,8 @@ pub(super) fn charged(
     if !costs.switches_are_free() {
         draft.counts("not every job costs all the switches and cache delays counted for it");
         draft.notes.say(
-            "each job costs two context switches, two more for each critical section, and the cache \
-             delay of the one that it preempts; each waits for one switch that has just begun",
+            "each job costs two context switches and the cache delay of the one that it preempts, the same \
+             again for each lock that it may wait for; each waits for one switch that has just begun",
         );
     }
     if let Some(step) = set.machine.overheads.timer_granularity {

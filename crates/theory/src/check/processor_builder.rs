@@ -306,6 +306,7 @@ fn burden(of: &ProcessorTasks, draft: &mut ProcessorBuilder) -> Result<(), Strin
     let others = servers::as_tasks(of)?;
     let charged = parameters::charged(of, draft)?.with_tasks(&others);
     let held = locks::sections(of)?;
+    locks::passed_over(of, draft.notes);
     let by_locks = locks::blocking(of.set, of.rule, &held, charged.tasks())?;
     // Without ranks no section is known to be of a less urgent task.
     if of.tasks.len() > 1 && held.iter().any(|held| !held.is_empty()) {

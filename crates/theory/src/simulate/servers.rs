@@ -116,9 +116,15 @@ impl Ranks {
         warnings: &mut Warnings,
     ) -> sim::SimLockProtocol {
         debug_assert_eq!(resource.protocol, Protocol::Ceiling);
+        if let Some(floor) = deadline_floor(set, resource) {
+            if resource.ceiling.is_some() {
+                warn(warnings, "ceiling", resource.ceiling_passed_over(), "leave it out");
+            }
+            return sim::SimLockProtocol::DeadlineFloor(floor);
+        }
         if set.scheduler != Scheduler::FixedPriority {
             let text = format!(
-                "resource '{}': ceilings are priorities, which this scheduler does not have; \
+                "resource '{}': ceilings are priorities or deadlines, which not all of its users have; \
                  simulated with inheritance",
                 resource.name
             );
@@ -128,4 +134,22 @@ impl Ranks {
         let ceiling = set.ceiling(resource).unwrap_or(0);
         sim::SimLockProtocol::Ceiling(ceiling.saturating_mul(self.scale))
     }
+}
+
+/// The ceiling of a lock as a deadline, ns: the least of its users, each less what may pass between arrival and release,
+/// as preemption levels of the stack resource policy. `None` unless all of them are scheduled by deadlines of their own, and
+/// that is known.
+fn deadline_floor(set: &TaskSet, resource: &Resource) -> Option<u64> {
+    let uses = |task: &&Task| task.critical_sections.iter().any(|s| s.resource == resource.name);
+    let mut users = set.tasks.iter().filter(uses).peekable();
+    users.peek()?;
+    let timer = set.machine.overheads.timer_granularity.map_or(0, ns);
+    let level = |task: &Task| {
+        let by_deadline = set.scheduler == Scheduler::Edf && task.policy.is_none();
+        let alone = by_deadline && set.server_of(&task.name).is_none() && task.after.is_empty();
+        let before = [ns(task.jitter), ns(task.tick_delay()), timer].into_iter();
+        let deadline = ns(task.deadline());
+        alone.then(|| before.fold(deadline, u64::saturating_sub))
+    };
+    users.map(level).try_fold(u64::MAX, |least, level| Some(least.min(level?)))
 }

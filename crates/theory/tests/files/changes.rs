@@ -160,13 +160,7 @@ const SAMPLES: &[Sample] = &[
     Sample {
         name: "phases",
         text: PHASES,
-        silent: &[
-            (
-                "inheritance",
-                For("of two tasks, the lower one delays the other once by any protocol"),
-            ),
-            ("length = 1 }", For("it delays the lower task as execution does")),
-        ],
+        silent: &[("length = 1 }", For("it delays the lower task as execution does"))],
     },
 ];
 

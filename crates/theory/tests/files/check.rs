@@ -124,48 +124,6 @@ fn equal_priorities() {
     assert_eq!(bounds(&answer(&text)), [6_000, 6_000]);
 }
 
-/// One section of a less urgent task under the ceiling protocol; under inheritance one of each.
-#[test]
-fn locks() {
-    let tasks = task(
-        "high",
-        "wcet = 2\nperiod = 20\npriority = 3\ncritical_sections = [{ resource = \"p\", length = 1 }, { resource = \"q\", length = 1 }]",
-    ) + &task(
-        "middle",
-        "wcet = 4\nperiod = 40\npriority = 2\ncritical_sections = [{ resource = \"p\", length = 2 }]",
-    ) + &task(
-        "low",
-        "wcet = 5\nperiod = 60\npriority = 1\ncritical_sections = [{ resource = \"q\", length = 3 }]",
-    );
-    let with = |protocol: &str| {
-        let resource =
-            |name: &str| format!("[[resource]]\nname = \"{name}\"\nprotocol = \"{protocol}\"\n");
-        answer(&format!("{tasks}{}{}", resource("p"), resource("q")))
-    };
-    // 2 + max(2, 3); 4 + 2 + 3, since low may hold q at the ceiling; 5 + 2 + 4.
-    assert_eq!(bounds(&with("ceiling")), [5_000, 9_000, 11_000]);
-    // 2 + 2 + 3.
-    assert_eq!(bounds(&with("inheritance")), [7_000, 9_000, 11_000]);
-    assert_eq!(bounds(&with("spin")), [5_000, 9_000, 11_000]);
-    let plain = with("plain");
-    assert_eq!(plain.verdict, Verdict::Unknown);
-    assert!(plain.reason.unwrap().contains("plain lock"));
-}
-
-/// What a task states comes on top of a section of 3, once, whatever the scheduler.
-#[test]
-fn stated_blocking_and_locks() {
-    let text = task("high", "wcet = 2\nperiod = 20\nblocking = 1\npriority = 2")
-        + &task(
-            "low",
-            "wcet = 5\nperiod = 60\npriority = 1\ncritical_sections = [{ resource = \"p\", length = 3 }]",
-        )
-        + "[[resource]]\nname = \"p\"\nprotocol = \"spin\"\n";
-    assert_eq!(bounds(&answer(&text))[0], 6_000);
-    let text = text.replace("priority = 2", "").replace("priority = 1", "");
-    assert_eq!(bounds(&answer(&format!("scheduler = \"edf\"\n{text}")))[0], 6_000);
-}
-
 /// A burst of three at once, then one every 10 ms: the last of them waits for the two before it.
 #[test]
 fn bursts() {
@@ -215,22 +173,6 @@ fn priorities_are_found() {
     assert!(found.tasks[0].priority > found.tasks[1].priority);
 }
 
-/// Found by simulation: which sections are of less urgent tasks depends on the priorities that are found, and 1 was called the bound
-/// of a task that waits for a section of 1.
-#[test]
-fn priorities_are_not_found_beside_locks() {
-    for protocol in ["spin", "ceiling", "inheritance"] {
-        let uses = "wcet = 1\nperiod = 10\ncritical_sections = [{ resource = \"r\", length = 1 }]";
-        let found = answer(&format!(
-            "priorities = \"optimal\"\n{}{}[[resource]]\nname = \"r\"\nprotocol = \"{protocol}\"\n",
-            task("a", uses),
-            task("b", uses)
-        ));
-        assert_eq!((found.verdict, bounds(&found)), (Verdict::Unknown, vec![-1, -1]), "{protocol}");
-        assert!(found.reason.unwrap().contains("locks"), "{protocol}");
-    }
-}
-
 /// Dhall and Liu 1978: with global EDF two CPUs are not enough; partitioned they are.
 #[test]
 fn several_cpus() {
@@ -266,21 +208,6 @@ fn ticks_in_sections() {
         + &task("a", "wcet = 10\nperiod = 40\npreemptive = false");
     let found = answer(&text);
     assert_eq!((found.verdict, bounds(&found)), (Verdict::Feasible, vec![14_000]));
-}
-
-/// A lock shared across CPUs is waited for, first come, first served or not.
-#[test]
-fn locks_across_cpus() {
-    let uses = "critical_sections = [{ resource = \"r\", length = 1 }]";
-    let text = |cpu: u32| {
-        String::from("scheduler = \"fifo\"\nmachine.cpus = \"0-1\"\n[[resource]]\nname = \"r\"\n")
-            + &task("a", &format!("wcet = 2\nperiod = 10\ncpu = 0\n{uses}"))
-            + &task("b", &format!("wcet = 2\nperiod = 10\ncpu = {cpu}\n{uses}"))
-    };
-    assert_eq!(bounds(&answer(&text(0))), [4_000, 4_000]);
-    let across = answer(&text(1));
-    assert_eq!(across.verdict, Verdict::Unknown);
-    assert!(across.reason.unwrap().contains("other processors"));
 }
 
 /// Hourglass paper, section 5.5: the tick delays by 8 ms where that is said, else by all of it, and
@@ -385,31 +312,6 @@ fn known_phases() {
         CheckRequest { analysis: Some("fp-preemptive".into()), ..CheckRequest::default() };
     let found = check(&read(&set("offset = 4", "")), &request).unwrap();
     assert_eq!((bounds(&found)[1], found.verdict), (8_000, Verdict::Unknown));
-}
-
-/// Gai, Lipari and Di Natale, RTSS 2001: a request spins for the longest section of each other CPU, and
-/// a job waits once for a less urgent one that spins and holds.
-#[test]
-fn spin_locks_between_cpus() {
-    let section = |length: u32, count: u32| {
-        format!("critical_sections = [{{ resource = \"r\", length = {length}, count = {count} }}]")
-    };
-    let text = "[machine]\ncpus = \"0-1\"\n[[resource]]\nname = \"r\"\nprotocol = \"spin\"\n"
-        .to_owned()
-        + &task("a", &format!("wcet = 5\nperiod = 30\npriority = 3\ncpu = 0\n{}", section(1, 2)))
-        + &task("b", &format!("wcet = 6\nperiod = 60\npriority = 2\ncpu = 0\n{}", section(2, 1)))
-        + &task("c", &format!("wcet = 8\nperiod = 60\npriority = 1\ncpu = 1\n{}", section(3, 1)));
-    let found = answer(&text);
-    // a: 5 + 2 * 3, and b's 3 + 2. b: 6 + 3 and one a. c: 8 + 2.
-    assert_eq!(bounds(&found), [16_000, 20_000, 10_000]);
-    assert_eq!(found.verdict, Verdict::Feasible);
-    assert!(found.assumptions.iter().any(|line| line.contains("first come, first served")));
-    // Over a deadline nothing is proven: the sections need not meet.
-    let late =
-        answer(&text.replace("wcet = 6\nperiod = 60", "wcet = 6\nperiod = 60\ndeadline = 19"));
-    assert_eq!(late.verdict, Verdict::Unknown);
-    let plain = answer(&text.replace("\"spin\"", "\"ceiling\""));
-    assert!(plain.reason.unwrap().contains("shared with tasks on other processors"));
 }
 
 /// A section, too, takes longer beside a busy sibling: it held up others by its length at full speed.

@@ -3,6 +3,7 @@
 mod answers;
 mod changes;
 mod check;
+mod locks;
 mod orders;
 mod sensitivity;
 mod servers;

@@ -43,9 +43,15 @@ fn drawn(dice: &mut Dice, unit: &str) -> Option<TaskSet> {
     if dice.one_in(3) {
         costs.push_str(&format!(", tick_period = {}, tick_cost = 1", dice.between(4, 9)));
     }
+    if dice.one_in(3) {
+        costs.push_str(&format!(", cache_delay = {}", dice.between(1, 3)));
+    }
     let mut text = format!("scheduler = \"{scheduler}\"\nmachine.overheads = {{ {costs} }}\n");
     if dice.one_in(4) {
-        text.push_str("[[resource]]\nname = \"r\"\nprotocol = \"ceiling\"\n");
+        let protocol = ["ceiling", "inheritance"][dice.below(2) as usize];
+        for name in ["r", "s"] {
+            text.push_str(&format!("[[resource]]\nname = \"{name}\"\nprotocol = \"{protocol}\"\n"));
+        }
     }
     let locks = text.contains("resource");
     let is_ordered = scheduler == "fixed-priority" && dice.one_in(4);
@@ -77,9 +83,9 @@ fn drawn(dice: &mut Dice, unit: &str) -> Option<TaskSet> {
             rest.push_str(&format!("deadline = {}\n", dice.between(wcet, period + 5)));
         }
         if locks && dice.one_in(2) {
-            let length = dice.between(1, wcet);
+            let (r, s) = (dice.between(1, wcet - 1), 1);
             rest.push_str(&format!(
-                "critical_sections = [{{ resource = \"r\", length = {length} }}]\n"
+                "critical_sections = [{{ resource = \"r\", length = {r} }}, {{ resource = \"s\", length = {s} }}]\n"
             ));
         }
         text.push_str(&task(&format!("t{at}"), &rest));
