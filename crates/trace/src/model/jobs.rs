@@ -83,7 +83,7 @@ impl Grouped {
     }
 
     /// Releases on the grid before the end of a job for which none was seen: a thread that is late goes on without a wait.
-    fn passed_over(&self, at: usize) -> u64 {
+    pub(super) fn passed_over(&self, at: usize) -> u64 {
         let job = &self.jobs[at];
         let Some((fit, nominal_ns)) = self.fit.zip(job.nominal_ns) else { return 0 };
         let periods = |ns: i64| length(nominal_ns, ns) / fit.period_ns.max(1);
@@ -109,7 +109,9 @@ pub(super) fn group(bursts: &[Burst]) -> Grouped {
         let steadier = of_sleeps().filter(|found| found.fit.is_some_and(is_steadier));
         return steadier.unwrap_or(plain);
     }
-    let found = by_waker(bursts, in_kernel).or_else(|| by_length(bursts)).or_else(of_sleeps);
+    // What a host holds up has other lengths.
+    let of_lengths = || [by_length(bursts), of_sleeps()].into_iter().flatten().min_by_key(uneven);
+    let found = by_waker(bursts, in_kernel).or_else(of_lengths);
     let plain = if repeats(&plain) { Grouped { fit: None, ..plain } } else { plain };
     found.unwrap_or(Grouped { has_sleeps: sleep.is_some(), ..plain })
 }
@@ -350,6 +352,11 @@ fn by_sleeps(
             begins.extend(more);
             begins.sort_unstable();
         }
+        // Where a period has no job, the wait for it ended late, which no sleep does within a job.
+        let outer = bursts.iter().filter(is_outer).map(|burst| burst.at_ns);
+        let late: Vec<i64> = outer.filter(|at| is_in_empty_period(&begins, period, *at)).collect();
+        begins.extend(late);
+        begins.sort_unstable();
         Some(grouped(bursts, |burst| begins.binary_search(&burst.at_ns).is_err(), basis))
     };
     let is_sure = |found: &Grouped| {
@@ -382,6 +389,16 @@ fn on_one_grid(times: Vec<i64>) -> Option<(Vec<i64>, i64)> {
     };
     let kept = (0..FIRST.min(times.len())).map(from).max_by_key(Vec::len)?;
     (kept.len() as u64 * 100 >= times.len() as u64 * SURE).then_some((kept, usual))
+}
+
+/// Whether a time is more than about a period from the times before and after it, of `grid` together.
+fn is_in_empty_period(grid: &[i64], period: i64, at: i64) -> bool {
+    let next = grid.partition_point(|known| *known < at);
+    let around = next.checked_sub(1).and_then(|last| grid.get(last)).zip(grid.get(next));
+    let near = period - period / ON_GRID;
+    around.is_some_and(|(last, next)| {
+        *next != at && at.saturating_sub(*last) >= near && next.saturating_sub(*last) >= near * 2
+    })
 }
 
 /// Whether a time is near the grid of the last one before it, of `grid`.

@@ -248,14 +248,28 @@ fn response(grouped: &Grouped) -> Option<ResponseModel> {
 }
 
 fn suspension(grouped: &Grouped) -> Option<SuspensionModel> {
-    let with_waits = || grouped.jobs.iter().filter(|job| !job.waits_ns.is_empty());
-    let sum = |job: &Job| job.waits_ns.iter().copied().fold(0, u64::saturating_add);
-    let waits = with_waits().map(|job| job.waits_ns.len()).max()?;
-    let is_regular = grouped.jobs.iter().all(|job| !job.is_whole || job.waits_ns.len() == waits);
-    let longest = |place: usize| with_waits().filter_map(|job| job.waits_ns.get(place)).max();
+    let jobs = || grouped.jobs.iter().enumerate();
+    let is_one = |at: usize| grouped.passed_over(at) == 0;
+    let of_one = jobs().filter(|(at, _)| is_one(*at)).map(|(_, job)| job.waits_ns.len()).max();
+    // Of several jobs in one each has its part of the waits.
+    let of_each = |(at, job): (usize, &Job)| {
+        let parts =
+            usize::try_from(grouped.passed_over(at)).unwrap_or(usize::MAX).saturating_add(1);
+        let most = job.waits_ns.len().div_ceil(parts).max(of_one.unwrap_or(0));
+        let mut waits = job.waits_ns.clone();
+        waits.sort_unstable_by_key(|wait| std::cmp::Reverse(*wait));
+        waits.truncate(most);
+        waits
+    };
+    let waits = jobs().map(|each| of_each(each).len()).max().filter(|waits| *waits > 0)?;
+    let sum = |each| of_each(each).into_iter().fold(0, u64::saturating_add);
+    let is_regular =
+        jobs().all(|(at, job)| !job.is_whole || is_one(at) && job.waits_ns.len() == waits);
+    let longest =
+        |place: usize| grouped.jobs.iter().filter_map(|job| job.waits_ns.get(place)).max();
     let segments = (0..waits).filter_map(longest).copied();
     Some(SuspensionModel {
-        max_ns: with_waits().map(sum).max()?,
+        max_ns: jobs().map(sum).max()?,
         waits: waits as u64,
         segments_ns: if is_regular { segments.collect() } else { Vec::new() },
         basis: grouped.basis.to_owned(),

@@ -8,6 +8,7 @@ use super::*;
 use crate::{KernelEvent, KernelEventKind as Kind};
 
 mod programs;
+mod waits;
 
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
@@ -180,38 +181,6 @@ fn jobs_that_miss_their_period_and_skip_are_of_it() {
     });
 }
 
-#[test]
-fn waits_within_jobs_are_told_by_their_length_and_by_their_waker() {
-    right(|mut dice| {
-        let period = dice.between(5_000, 40_000) * US;
-        let by_other = dice.one_in(2);
-        let wait = dice.between(200, 800) * US;
-        let mut writer = Writer::new(dice);
-        let (mut longest, mut waited) = (0, 0);
-        for number in 1..800 {
-            let late = writer.dice.between(0, 100) * US;
-            let first = writer.dice.between(period / 50, period / 4);
-            let second = writer.dice.between(period / 50, period / 8);
-            longest = longest.max(first + second);
-            let end = writer.burst(7, number * period + late, first, None);
-            let wait = wait + writer.dice.between(0, if by_other { 500 * US } else { 10 * US });
-            waited = waited.max(wait);
-            writer.burst(7, end + wait, second, by_other.then_some(9));
-        }
-        let found = one(writer.infer(&[7]));
-        let law = &found.activation;
-        let is_right = law.class == ActivationClass::Periodic && law.period_ns == period;
-        let waits =
-            found.suspension.as_ref().filter(|waits| waits.max_ns == waited && waits.waits == 1);
-        assert!(!is_right || found.execution.max_ns >= longest, "{found:?}");
-        if is_right && waits.is_some() {
-            Ok(())
-        } else {
-            Err(format!("{period} {waited} {by_other}: {law:?} {:?}", found.suspension))
-        }
-    });
-}
-
 /// Also the thread that sleeps for a length after each job, whose releases drift.
 #[test]
 fn sporadic_arrivals_have_their_shortest_distance() {
@@ -273,24 +242,6 @@ fn latencies_of_a_timer_hide_no_period() {
             }
         });
     }
-}
-
-/// A job that waits once, 4 ms after 1 to 3 ms, in each 50 ms: the bug was a period of 8.33 ms, of which two in three had no job.
-#[test]
-fn empty_periods_make_no_grid() {
-    right(|mut dice| {
-        let mut writer = Writer::new(Dice::new(dice.below(1 << 40)));
-        for job in 1..600 {
-            let first = dice.between(1_000, 3_000) * US;
-            let end = writer.burst(7, job * 50 * MS + dice.below(200 * US), first, None);
-            writer.burst(7, end + 4 * MS + dice.below(100 * US), MS, None);
-        }
-        let found = one(writer.infer(&[7]));
-        let law = &found.activation;
-        let is_right = (law.class, law.period_ns) == (ActivationClass::Periodic, 50 * MS)
-            && found.suspension.is_some();
-        if is_right { Ok(()) } else { Err(format!("{law:?}")) }
-    });
 }
 
 #[test]
@@ -508,44 +459,6 @@ fn what_holds_up_a_thread_hides_no_period() {
             Err(format!("{period} {jitter} {longest}: {law:?} {}", runs.max_ns))
         }
     });
-}
-
-/// A condition variable is signalled under its lock: the woken thread waits once more, for that lock.
-#[test]
-fn a_lock_that_the_waker_holds_makes_no_further_job() {
-    let mut writer = Writer::new(Dice::new(2));
-    for job in 1..200 {
-        let at = job * 10 * MS;
-        writer.burst(8, at, 500 * US, None);
-        for (woken, run) in [(at + 100 * US, 2 * US), (at + 150 * US, MS)] {
-            writer.add(woken, Kind::Waking, 8, (7, 7), 1 | 8 << 32);
-            writer.add(woken + 5 * US, Kind::Switch, 7, (0, 7), 0);
-            writer.add(woken + 5 * US + run, Kind::Switch, 7, (7, 0), 1);
-        }
-    }
-    let found = writer.infer(&[7, 8]).into_iter().find(|thread| thread.tid == Some(7)).unwrap();
-    assert_eq!(found.after.as_deref(), Some("8"));
-    assert_eq!((found.execution.max_ns, found.execution.min_ns), (1_002 * US, 1_002 * US));
-    assert_eq!(found.suspension.map(|waits| (waits.max_ns, waits.waits)), Some((43 * US, 1)));
-}
-
-/// A thread of 1 ms each 10 ms that is held up once, and then does five jobs without a wait: no job certainly ran for
-/// longer than 1 ms, whatever the longest time without a wait is.
-#[test]
-fn jobs_done_at_once_are_not_one_long_job() {
-    let mut writer = Writer::new(Dice::new(1));
-    for number in 0..40_u64 {
-        let at = 10 * MS * (number + 1 + 5 * u64::from(number > 20));
-        let (run, late) = if number == 20 { (6 * MS, 50 * MS) } else { (MS, 0) };
-        writer.add(at, Kind::Waking, 1, (1, 1), INTERRUPT);
-        writer.add(at + late, Kind::Switch, 1, (0, 1), 0);
-        writer.add(at + late + run, Kind::Switch, 1, (1, 0), 1);
-    }
-    let found = of_events([1], writer.events.into_iter().map(Ok::<_, Infallible>)).unwrap();
-    let facts = ThreadModel { tid: Some(1), ..ThreadModel::default() };
-    let model = &infer(vec![(facts, found[&1].clone())])[0];
-    assert_eq!(model.activation.class, ActivationClass::Periodic, "{model:?}");
-    assert_eq!((model.execution.max_ns, model.execution.at_least_ns), (6 * MS, Some(MS)));
 }
 
 /// Of a job without the switch to it, nothing is certain.
