@@ -245,8 +245,8 @@ pub struct ExecutionBucket {
 pub struct ResponseModel {
     /// The longest from a waking, ns.
     pub max_ns: u64,
-    /// The longest from the nominal arrival, ns: from the earliest release in any period, on the grid of periodic jobs.
-    /// Null of others.
+    /// The longest from the nominal arrival, ns: from the earliest release in any period, on the grid of periodic jobs. Of a
+    /// thread `after` another one, from that of the first of its chain. Null without a grid.
     pub from_nominal_ns: Option<u64>,
     /// The longest of `max_ns`' kind without the time that threads which are not in the model had its CPU meanwhile, ns. Null in
     /// older documents.

@@ -1,5 +1,6 @@
 //! Tables as Parquet files: their columns, and what they must look like.
 
+pub(crate) mod checksums;
 pub(crate) mod pages;
 pub(crate) mod read;
 pub(crate) mod write;
@@ -16,6 +17,7 @@ use parquet::schema::types::{ColumnDescriptor, Type as SchemaType};
 
 use crate::store::error::{RowFault, TraceError};
 use crate::store::guard::guarded;
+use crate::store::table::checksums::Checksums;
 
 /// A kind of table, with what its next row must keep against the rows before.
 pub(crate) trait Table: Default {
@@ -153,6 +155,7 @@ impl Layout {
 pub(crate) struct TableReader {
     path: PathBuf,
     metadata: Arc<ParquetMetaData>,
+    checksums: Arc<Checksums>,
     rows: u64,
 }
 
@@ -170,7 +173,8 @@ impl TableReader {
         )
         .map_err(damaged)?;
         let rows = guarded(|| check(&path, layout, &metadata, length), damaged)?;
-        Ok(TableReader { path, metadata: Arc::new(metadata), rows })
+        let checksums = Checksums::of(&metadata, length).map_err(damaged)?;
+        Ok(TableReader { path, metadata: Arc::new(metadata), checksums: Arc::new(checksums), rows })
     }
 
     pub(crate) fn rows(&self) -> u64 {

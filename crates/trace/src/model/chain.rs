@@ -5,6 +5,7 @@
 
 use hourglass_documents::task_model::{ChainFitModel, ThreadModel};
 
+use super::activity::length;
 use super::jobs::{Grouped, Job};
 use super::{covers, main_waker};
 
@@ -18,6 +19,10 @@ pub(super) struct Chain {
     pub(super) fit: ChainFitModel,
     /// For each job of the thread, how many of the one before came while it was at work, beside its own.
     pub(super) merged: Vec<u64>,
+    /// The place of the thread before.
+    before: usize,
+    /// For each job of the thread, the place behind the one of the thread before that activated it.
+    numbers: Vec<usize>,
 }
 
 /// The thread that wakes this one for its jobs, in each of its own jobs once at most.
@@ -27,7 +32,8 @@ pub(super) fn find(
     all: &[(ThreadModel, Grouped)],
 ) -> Option<Chain> {
     let waker = main_waker(jobs)?;
-    let (from, before) = all.iter().find(|(other, _)| other.tid == Some(waker))?;
+    let place = all.iter().position(|(other, _)| other.tid == Some(waker))?;
+    let (from, before) = &all[place];
     let is_task = from.unmodelled.is_none() && thread.unmodelled.is_none();
     if !is_task || from.tid == thread.tid || from.after.as_ref() == Some(&thread.name) {
         return None;
@@ -54,5 +60,52 @@ pub(super) fn find(
     // A thread that follows only some of the jobs is not activated by each.
     let is_each = covers(fit.own.saturating_add(fit.merged), fit.jobs)
         && fit.merged.saturating_mul(MERGED) <= fit.jobs;
-    is_each.then(|| Chain { after: from.name.clone(), fit, merged })
+    is_each.then(|| Chain { after: from.name.clone(), fit, merged, before: place, numbers })
+}
+
+/// The longest from the nominal arrival of the first of its chain to the end of a job, and that without the time that threads
+/// which are not in the model had the CPU of one of them meanwhile, ns. `None` where the first has no grid.
+pub(super) fn from_first(
+    place: usize,
+    chains: &[Option<Chain>],
+    all: &[(ThreadModel, Grouped)],
+) -> Option<(u64, Option<u64>)> {
+    let jobs = || all[place].1.jobs.iter().enumerate().filter(|(_, job)| job.is_whole);
+    let response = |(at, job): (usize, &Job)| {
+        let first = first_of(place, at, chains, all)?;
+        Some((length(first.nominal_ns, job.end_ns), first))
+    };
+    let longest = jobs().filter_map(response).map(|(length, _)| length).max()?;
+    let whole = jobs().filter_map(response).filter(|(_, first)| first.is_whole);
+    let alone = whole.map(|(length, first)| length.saturating_sub(first.others_ns)).max();
+    Some((longest, alone))
+}
+
+struct FirstJob {
+    nominal_ns: i64,
+    /// Of all jobs from the first one on.
+    others_ns: u64,
+    is_whole: bool,
+}
+
+fn first_of(
+    place: usize,
+    at: usize,
+    chains: &[Option<Chain>],
+    all: &[(ThreadModel, Grouped)],
+) -> Option<FirstJob> {
+    let (mut place, mut job) = (place, all[place].1.jobs.get(at)?);
+    let (mut at, mut others_ns, mut is_whole) = (at, 0u64, true);
+    // Threads that activate each other have no first one.
+    for _ in 0..all.len() {
+        others_ns = others_ns.saturating_add(job.others_ns);
+        is_whole &= job.is_whole;
+        let Some(chain) = &chains[place] else {
+            return job.nominal_ns.map(|nominal_ns| FirstJob { nominal_ns, others_ns, is_whole });
+        };
+        at = chain.numbers.get(at)?.checked_sub(1)?;
+        place = chain.before;
+        job = all[place].1.jobs.get(at)?;
+    }
+    None
 }

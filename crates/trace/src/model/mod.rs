@@ -51,9 +51,15 @@ pub fn infer(threads: Vec<(ThreadModel, Activity)>) -> Vec<ThreadModel> {
     let mut all: Vec<(ThreadModel, Grouped)> = models.collect();
     let chains: Vec<Option<chain::Chain>> =
         all.iter().map(|(thread, grouped)| chain::find(thread, &grouped.jobs, &all)).collect();
-    for ((thread, grouped), found) in all.iter_mut().zip(chains) {
+    let from_first: Vec<Option<(u64, Option<u64>)>> =
+        (0..all.len()).map(|place| chain::from_first(place, &chains, &all)).collect();
+    for (((thread, grouped), found), from_first) in all.iter_mut().zip(chains).zip(from_first) {
         let Some(found) = found else { continue };
         thread.after = Some(found.after);
+        if let Some(response) = &mut thread.response {
+            response.from_nominal_ns = from_first.map(|(longest, _)| longest);
+            response.from_nominal_alone_ns = from_first.and_then(|(_, alone)| alone);
+        }
         if found.fit.own < found.fit.jobs {
             thread.after_fit = Some(found.fit);
             thread.execution.at_least_ns = Some(grouped.surely_ran(&found.merged));
@@ -251,11 +257,12 @@ fn suspension(grouped: &Grouped) -> Option<SuspensionModel> {
     let jobs = || grouped.jobs.iter().enumerate();
     let is_one = |at: usize| grouped.passed_over(at) == 0;
     let of_one = jobs().filter(|(at, _)| is_one(*at)).map(|(_, job)| job.waits_ns.len()).max();
-    // Of several jobs in one each has its part of the waits.
+    // Of several jobs in one each has its part of the waits, but for one between each two that ended late.
     let of_each = |(at, job): (usize, &Job)| {
         let parts =
             usize::try_from(grouped.passed_over(at)).unwrap_or(usize::MAX).saturating_add(1);
-        let most = job.waits_ns.len().div_ceil(parts).max(of_one.unwrap_or(0));
+        let within = job.waits_ns.len().saturating_sub(parts - 1);
+        let most = within.div_ceil(parts).max(of_one.unwrap_or(0));
         let mut waits = job.waits_ns.clone();
         waits.sort_unstable_by_key(|wait| std::cmp::Reverse(*wait));
         waits.truncate(most);

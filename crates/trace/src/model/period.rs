@@ -57,28 +57,65 @@ pub fn fit(times: &[i64]) -> Option<PeriodFit> {
     distances.sort_unstable();
     let at = |percent: usize| distances.get(distances.len().saturating_mul(percent) / 100).copied();
     let guesses = [at(50), at(25), at(10), at(75)];
-    let fits = guesses.into_iter().flatten().filter(|guess| *guess > 0);
+    let guesses = guesses.into_iter().flatten().filter(|guess| *guess > 0).map(i128::from);
     let relative = |fit: &PeriodFit| {
         u128::from(fit.usual_ns).saturating_mul(1 << 20) / u128::from(fit.period_ns.max(1))
     };
-    fits.filter_map(|guess| from_guess(times, i128::from(guess))).min_by_key(relative)
+    let first = i128::from(*times.first()?);
+    let best = |numbered: fn(&[i64], i128) -> Option<(Vec<Point>, Line)>| {
+        let found = guesses.clone().filter_map(|guess| numbered(times, guess));
+        found.filter_map(|(points, line)| on_line(points, line, first)).min_by_key(relative)
+    };
+    best(by_steps).or_else(|| best(by_doubling))
 }
 
-fn from_guess(times: &[i64], guess: i128) -> Option<PeriodFit> {
+/// A slope, and the intercept over its lower part.
+type Line = (Ratio, i128);
+
+/// The numbers of periods from one activation to the next, as many as fit into all of `times`.
+fn by_steps(times: &[i64], guess: i128) -> Option<(Vec<Point>, Line)> {
+    let mut points = steps(times, guess)?;
+    let line = settled(&mut points)?;
+    Some((points, line))
+}
+
+/// The numbers of periods by a line through those before, of a few first, then of twice as many each time: several steps that
+/// are late one after the other move none behind them.
+fn by_doubling(times: &[i64], guess: i128) -> Option<(Vec<Point>, Line)> {
     let first = i128::from(*times.first()?);
-    let mut points: Vec<Point> = Vec::with_capacity(times.len());
+    let mut points = steps(times.get(..FEWEST)?, guess)?;
+    let mut line = settled(&mut points)?;
+    while points.len() < times.len() {
+        let (slope, intercept) = line;
+        let end = times.len().min(points.len() * 2);
+        for time in &times[points.len()..end] {
+            let at = i128::from(*time) - first;
+            points.push((rounded(at * slope.1 - intercept, slope.0), at));
+        }
+        line = settled(&mut points)?;
+    }
+    Some((points, line))
+}
+
+fn steps(times: &[i64], guess: i128) -> Option<Vec<Point>> {
+    let first = i128::from(*times.first()?);
     let (mut number, mut before) = (0, 0);
-    for time in times {
+    let point = |time: &i64| {
         let at = i128::from(*time) - first;
         number += rounded(at - before, guess);
-        points.push((number, at));
         before = at;
-    }
-    let mut line = least_squares(&points)?;
+        (number, at)
+    };
+    Some(times.iter().map(point).collect())
+}
+
+/// The line through points, each with the number of the period that it is nearest to on the line.
+fn settled(points: &mut [Point]) -> Option<Line> {
+    let mut line = least_squares(points)?;
     for _ in 0..ROUNDS {
         let (slope, intercept) = line;
         let mut is_stable = true;
-        for (number, at) in &mut points {
+        for (number, at) in &mut *points {
             // Both over the same lower part.
             let again = rounded(*at * slope.1 - intercept, slope.0);
             is_stable &= again == *number;
@@ -87,8 +124,12 @@ fn from_guess(times: &[i64], guess: i128) -> Option<PeriodFit> {
         if is_stable {
             break;
         }
-        line = least_squares(&points)?;
+        line = least_squares(points)?;
     }
+    Some(line)
+}
+
+fn on_line(points: Vec<Point>, line: Line, first: i128) -> Option<PeriodFit> {
     let mut all = without_doubles(points);
     let points = usual(&mut all, line.0)?;
     let slope = narrowest(&points)?;
@@ -182,8 +223,7 @@ fn rounded(number: i128, by: i128) -> i128 {
     (number * 2 + by).div_euclid(by * 2)
 }
 
-/// Slope, and the intercept over the lower part of the slope.
-fn least_squares(points: &[Point]) -> Option<(Ratio, i128)> {
+fn least_squares(points: &[Point]) -> Option<Line> {
     let count = i128::try_from(points.len()).ok()?;
     let sum = |of: fn(&Point) -> i128| points.iter().map(of).sum::<i128>();
     let (numbers, times) = (sum(|point| point.0), sum(|point| point.1));

@@ -6,7 +6,7 @@
 //! `undecided_NAME` (int64). A set has `utilisation` (double), `set` (int64, its number in the
 //! point), and for each analysis `NAME` (int32): 1 accepted, 0 not, -1 undecided.
 
-use std::io;
+use std::io::{self, Write};
 use std::sync::Arc;
 
 use hourglass_documents::sweep::{ACCEPTED, StoredPoint, UNDECIDED};
@@ -14,12 +14,12 @@ use parquet::basic::{Compression, Repetition, Type as PhysicalType};
 use parquet::data_type::{DoubleType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::properties::{WriterProperties, WriterVersion};
-use parquet::file::writer::SerializedFileWriter;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::Type as SchemaType;
 
 use super::SweepFolderError;
 use crate::store::partial::PartialFile;
-use crate::store::table::write::{RowGroup, write_column};
+use crate::store::table::write::write_column;
 
 enum Values {
     Double(Vec<f64>),
@@ -36,11 +36,14 @@ impl Values {
         }
     }
 
-    fn write(&self, group: &mut RowGroup<'_, '_>) -> Result<(), ParquetError> {
+    fn write(
+        &self,
+        group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
+    ) -> Result<(), ParquetError> {
         match self {
-            Values::Double(values) => write_column::<DoubleType>(group, values),
-            Values::Int64(values) => write_column::<Int64Type>(group, values),
-            Values::Int32(values) => write_column::<Int32Type>(group, values),
+            Values::Double(values) => write_column::<DoubleType, _>(group, values),
+            Values::Int64(values) => write_column::<Int64Type, _>(group, values),
+            Values::Int32(values) => write_column::<Int32Type, _>(group, values),
         }
     }
 }

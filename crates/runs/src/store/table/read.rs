@@ -95,6 +95,7 @@ impl<D: DecodeRows<N>, const N: usize> Rows<D, N> {
             let Some(group) = metadata.row_groups().get(number) else {
                 return Ok(false);
             };
+            self.table.checksums.compare(file, number).map_err(|error| damaged(error.into()))?;
             // Checked when the table was opened.
             self.rows_in_group = usize::try_from(group.num_rows()).unwrap_or(0);
             let start = || columns.iter_mut().try_for_each(|c| c.start(file, metadata, number));

@@ -1,7 +1,6 @@
 //! Writing the rows of a table.
 
-use std::fs::File;
-use std::io::{Seek, SeekFrom};
+use std::io::{Seek, SeekFrom, Write};
 use std::sync::Arc;
 
 use parquet::basic::{Compression, Encoding};
@@ -14,6 +13,7 @@ use parquet::schema::types::ColumnPath;
 
 use crate::store::error::{RowFault, WriteError};
 use crate::store::partial::PartialFile;
+use crate::store::table::checksums::{self, ChecksummedFile};
 use crate::store::table::{Column, ColumnType, Layout, NULL, Table};
 
 /// Rows in a row group. They are kept until the group is full: records of a trace, the widest
@@ -35,12 +35,12 @@ pub(crate) trait EncodeRows<const N: usize>: Table {
     }
 }
 
-pub(crate) type RowGroup<'a, 'f> = SerializedRowGroupWriter<'a, &'f File>;
-
 /// Writes a table. Until [`TableWriter::finish`] the file has another name.
 pub(crate) struct TableWriter<'a, E, const N: usize> {
     partial: &'a PartialFile,
-    writer: SerializedFileWriter<&'a File>,
+    writer: SerializedFileWriter<ChecksummedFile<'a>>,
+    /// The checksums of the groups that are written.
+    checksums: Vec<String>,
     encoder: E,
     /// The rows of the row group, column by column.
     columns: Vec<ColumnValues>,
@@ -69,10 +69,12 @@ impl<'a, E: EncodeRows<N>, const N: usize> TableWriter<'a, E, N> {
             .map_err(|error| WriteError::file(partial.target(), error))?;
         let encoder_failed = |error: ParquetError| WriteError::file(partial.target(), error);
         let schema = Arc::new(E::LAYOUT.schema().map_err(encoder_failed)?);
-        let writer = SerializedFileWriter::new(file, schema, Arc::new(properties(E::LAYOUT)))
-            .map_err(encoder_failed)?;
+        let properties = Arc::new(properties(E::LAYOUT));
+        let file = ChecksummedFile::new(file);
+        let writer = SerializedFileWriter::new(file, schema, properties).map_err(encoder_failed)?;
         let columns = E::LAYOUT.columns.iter().map(ColumnValues::new).collect();
-        Ok(TableWriter { partial, writer, encoder: E::default(), columns, rows: 0, written: 0 })
+        let (checksums, encoder) = (Vec::new(), E::default());
+        Ok(TableWriter { partial, writer, checksums, encoder, columns, rows: 0, written: 0 })
     }
 
     pub(crate) fn write(&mut self, row: &E::Row) -> Result<(), WriteError> {
@@ -103,6 +105,7 @@ impl<'a, E: EncodeRows<N>, const N: usize> TableWriter<'a, E, N> {
         if self.rows > 0 {
             self.write_group()?;
         }
+        self.writer.append_key_value_metadata(checksums::described(&self.checksums));
         self.writer.finish().map_err(|error| WriteError::file(self.partial.target(), error))?;
         self.partial.commit().map_err(|error| WriteError::file(self.partial.target(), error))?;
         Ok(self.written)
@@ -114,6 +117,12 @@ impl<'a, E: EncodeRows<N>, const N: usize> TableWriter<'a, E, N> {
                 values.write(&mut group, column.nullable)?;
             }
             group.close().map(|_| ())
+        });
+        let written = written.and_then(|()| {
+            self.writer.flush()?;
+            let end = self.writer.bytes_written();
+            self.checksums.push(self.writer.inner_mut().end_group(end));
+            Ok(())
         });
         self.columns.iter_mut().for_each(ColumnValues::clear);
         self.rows = 0;
@@ -136,17 +145,21 @@ impl ColumnValues {
         }
     }
 
-    fn write(&self, group: &mut RowGroup<'_, '_>, nullable: bool) -> Result<(), ParquetError> {
+    fn write(
+        &self,
+        group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
+        nullable: bool,
+    ) -> Result<(), ParquetError> {
         match self {
             ColumnValues::Narrow(values) if nullable => {
-                write_nullable::<Int32Type>(group, values, &NARROW_NULL)
+                write_nullable::<Int32Type, _>(group, values, &NARROW_NULL)
             }
             ColumnValues::Wide(values) if nullable => {
-                write_nullable::<Int64Type>(group, values, &NULL)
+                write_nullable::<Int64Type, _>(group, values, &NULL)
             }
-            ColumnValues::Narrow(values) => write_column::<Int32Type>(group, values),
-            ColumnValues::Wide(values) => write_column::<Int64Type>(group, values),
-            ColumnValues::Text(values) => write_column::<ByteArrayType>(group, values),
+            ColumnValues::Narrow(values) => write_column::<Int32Type, _>(group, values),
+            ColumnValues::Wide(values) => write_column::<Int64Type, _>(group, values),
+            ColumnValues::Text(values) => write_column::<ByteArrayType, _>(group, values),
         }
     }
 
@@ -199,8 +212,8 @@ fn properties(layout: &Layout) -> WriterProperties {
 }
 
 /// Writes the next column of the row group.
-pub(crate) fn write_column<T: DataType>(
-    group: &mut RowGroup<'_, '_>,
+pub(crate) fn write_column<T: DataType, W: Write + Send>(
+    group: &mut SerializedRowGroupWriter<'_, W>,
     values: &[T::T],
 ) -> Result<(), ParquetError> {
     let Some(mut column) = group.next_column()? else {
@@ -211,8 +224,8 @@ pub(crate) fn write_column<T: DataType>(
 }
 
 /// Writes the next column of the row group, in which rows with the value `null` have none.
-fn write_nullable<T: DataType>(
-    group: &mut RowGroup<'_, '_>,
+fn write_nullable<T: DataType, W: Write + Send>(
+    group: &mut SerializedRowGroupWriter<'_, W>,
     values: &[T::T],
     null: &T::T,
 ) -> Result<(), ParquetError> {

@@ -97,7 +97,7 @@ fn what_a_host_holds_up_has_no_more_waits() {
     right(|mut dice| {
         let (period, sleep) = (dice.between(8, 40) * MS, 2 * MS);
         let mut writer = Writer::new(Dice::new(dice.below(1 << 40)));
-        let first = |dice: &mut Dice| match dice.below(400) {
+        let first = |dice: &mut Dice| match dice.below(600) {
             0 => period + dice.below(period / 4),
             _ => 500 * US,
         };
@@ -111,7 +111,7 @@ fn what_a_host_holds_up_has_no_more_waits() {
                 continue;
             }
             let free = writer.burst(7, at, rest, None);
-            let late = match dice.below(300) {
+            let late = match dice.below(500) {
                 0 => dice.between(period * 2 / 10, period * 7 / 10),
                 _ => dice.below(100 * US),
             };
