@@ -255,7 +255,7 @@ pub(crate) fn reserve(reserve: &Reserve, words: &[String], settings: Settings) -
     let create =
         |path| ReservedFolder::create(path, program.chain(words.iter().cloned()).collect());
     let folder = reserve.output.as_deref().map(create).transpose();
-    let folder = folder.map_err(|error| Stop::usage(format!("-o: {error}")))?;
+    let folder = folder.map_err(|error| super::run::no_folder(&error))?;
     enforce(&request, folder, Vec::new(), settings)
 }
 

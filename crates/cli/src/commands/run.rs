@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
+use hourglass_runs::store::CreateError;
 
 use super::baseline::{self, ControlPlan};
 use super::say_kept;
@@ -102,13 +103,19 @@ fn draws_at_random(spec: &RunSpec) -> bool {
     })
 }
 
+/// Why the folder of `-o` is not made, and the exit code for it.
+pub(crate) fn no_folder(why: &CreateError) -> Stop {
+    let line = format!("-o: {why}");
+    if why.is_full() { Stop::machine(vec![line]) } else { Stop::usage(line) }
+}
+
 /// Why there was no run, and the exit code for it.
 pub(crate) fn refusal(failure: RunFailure) -> Stop {
     match failure {
-        RunFailure::Spec(_)
-        | RunFailure::Gate(_)
-        | RunFailure::NoSuchCpu { .. }
-        | RunFailure::Folder(_) => Stop::usage(failure.to_string()),
+        RunFailure::Folder(why) => no_folder(&why),
+        RunFailure::Spec(_) | RunFailure::Gate(_) | RunFailure::NoSuchCpu { .. } => {
+            Stop::usage(failure.to_string())
+        }
         RunFailure::Load { .. }
         | RunFailure::Barred { .. }
         | RunFailure::Memory { .. }

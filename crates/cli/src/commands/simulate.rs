@@ -266,7 +266,10 @@ fn policy(asked: &Simulate) -> Result<Option<smt::SmtPolicy>, Stop> {
 }
 
 fn refusal(failure: SimulationFailure) -> Stop {
-    Stop::usage(failure.to_string())
+    match failure {
+        SimulationFailure::Folder(why) => super::run::no_folder(&why),
+        failure => Stop::usage(failure.to_string()),
+    }
 }
 
 /// A simulation that takes longer than this shows how far it is.

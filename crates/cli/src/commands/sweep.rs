@@ -253,6 +253,9 @@ pub(super) fn refused(place: &str, error: &SweepError) -> Stop {
         return Stop::machine(vec![error.to_string()]);
     }
     let line = format!("{place}{error}");
+    if matches!(error, SweepError::Folder(why) if why.is_full()) {
+        return Stop::machine(vec![line]);
+    }
     // An option is written with dashes where a key has underscores.
     Stop::usage(match line.strip_prefix("--cost_granularity") {
         Some(rest) => format!("--cost-granularity{rest}"),

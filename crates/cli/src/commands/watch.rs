@@ -349,6 +349,9 @@ pub(super) fn refusal(failure: WatchFailure, option: &str, starts: bool) -> Stop
             Stop::machine(vec![failure.to_string()])
         }
         WatchFailure::NotFound(_) => Stop::usage(failure.to_string()),
+        WatchFailure::Folder(why) if why.is_full() => {
+            Stop::machine(vec![format!("{option}: {why}")])
+        }
         WatchFailure::Folder(why) => Stop::usage(format!("{option}: {why}")),
     };
     if starts { own_failure(&stop) } else { stop }

@@ -379,6 +379,50 @@ fn a_file_of_tasks_takes_nothing_from_the_commands_end_and_leaves_nothing_behind
     }
 }
 
+/// No room for a folder is no fault of the words: 3, was 2, of each command that makes one.
+#[test]
+fn a_place_that_is_full_is_the_machines() {
+    let may_mount = Command::new("unshare").args(["-m", "true"]).status();
+    if !may_mount.is_ok_and(|status| status.success()) {
+        return skip(
+            Requirement::program("unshare"),
+            "no unshare, or it may not make a mount space",
+        );
+    }
+    let home = tempfile::tempdir().unwrap();
+    let tasks = home.path().join("tasks.toml");
+    std::fs::write(
+        &tasks,
+        "[[task]]\nname = \"a\"\nwcet = \"1ms\"\nperiod = \"9ms\"\npriority = 1\n",
+    )
+    .unwrap();
+    let at = home.path().join("full");
+    std::fs::create_dir(&at).unwrap();
+    let (at, tasks) = (at.display(), tasks.display());
+    let pid = std::process::id();
+    for words in [
+        "run -d 10ms".to_owned(),
+        "latency -D 1".to_owned(),
+        format!("simulate {tasks}"),
+        format!("predict -d 10ms {tasks}"),
+        format!("watch -d 10ms {pid}"),
+        "reserve 1ms/10ms -- true".to_owned(),
+        "sweep --sets 1".to_owned(),
+    ] {
+        let full = format!("mount -t tmpfs -o nr_inodes=1 tmpfs {at}");
+        let line = format!("{full} && {} {words} -q -o {at}/kept", calls::HOURGLASS);
+        let line = match words.split_once(" -- ") {
+            Some((own, rest)) => {
+                format!("{full} && {} {own} -q -o {at}/kept -- {rest}", calls::HOURGLASS)
+            }
+            None => line,
+        };
+        let output = Command::new("unshare").args(["-m", "sh", "-c", &line]).output().unwrap();
+        let said = stderr(ends(&output, 3, &line));
+        assert!(said.contains("No space left on device"), "{line}: {said}");
+    }
+}
+
 /// The keys of a terminal reach the command by themselves; a signal to `watch` alone is passed on.
 #[test]
 fn a_signal_ends_the_command_and_the_table_is_printed() {

@@ -22,6 +22,18 @@ pub enum CreateError {
     Io { path: PathBuf, source: io::Error },
 }
 
+impl CreateError {
+    /// Whether the machine has no room for it, whatever place is named.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        matches!(self, CreateError::Io { source, .. } if is_full(source))
+    }
+}
+
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::QuotaExceeded | io::ErrorKind::StorageFull)
+}
+
 #[derive(Debug, Error)]
 pub enum WriteError {
     #[error("{}: record {row} cannot be stored: it {fault}", .path.display())]

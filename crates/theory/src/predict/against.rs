@@ -4,7 +4,8 @@
 
 use hourglass_documents::predict::{AgainstFacts, Assumption, PredictDocument, PredictedTask};
 use hourglass_documents::task_model::{ActivationClass, ModelDocument, ThreadModel};
-use hourglass_tasks::{Activation, Task, TaskSet};
+use hourglass_documents::{CpuSet, Policy};
+use hourglass_tasks::{Activation, Scheduler, Task, TaskSet};
 use hourglass_time::Span;
 
 /// Holds the bound of each task against the thread of its name, and the assumptions that the record shows.
@@ -27,7 +28,9 @@ pub fn hold_against(
     for (row, task) in document.tasks.iter_mut().zip(&set.tasks) {
         let thread = thread_of(task, model);
         let nominal = thread.as_ref().ok().and_then(|seen| nominal(task, seen, set, model));
-        match thread.clone().and_then(|thread| held(row, task, thread, nominal)) {
+        let is_as_stated = |thread| same_setup(task, thread, set, model).map(|()| thread);
+        let held = thread.clone().and_then(is_as_stated);
+        match held.and_then(|thread| held_by(row, task, thread, nominal)) {
             Ok(true) if model.events_lost > 0 => {
                 row.not_held = Some(format!(
                     "{} events of the kernel were lost, and a longer job may be among them",
@@ -62,6 +65,57 @@ fn thread_of<'a>(task: &Task, model: &'a ModelDocument) -> Result<&'a ThreadMode
     }
 }
 
+/// That a thread ran as its task is analysed: on its CPUs, by the same class, and in the same order of priorities, whatever
+/// their numbers.
+///
+/// # Errors
+/// It did not, in a sentence.
+fn same_setup(
+    task: &Task,
+    thread: &ThreadModel,
+    set: &TaskSet,
+    model: &ModelDocument,
+) -> Result<(), String> {
+    let recorded = |thread: &ThreadModel| thread.policy.parse::<Policy>().ok();
+    let priority_of = |policy: Policy| match policy {
+        Policy::Fifo(priority) | Policy::RoundRobin(priority) => Some(u32::from(priority)),
+        _ => None,
+    };
+    if let (Some(stated), Ok(cpus)) = (&task.cpus, thread.cpus.parse::<CpuSet>())
+        && !cpus.is_empty()
+        && cpus != *stated
+    {
+        return Err(format!("it could run on CPUs {cpus}, and its task has CPUs {stated}"));
+    }
+    let Some(policy) = recorded(thread) else { return Ok(()) };
+    let stated = task.policy.map_or(
+        match (set.scheduler, task.priority()) {
+            (Scheduler::Edf, _) => Some(policy == Policy::Deadline),
+            (Scheduler::FixedPriority, Some(_)) => Some(priority_of(policy).is_some()),
+            _ => None,
+        },
+        |stated| Some(std::mem::discriminant(&stated) == std::mem::discriminant(&policy)),
+    );
+    if stated == Some(false) {
+        return Err(format!("it ran as {policy}, and its task is of another class"));
+    }
+    let others = set.tasks.iter().filter_map(|other| {
+        let priority = priority_of(recorded(thread_of(other, model).ok()?)?)?;
+        Some((other, other.priority()?, priority))
+    });
+    let own = task.priority().zip(priority_of(policy));
+    let differs = |(_, stated, seen): &(&Task, u32, u32)| {
+        own.is_some_and(|(own_stated, own_seen)| own_stated.cmp(stated) != own_seen.cmp(seen))
+    };
+    match others.filter(|_| set.scheduler == Scheduler::FixedPriority).find(differs) {
+        None => Ok(()),
+        Some((other, _, seen)) => Err(format!(
+            "it ran as {policy} and '{}' with priority {seen}, and their tasks are in another order",
+            other.name
+        )),
+    }
+}
+
 /// The longest from the arrival that the bound of a task counts from, if the record shows that: its own, or of the first of its
 /// chain, which is the same chain in the record.
 fn nominal(task: &Task, thread: &ThreadModel, set: &TaskSet, model: &ModelDocument) -> Option<u64> {
@@ -80,7 +134,7 @@ fn nominal(task: &Task, thread: &ThreadModel, set: &TaskSet, model: &ModelDocume
     thread.response.filter(|_| is_first).and_then(|response| response.from_nominal_ns)
 }
 
-fn held(
+fn held_by(
     row: &mut PredictedTask,
     task: &Task,
     thread: &ThreadModel,
@@ -251,6 +305,28 @@ mod tests {
                 row.not_held.as_deref().is_some_and(|why| why.contains("not in the file")),
                 held.is_none()
             );
+        }
+    }
+
+    /// A bound is of a thread on these CPUs, in this class and this order of priorities; the numbers do not matter.
+    #[test]
+    fn another_setup_says_nothing_of_a_bound() {
+        for (keys, policy, cpus, held) in [
+            ("cpus = \"1\"", "FIFO:50", "1", Some(true)),
+            ("cpus = \"1\"", "FIFO:50", "0-1", None),
+            ("cpus = \"1\"", "OTHER:0", "1", None),
+            ("cpus = \"1\"", "FIFO:20", "1", None),
+            ("", "RR:50", "0", Some(true)),
+            ("", "", "", Some(true)),
+        ] {
+            let second = "[[task]]\nname = \"b\"\nwcet = \"1ms\"\nperiod = \"20ms\"\npriority = 8\ncpus = \"1\"";
+            let keys = format!("jitter = \"1ms\"\n{keys}\n{second}");
+            let (policy, cpus) = (policy.to_owned(), cpus.to_owned());
+            let first = ThreadModel { policy, cpus, ..thread(3 * MS, Some(3 * MS)) };
+            let name = "b".to_owned();
+            let other = ThreadModel { name, policy: "FIFO:30".to_owned(), ..first.clone() };
+            let document = against(&keys, vec![first, other]);
+            assert_eq!(document.tasks[0].held, held, "{keys} {:?}", document.tasks[0].not_held);
         }
     }
 

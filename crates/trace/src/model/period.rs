@@ -62,9 +62,9 @@ pub fn fit(times: &[i64]) -> Option<PeriodFit> {
         u128::from(fit.usual_ns).saturating_mul(1 << 20) / u128::from(fit.period_ns.max(1))
     };
     let first = i128::from(*times.first()?);
-    let best = |numbered: fn(&[i64], i128) -> Option<(Vec<Point>, Line)>| {
+    let best = |numbered: fn(&[i64], i128) -> Option<Numbered>| {
         let found = guesses.clone().filter_map(|guess| numbered(times, guess));
-        found.filter_map(|(points, line)| on_line(points, line, first)).min_by_key(relative)
+        found.filter_map(|numbered| on_line(numbered, first)).min_by_key(relative)
     };
     best(by_steps).or_else(|| best(by_doubling))
 }
@@ -72,8 +72,11 @@ pub fn fit(times: &[i64]) -> Option<PeriodFit> {
 /// A slope, and the intercept over its lower part.
 type Line = (Ratio, i128);
 
+/// Activations with the numbers of their periods, and the line through them.
+type Numbered = (Vec<Point>, Line);
+
 /// The numbers of periods from one activation to the next, as many as fit into all of `times`.
-fn by_steps(times: &[i64], guess: i128) -> Option<(Vec<Point>, Line)> {
+fn by_steps(times: &[i64], guess: i128) -> Option<Numbered> {
     let mut points = steps(times, guess)?;
     let line = settled(&mut points)?;
     Some((points, line))
@@ -81,7 +84,7 @@ fn by_steps(times: &[i64], guess: i128) -> Option<(Vec<Point>, Line)> {
 
 /// The numbers of periods by a line through those before, of a few first, then of twice as many each time: several steps that
 /// are late one after the other move none behind them.
-fn by_doubling(times: &[i64], guess: i128) -> Option<(Vec<Point>, Line)> {
+fn by_doubling(times: &[i64], guess: i128) -> Option<Numbered> {
     let first = i128::from(*times.first()?);
     let mut points = steps(times.get(..FEWEST)?, guess)?;
     let mut line = settled(&mut points)?;
@@ -129,7 +132,7 @@ fn settled(points: &mut [Point]) -> Option<Line> {
     Some(line)
 }
 
-fn on_line(points: Vec<Point>, line: Line, first: i128) -> Option<PeriodFit> {
+fn on_line((points, line): Numbered, first: i128) -> Option<PeriodFit> {
     let mut all = without_doubles(points);
     let points = usual(&mut all, line.0)?;
     let slope = narrowest(&points)?;

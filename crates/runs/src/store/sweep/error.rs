@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+use crate::store::error::is_full;
+
 #[derive(Debug, Error)]
 pub enum SweepFolderError {
     #[error("{} is not a folder; name another place", .0.display())]
@@ -46,6 +48,12 @@ pub enum SweepFolderError {
 }
 
 impl SweepFolderError {
+    /// Whether the machine has no room for it, whatever place is named.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        matches!(self, SweepFolderError::Io { source, .. } if is_full(source))
+    }
+
     pub(super) fn io(path: &Path, source: io::Error) -> SweepFolderError {
         SweepFolderError::Io { path: path.to_path_buf(), source }
     }
