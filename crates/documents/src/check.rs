@@ -60,7 +60,7 @@ pub struct CheckDocument {
     /// How far each task may change, if that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sensitivity: Option<Vec<SensitivityFacts>>,
-    /// How far all execution times of each processor may grow together, if that was asked for.
+    /// How far all execution times of each processor may grow together; absent of many tasks where that was not asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub breakdown: Option<Vec<BreakdownFacts>>,
     /// What was understood, if that was asked for.

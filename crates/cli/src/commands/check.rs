@@ -149,6 +149,7 @@ fn analyse(check: &Check, file: &Path, settings: Settings) -> Result<CheckDocume
         partition: check.partition,
         server: check.server.clone(),
         sensitivity: check.sensitivity,
+        growth: check.analysis.is_none(),
         explain: check.explain,
     };
     let document = check::check(&input.set, &request);

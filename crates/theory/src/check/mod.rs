@@ -80,6 +80,9 @@ pub struct CheckRequest {
     pub server: Vec<Span>,
     /// Whether to find how far each task may change.
     pub sensitivity: bool,
+    /// Whether to find how far all execution times may grow together, of [`MOST_GROWN`] tasks at most; `sensitivity` has it of
+    /// any number.
+    pub growth: bool,
     /// Whether to explain in the document how the set was understood.
     pub explain: bool,
 }
@@ -121,6 +124,9 @@ pub const MOST_TASKS: usize = 10_000;
 /// Tasks of one processor that are analysed together, at most: each is compared with all others.
 /// This number takes about a second of a processor of 2026.
 pub const MOST_TOGETHER: usize = 2_000;
+
+/// Tasks of which is found without being asked how far they may grow, at most: some tens of analyses of them.
+pub const MOST_GROWN: usize = 32;
 
 /// Says whether the deadlines of a set hold.
 ///
@@ -178,11 +184,13 @@ fn answer(set: &TaskSet, request: &CheckRequest) -> Result<CheckDocument, Reques
         },
     };
     let is_varied = request.sensitivity && answers.is_ok();
-    let chained = is_varied && is_chained;
+    let is_grown = request.growth && set.tasks.len() <= MOST_GROWN && answers.is_ok();
+    let is_grown = is_varied || is_grown;
+    let chained = is_grown && is_chained;
     let chained = chained.then(|| chains::ChainedTasks::of(set, &mut NoteList::default()).ok());
     let chained = chained.flatten();
     let vary = || sensitivity::breakdown(set, &processors, chained.as_ref());
-    let breakdown = is_varied.then(vary);
+    let breakdown = is_grown.then(vary);
     let solved = answers.as_deref().unwrap_or_default();
     let vary = || sensitivity::sensitivity(set, &processors, chained.as_ref(), solved);
     let sensitivity = is_varied.then(vary);

@@ -17,9 +17,9 @@ pub(super) fn settle(set: &TaskSet, request: &CheckRequest, document: &mut Check
     let why = format!("{bounds}, and with wcet_at_least");
     let least = set.at_least();
     let is_late = document.verdict > Verdict::Unknown;
-    let asked = least.as_ref().filter(|_| is_late || document.sensitivity.is_some());
+    let asked = least.as_ref().filter(|_| is_late || document.breakdown.is_some());
     let known = asked.and_then(|least| known(set, least, request));
-    if document.sensitivity.is_some() {
+    if document.breakdown.is_some() {
         vary(document, &bounds, known.as_ref());
     }
     if is_late {
@@ -51,9 +51,11 @@ pub(super) fn named<'a>(tasks: impl Iterator<Item = &'a Task>) -> Option<String>
 
 /// Says that upper figures are what the tasks' changes are found by, and how far all may at most by the lower ones (`least`).
 fn vary(document: &mut CheckDocument, bounds: &str, least: Option<&CheckDocument>) {
-    document
-        .assumptions
-        .push(format!("how far each task may change is found by upper figures, since {bounds}"));
+    if document.sensitivity.is_some() {
+        let text =
+            format!("how far each task may change is found by upper figures, since {bounds}");
+        document.assumptions.push(text);
+    }
     let rows = document.sensitivity.iter_mut().flatten();
     let known = least.iter().flat_map(|least| least.sensitivity.iter().flatten());
     for (row, known) in rows.zip(known) {
@@ -77,6 +79,7 @@ fn known(set: &TaskSet, least: &TaskSet, request: &CheckRequest) -> Option<Check
         analysis: request.analysis.clone(),
         partition: request.partition,
         sensitivity: request.sensitivity,
+        growth: request.growth,
         ..CheckRequest::default()
     };
     let mut least = least.clone();
