@@ -34,13 +34,28 @@ pub(super) fn solve(
         }
         numbers = Cow::Owned(found);
     }
-    match processor.rule {
+    let found = match processor.rule {
         Rule::Edf => by_deadlines(&processor, &numbers, cpus, solved),
         Rule::FixedPriority | Rule::Fifo => {
             by_priorities(&processor, &numbers, cpus, asked, solved)
         }
+    };
+    if processor.holds_to_deadline && solved.worst() != Verdict::Feasible {
+        for (_, facts) in &mut solved.tasks {
+            (facts.response_time_ns, facts.response_time_from_release_ns) = (None, None);
+            facts.slack_ns = None;
+            if facts.verdict == Verdict::Feasible {
+                facts.verdict = Verdict::Unknown;
+                facts.reason = LATE_OTHERS.to_owned();
+            }
+        }
     }
+    found
 }
+
+/// Why nothing is known of a task beside one that may miss a deadline.
+const LATE_OTHERS: &str =
+    "how often jobs that are late lose their CPU, and what that costs, is not known";
 
 /// Whether all deadlines are known to hold.
 pub(super) fn tested(

@@ -5,13 +5,14 @@
 
 use hourglass_documents::CpuSet;
 use hourglass_sched as sched;
+use hourglass_sched::catalogue::Rule;
 use hourglass_sched::fixed_priority::Sections;
 use hourglass_sched::overheads::{self, InflatedTaskSet, KernelOverheads, OverheadError, Tick};
 use hourglass_tasks::{Fraction, Preemption, Task, TaskSet};
 use hourglass_time::Span;
 
 use super::locks;
-use super::processor::{Member, NoteList};
+use super::processor::{Member, NoteList, TaskGroup};
 use super::processor_builder::{ProcessorBuilder, ProcessorTasks};
 
 /// A number that does not fit.
@@ -90,11 +91,20 @@ pub(super) fn charged(
     draft: &mut ProcessorBuilder,
 ) -> Result<InflatedTaskSet, String> {
     let ProcessorTasks { set, sections, costs, .. } = of;
-    let requests = |member: &Member| member.position.map_or(0, |at| locks::most_waits(of, at));
-    let requests: Vec<u64> = draft.members.iter().map(requests).collect();
+    let is_shared = matches!(of.place, TaskGroup::Shared(..)) && !costs.switches_are_free();
+    let waits = |member: &Member| {
+        let waits = member.position.map_or(0, |at| locks::most_waits(of, at));
+        if is_shared {
+            waits.checked_add(preemptions(of, member, &draft.members)?)
+        } else {
+            Some(waits)
+        }
+    };
+    let waits: Option<Vec<u64>> = draft.members.iter().map(waits).collect();
+    let waits = waits.ok_or(TOO_LONG)?;
     let numbers: Vec<sched::Task> =
         draft.members.iter().map(|member| member.task.clone()).collect();
-    let charged = overheads::charge(&numbers.into(), *sections, costs, &requests);
+    let charged = overheads::charge(&numbers.into(), *sections, costs, &waits);
     let charged = charged.map_err(|why| match why {
         OverheadError::Suspension(at) => format!(
             "how often '{}' suspends itself is not known, and each time costs switches",
@@ -102,7 +112,20 @@ pub(super) fn charged(
         ),
         why => why.to_string(),
     })?;
-    if !costs.switches_are_free() {
+    if is_shared {
+        draft.notes.say(
+            "each job costs two context switches and a cache delay, and the same again for each more urgent job that may come until \
+             its deadline",
+        );
+        let share = |task: &sched::Task| {
+            u128::from(task.cost()) * 1_000_000_000 / u128::from(task.period())
+        };
+        let shares: u128 = charged.tasks().iter().map(share).sum();
+        let TaskGroup::Shared(cpus, _) = of.place else { return Ok(charged) };
+        if shares >= cpus.len() as u128 * 1_000_000_000 {
+            return Err("as often as jobs may take the CPU from each other, switches and caches cost more than there is".to_owned());
+        }
+    } else if !costs.switches_are_free() {
         draft.counts("not every job costs all the switches and cache delays counted for it");
         draft.notes.say(
             "each job costs two context switches and the cache delay of the one that it preempts, the same \
@@ -121,6 +144,33 @@ pub(super) fn charged(
         }
     }
     Ok(charged)
+}
+
+/// How often jobs of others may take the CPU of one of this task until its deadline. On several CPUs it goes on at once on another,
+/// so that what this costs is its own.
+fn preemptions(of: &ProcessorTasks, member: &Member, all: &[Member]) -> Option<u64> {
+    let priorities = of.set.priorities();
+    let priority = |member: &Member| member.position.and_then(|at| priorities[at]);
+    let deadline = member.task.deadline();
+    let come = all.iter().filter(|other| other.name != member.name).map(|other| {
+        let late = other.jitter.checked_add(of.costs.granularity)?;
+        // The last that is due before this one, if the CPU goes by that.
+        let last = match of.rule {
+            Rule::Edf => deadline.checked_add(late)?.checked_sub(other.task.deadline()),
+            _ => Some(deadline.checked_add(late)?),
+        };
+        let is_less = match (priority(other), priority(member)) {
+            (Some(other), Some(own)) => other <= own,
+            (None, Some(_)) => !of.finds_priorities,
+            _ => false,
+        };
+        match last {
+            None => Some(0),
+            Some(_) if of.rule == Rule::FixedPriority && is_less => Some(0),
+            Some(last) => (last / other.task.period()).checked_add(1),
+        }
+    });
+    come.sum()
 }
 
 /// How long a task may take for `work` while co-runners run, ns; `work` is its time without them.

@@ -25,7 +25,7 @@ pub(super) struct ProcessorTasks<'a> {
     pub(super) sections: Sections,
     pub(super) costs: KernelOverheads,
     /// Priorities are to be found.
-    finds_priorities: bool,
+    pub(super) finds_priorities: bool,
     /// There are preemption thresholds, and no other sections.
     pub(super) has_thresholds: bool,
     pub(super) has_phases: bool,
@@ -95,6 +95,8 @@ pub(super) fn processor(of: &ProcessorTasks, notes: &mut NoteList) -> Processor 
             (without_numbers(of.place), Some(why))
         }
     };
+    // What switches cost on several CPUs is known of jobs that meet their deadlines.
+    let is_charged = matches!(of.place, TaskGroup::Shared(..)) && !of.costs.switches_are_free();
     Processor {
         cpus: of.place.cpus(),
         server: of.place.server(),
@@ -105,7 +107,7 @@ pub(super) fn processor(of: &ProcessorTasks, notes: &mut NoteList) -> Processor 
         finds_priorities: of.finds_priorities,
         inexact: draft.inexact,
         refused,
-        holds_to_deadline: of.rule == Rule::Edf && of.costs.tick.is_some(),
+        holds_to_deadline: of.rule == Rule::Edf && of.costs.tick.is_some() || is_charged,
         time_sharing: match of.place {
             TaskGroup::Cpu { cpu, .. } if of.rule == Rule::FixedPriority => {
                 time_sharing::of(of.set, cpu, of.tasks)

@@ -387,3 +387,23 @@ fn a_job_that_is_too_long_alone_is_infeasible_by_every_analysis() {
     }
     assert!(answered >= 30, "{answered}");
 }
+
+/// Of two jobs on two CPUs the less urgent one moves whenever the other takes its CPU, as Linux lets it, though neither waits for
+/// the other: 8 of work, and a cold cache of 1 for each of three arrivals until its deadline of 20, and one more. It had one in all.
+#[test]
+fn who_moves_between_cpus_fills_caches_himself() {
+    for (scheduler, priorities) in
+        [("fixed-priority", ["priority = 2", "priority = 1"]), ("edf", ["", ""])]
+    {
+        let text = format!(
+            "unit = \"1ms\"\nscheduler = \"{scheduler}\"\n[machine]\ncpus = \"0-1\"\noverheads = {{ cache_delay = 1 }}\n\
+             [[task]]\nname = \"often\"\nwcet = 1\nperiod = 8\n{}\n\
+             [[task]]\nname = \"moved\"\nwcet = 8\nperiod = 20\n{}\n",
+            priorities[0], priorities[1]
+        );
+        let found = check(&TaskSet::from_toml(&text).unwrap(), &CheckRequest::default()).unwrap();
+        let moved = &found.tasks[1];
+        assert_eq!(moved.verdict, Verdict::Feasible, "{scheduler}: {:?}", found.reason);
+        assert!(moved.response_time_ns.is_none_or(|ns| ns >= 11_000_000), "{scheduler}: {moved:?}");
+    }
+}
