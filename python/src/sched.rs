@@ -113,6 +113,7 @@ fn partition(text: &str) -> Result<(FitHeuristic, PlacementOrder), PyFailure> {
 fn check(py: Python<'_>, tasks: &TaskData, question: &Bound<'_, PyDict>) -> PyResult<String> {
     let question = Question::of(question)?;
     let request = checking::CheckRequest {
+        growth: question.analysis.is_none(),
         analysis: question.analysis,
         partition: question.partition.as_deref().map(partition).transpose()?,
         server: question.server.map(|period| period.0).into_iter().collect(),

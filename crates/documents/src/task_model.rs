@@ -255,8 +255,11 @@ pub struct ResponseModel {
     /// As `alone_ns`, from the nominal arrival.
     #[serde(default)]
     pub from_nominal_alone_ns: Option<u64>,
-    /// Number of jobs that were seen from their waking to their end.
+    /// Number of jobs of which the waking and the end were seen.
     pub jobs: u64,
+    /// Number of others, but for the last one of the record, whose response may be longer.
+    #[serde(default)]
+    pub unseen: u64,
 }
 
 /// Waits within jobs.

@@ -54,6 +54,8 @@ pub struct Burst {
     pub is_late: bool,
     /// Whether it was seen from the waking to the wait, with each switch; else its time may be too long.
     pub is_whole: bool,
+    /// Whether the wait that ends it was seen, whatever switches before that were not.
+    pub is_ended: bool,
     /// Between two of different stretches events are missing.
     pub stretch: u32,
 }
@@ -270,8 +272,9 @@ impl Follower {
 
     fn close(&mut self, ns: i64, is_whole: bool) {
         if let Some(open) = self.open.take() {
+            let is_ended = is_whole;
             let is_whole = is_whole && !self.is_patched;
-            self.done.bursts.push(Burst { end_ns: ns, is_whole, ..open });
+            self.done.bursts.push(Burst { end_ns: ns, is_whole, is_ended, ..open });
         } else if self.unwoken_ns > 0 {
             self.done.unwoken = self.done.unwoken.saturating_add(1);
             self.done.unwoken_ns = self.done.unwoken_ns.max(self.unwoken_ns);
@@ -489,7 +492,7 @@ pub fn of_intervals<'a>(
             }
             last => {
                 let before = last.map(|burst| {
-                    burst.is_whole = true;
+                    (burst.is_whole, burst.is_ended) = (true, true);
                     (burst.end_ns, 1)
                 });
                 let (at_ns, end_ns) = (interval.start_ns, interval.end_ns);

@@ -18,7 +18,7 @@ pub(super) struct Chain {
     pub(super) after: String,
     pub(super) fit: ChainFitModel,
     /// For each job of the thread, how many of the one before came while it was at work, beside its own.
-    pub(super) merged: Vec<u64>,
+    merged: Vec<u64>,
     /// The place of the thread before.
     before: usize,
     /// For each job of the thread, the place behind the one of the thread before that activated it.
@@ -70,10 +70,10 @@ pub(super) fn from_first(
     chains: &[Option<Chain>],
     all: &[(ThreadModel, Grouped)],
 ) -> Option<(u64, Option<u64>)> {
-    let jobs = || all[place].1.jobs.iter().enumerate().filter(|(_, job)| job.is_whole);
+    let jobs = || all[place].1.jobs.iter().enumerate().filter(|(_, job)| job.is_seen());
     let response = |(at, job): (usize, &Job)| {
         let first = first_of(place, at, chains, all)?;
-        Some((length(first.nominal_ns, job.end_ns), first))
+        Some((length(first.nominal_ns?, job.end_ns), first))
     };
     let longest = jobs().filter_map(response).map(|(length, _)| length).max()?;
     let whole = jobs().filter_map(response).filter(|(_, first)| first.is_whole);
@@ -81,8 +81,40 @@ pub(super) fn from_first(
     Some((longest, alone))
 }
 
+/// For each job of a thread, how many of the first of its chain came until the next one's, beside its own: one of a thread in
+/// between that was late did several at once, and woke it once.
+pub(super) fn merged(
+    place: usize,
+    chains: &[Option<Chain>],
+    all: &[(ThreadModel, Grouped)],
+) -> Vec<u64> {
+    let count = all[place].1.jobs.len();
+    let first: Vec<Option<FirstJob>> =
+        (0..count).map(|at| first_of(place, at, chains, all)).collect();
+    let own = |at: usize| chains[place].as_ref().and_then(|chain| chain.merged.get(at)).copied();
+    let of_first = |at: usize| {
+        let one = first[at].as_ref()?;
+        let root = &all[one.place].1;
+        // Behind the last job, those that came before its end.
+        let ended = || {
+            let end_ns = all[place].1.jobs[at].end_ns;
+            root.jobs.partition_point(|job| job.at_ns <= end_ns)
+        };
+        let next = match first.get(at + 1) {
+            Some(next) => next.as_ref()?.at,
+            None => ended(),
+        };
+        let came = next.checked_sub(one.at).filter(|came| *came > 0)? as u64 - 1;
+        let passed = (one.at..next).map(|at| root.passed_over(at));
+        Some(passed.fold(came, u64::saturating_add))
+    };
+    (0..count).map(|at| own(at).unwrap_or(0).max(of_first(at).unwrap_or(0))).collect()
+}
+
 struct FirstJob {
-    nominal_ns: i64,
+    place: usize,
+    at: usize,
+    nominal_ns: Option<i64>,
     /// Of all jobs from the first one on.
     others_ns: u64,
     is_whole: bool,
@@ -101,7 +133,7 @@ fn first_of(
         others_ns = others_ns.saturating_add(job.others_ns);
         is_whole &= job.is_whole;
         let Some(chain) = &chains[place] else {
-            return job.nominal_ns.map(|nominal_ns| FirstJob { nominal_ns, others_ns, is_whole });
+            return Some(FirstJob { place, at, nominal_ns: job.nominal_ns, others_ns, is_whole });
         };
         at = chain.numbers.get(at)?.checked_sub(1)?;
         place = chain.before;

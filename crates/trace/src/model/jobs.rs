@@ -43,6 +43,9 @@ pub(super) struct Job {
     pub(super) run_ns: u64,
     pub(super) others_ns: u64,
     pub(super) is_whole: bool,
+    /// Its waking was seen.
+    pub(super) is_begun: bool,
+    pub(super) is_ended: bool,
     pub(super) stretch: u32,
     pub(super) waits_ns: Vec<u64>,
 }
@@ -55,6 +58,13 @@ pub(super) struct Grouped {
     pub(super) basis: &'static str,
     /// Some waits are sleeps, which may lie within jobs, and others are not; they could not be told by a period.
     pub(super) has_sleeps: bool,
+}
+
+impl Job {
+    /// Whether its response was seen, whatever switches within were not.
+    pub(super) fn is_seen(&self) -> bool {
+        self.is_begun && self.is_ended
+    }
 }
 
 impl Grouped {
@@ -147,6 +157,7 @@ fn grouped(bursts: &[Burst], is_inner: impl Fn(&Burst) -> bool, basis: &'static 
                 job.others_ns = job.others_ns.saturating_add(burst.others_ns);
                 job.end_ns = burst.end_ns;
                 job.is_whole &= burst.is_whole;
+                job.is_ended = burst.is_ended;
                 job.waits_ns.extend(burst.slept.map(|(from_ns, _)| length(from_ns, burst.at_ns)));
             }
             None => jobs.push(Job {
@@ -158,6 +169,8 @@ fn grouped(bursts: &[Burst], is_inner: impl Fn(&Burst) -> bool, basis: &'static 
                 run_ns: burst.run_ns,
                 others_ns: burst.others_ns,
                 is_whole: burst.is_whole && !is_cut,
+                is_begun: !is_cut,
+                is_ended: burst.is_ended,
                 stretch: burst.stretch,
                 waits_ns: Vec::new(),
             }),
@@ -165,7 +178,7 @@ fn grouped(bursts: &[Burst], is_inner: impl Fn(&Burst) -> bool, basis: &'static 
     }
     // The rest of the last job may lie behind the end.
     if let Some(last) = jobs.last_mut().filter(|_| has_waits) {
-        last.is_whole = false;
+        (last.is_whole, last.is_ended) = (false, false);
     }
     let seen = jobs.iter().filter(|job| !job.is_late).map(|job| job.at_ns);
     let fit = period::fit(&seen.collect::<Vec<i64>>()).and_then(|fit| place(&mut jobs, fit));

@@ -53,16 +53,20 @@ pub fn infer(threads: Vec<(ThreadModel, Activity)>) -> Vec<ThreadModel> {
         all.iter().map(|(thread, grouped)| chain::find(thread, &grouped.jobs, &all)).collect();
     let from_first: Vec<Option<(u64, Option<u64>)>> =
         (0..all.len()).map(|place| chain::from_first(place, &chains, &all)).collect();
-    for (((thread, grouped), found), from_first) in all.iter_mut().zip(chains).zip(from_first) {
-        let Some(found) = found else { continue };
+    let merged: Vec<Vec<u64>> =
+        (0..all.len()).map(|place| chain::merged(place, &chains, &all)).collect();
+    let found = chains.into_iter().zip(from_first).zip(merged);
+    for ((thread, grouped), ((found, from_first), merged)) in all.iter_mut().zip(found) {
+        let Some(mut found) = found else { continue };
         thread.after = Some(found.after);
+        found.fit.merged = merged.iter().copied().fold(0, u64::saturating_add);
         if let Some(response) = &mut thread.response {
             response.from_nominal_ns = from_first.map(|(longest, _)| longest);
             response.from_nominal_alone_ns = from_first.and_then(|(_, alone)| alone);
         }
-        if found.fit.own < found.fit.jobs {
+        if found.fit.own < found.fit.jobs || found.fit.merged > 0 {
             thread.after_fit = Some(found.fit);
-            thread.execution.at_least_ns = Some(grouped.surely_ran(&found.merged));
+            thread.execution.at_least_ns = Some(grouped.surely_ran(&merged));
         }
     }
     all.into_iter().map(|(thread, _)| thread).collect()
@@ -236,8 +240,10 @@ fn execution(grouped: &Grouped, unwoken_ns: u64) -> ExecutionModel {
     }
 }
 
-/// From the waking to the end, of the jobs that were seen from one to the other.
+/// From the waking to the end, of the jobs of which both were seen.
 fn response(grouped: &Grouped) -> Option<ResponseModel> {
+    let seen = || grouped.jobs.iter().filter(|job| job.is_seen());
+    // What others took meanwhile is known with each switch.
     let whole = || grouped.jobs.iter().filter(|job| job.is_whole);
     let length = |job: &Job| u64::try_from(job.end_ns.saturating_sub(job.at_ns)).unwrap_or(0);
     let from_nominal =
@@ -245,11 +251,12 @@ fn response(grouped: &Grouped) -> Option<ResponseModel> {
     let alone = |job: &Job| length(job).saturating_sub(job.others_ns);
     let nominal_alone = |job: &Job| Some(from_nominal(job)?.saturating_sub(job.others_ns));
     Some(ResponseModel {
-        max_ns: whole().map(length).max()?,
+        max_ns: seen().map(length).max()?,
         alone_ns: whole().map(alone).max(),
-        from_nominal_ns: whole().filter_map(from_nominal).max(),
+        from_nominal_ns: seen().filter_map(from_nominal).max(),
         from_nominal_alone_ns: whole().filter_map(nominal_alone).max(),
-        jobs: whole().count() as u64,
+        jobs: seen().count() as u64,
+        unseen: grouped.jobs.iter().rev().skip(1).filter(|job| !job.is_seen()).count() as u64,
     })
 }
 

@@ -130,3 +130,53 @@ fn what_a_host_holds_up_has_no_more_waits() {
         }
     });
 }
+
+/// A thread of low priority in a chain is woken once for five jobs of the first, and wakes the next one five times meanwhile, which
+/// runs behind it: five jobs look like one, two steps behind those that were late.
+#[test]
+fn jobs_at_once_two_steps_down_a_chain_are_several() {
+    let mut writer = Writer::new(Dice::new(1));
+    for number in 0..400_u64 {
+        let at = 10 * MS * (number + 1);
+        writer.burst(7, at, 300 * US, None);
+        // Of each hundred, five are held up until the last of them.
+        let (first, units) = match number % 100 {
+            90..94 => continue,
+            94 => (at, 5),
+            _ => (at, 1),
+        };
+        let woken = first - (units - 1) * 10 * MS + 200 * US;
+        for (tid, waker, work, begin) in
+            [(8, 7, MS, first + MS), (9, 8, 600 * US, first + MS + units * MS)]
+        {
+            let at = if tid == 8 { woken } else { first + MS + 500 * US };
+            writer.add(at, Kind::Waking, waker, (tid, tid), 1 | u64::from(waker) << 32);
+            writer.add(begin, Kind::Switch, tid, (0, tid), 0);
+            writer.add(begin + units * work, Kind::Switch, tid, (tid, 0), 1);
+        }
+    }
+    let found = writer.infer(&[7, 8, 9]);
+    let last = &found[2];
+    assert_eq!(last.after.as_deref(), Some("8"), "{found:?}");
+    assert_eq!(last.execution.max_ns, 5 * 600 * US);
+    assert_eq!(last.execution.at_least_ns, Some(600 * US));
+    assert_eq!(last.after_fit.map(|fit| fit.merged), Some(16));
+}
+
+/// Some kernels record no switch from an idle CPU: the response of such a job is known all the same, and was left out where it
+/// was the longest.
+#[test]
+fn a_response_is_known_without_the_switch_to_it() {
+    let mut writer = Writer::new(Dice::new(1));
+    for number in 0..40_u64 {
+        let (at, late) = (10 * MS * (number + 1), 3 * MS * u64::from(number == 20));
+        writer.add(at, Kind::Waking, 1, (1, 1), INTERRUPT);
+        if late == 0 {
+            writer.add(at, Kind::Switch, 1, (0, 1), 0);
+        }
+        writer.add(at + late + MS, Kind::Switch, 1, (1, 0), 1);
+    }
+    let response = one(writer.infer(&[1])).response.unwrap();
+    assert_eq!((response.max_ns, response.from_nominal_ns), (4 * MS, Some(4 * MS)));
+    assert_eq!((response.jobs, response.unseen), (40, 0));
+}
