@@ -167,7 +167,7 @@ mod tests {
         assert!(line.contains("; make the folder ") && line.ends_with("none first"), "{line}");
         let (_, line) = found(home.path());
         assert!(line.ends_with("is a folder; name a file in it"), "{line}");
-        // What can be told before there is anything to write.
+        // What is known before there is anything to write.
         assert_eq!(has_place("-o", home.path()).unwrap_err().to_string(), line);
         has_place("-o", &home.path().join("a.svg")).unwrap();
         has_place("-o", Path::new("/dev/full")).unwrap();

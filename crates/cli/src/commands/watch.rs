@@ -183,11 +183,11 @@ pub(crate) fn watch(watch: &WatchArgs, words: &[String], settings: Settings) -> 
     let _beside = watch.tasks.as_deref().filter(|_| watch.output.is_none()).map(RecordBeside);
     let ended = finished.report.command.as_ref().map(|command| command.exit);
     let signal = finished.signal;
-    let told = output::unless_closed(written)
+    let shown = output::unless_closed(written)
         .and_then(|()| metrics.write(&finished.report))
         .and_then(|()| view.clear())
         .and_then(|()| tell(watch, finished, &broken, settings));
-    conclude(ended, signal, told)
+    conclude(ended, signal, shown)
 }
 
 /// Prints what was found, and keeps it; whether it is whole, and nothing where `--tasks` has no file.
@@ -217,22 +217,22 @@ fn tell(
     Ok(kept.map(|all_are_tasks| all_are_tasks && is_whole))
 }
 
-/// The exit code: that of the command, or of the signal, before that of what `told` says.
+/// The exit code: that of the command, or of the signal, before that of what `shown` says.
 fn conclude(
     ended: Option<i32>,
     signal: Option<i32>,
-    told: Result<Option<bool>>,
+    shown: Result<Option<bool>>,
 ) -> Result<ExitCode> {
     let first = match (ended, signal) {
         (Some(code), _) => u8::try_from(code).unwrap_or(exit::OWN),
         (None, signal) => signal.map_or(exit::YES, exit::code_of),
     };
-    let otherwise = match told {
+    let otherwise = match shown {
         Ok(Some(true)) => exit::YES,
         Ok(Some(false)) if ended.is_some() => exit::YES,
         Ok(_) => exit::UNDECIDED,
         // After Ctrl-C, too: 130 says that what was sampled is stored.
-        Err(_) if ended.is_none() => return told.map(|_| ExitCode::SUCCESS),
+        Err(_) if ended.is_none() => return shown.map(|_| ExitCode::SUCCESS),
         Err(error) => {
             hourglass_terminal::concluded(Err(error));
             exit::OWN

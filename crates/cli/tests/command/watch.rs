@@ -340,6 +340,16 @@ fn how_a_command_ends_is_how_watch_ends() {
     }
 }
 
+/// Whether a test may mount file systems for itself alone; else it is skipped.
+fn may_mount() -> bool {
+    let may = Command::new("unshare").args(["-m", "true"]).status();
+    let may = may.is_ok_and(|status| status.success());
+    if !may {
+        skip(Requirement::program("unshare"), "no unshare, or it may not make a mount space");
+    }
+    may
+}
+
 /// `false` ended with 4, as none of its threads was a task, and a full disk left the record behind.
 #[test]
 fn a_file_of_tasks_takes_nothing_from_the_commands_end_and_leaves_nothing_behind() {
@@ -350,12 +360,8 @@ fn a_file_of_tasks_takes_nothing_from_the_commands_end_and_leaves_nothing_behind
             format_args!("{INSTANCES}: {error}; mount tracefs and be root"),
         );
     }
-    let may_mount = Command::new("unshare").args(["-m", "true"]).status();
-    if !may_mount.is_ok_and(|status| status.success()) {
-        return skip(
-            Requirement::program("unshare"),
-            "no unshare, or it may not make a mount space",
-        );
+    if !may_mount() {
+        return;
     }
     let home = tempfile::tempdir().unwrap();
     // The record cannot be begun, or not be ended, where its disk is full.
@@ -382,12 +388,8 @@ fn a_file_of_tasks_takes_nothing_from_the_commands_end_and_leaves_nothing_behind
 /// No room for a folder is no fault of the words: 3, was 2, of each command that makes one.
 #[test]
 fn a_place_that_is_full_is_the_machines() {
-    let may_mount = Command::new("unshare").args(["-m", "true"]).status();
-    if !may_mount.is_ok_and(|status| status.success()) {
-        return skip(
-            Requirement::program("unshare"),
-            "no unshare, or it may not make a mount space",
-        );
+    if !may_mount() {
+        return;
     }
     let home = tempfile::tempdir().unwrap();
     let tasks = home.path().join("tasks.toml");

@@ -103,7 +103,7 @@ impl ThreadTotals {
         let is_reserved = counts.policy == Some(Policy::Deadline);
         let budget = if is_reserved { budget(self.tid).or(self.reservation.clone()) } else { None };
         let policy = counts.policy.or(self.last.policy);
-        // Of one that ends its CPUs are not told any more.
+        // The CPUs of one that ends cannot be read any more.
         let cpus = if counts.cpus.is_empty() { &self.last.cpus } else { &counts.cpus };
         let is_other = policy != self.last.policy || *cpus != self.last.cpus;
         if !self.ended && (is_other || budget != self.reservation) {

@@ -172,7 +172,7 @@ fn held_by(
         Some(latest) if latest <= bound => match seen.unseen {
             0 => may_be_later(thread, nominal, bound),
             unseen => Err(format!(
-                "{unseen} of its jobs were not seen from their waking to their end, and a longer one may be among them"
+                "jobs not seen from their waking to their end: {unseen}, and a longer one may be among them"
             )),
         },
         Some(_) if nominal.is_some() => broken(seen.from_nominal_alone_ns),
@@ -194,7 +194,7 @@ fn may_be_later(thread: &ThreadModel, nominal: Option<u64>, bound: u64) -> Resul
     match later.filter(|later| is_few && *later > bound) {
         None => Ok(true),
         Some(_) => Err(format!(
-            "{} periods have no job, as where a release comes more than half a period late, and counts for the next one",
+            "periods without a job: {}, as where a release comes more than half a period late, and counts for the next one",
             law.skipped
         )),
     }
