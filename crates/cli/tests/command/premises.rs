@@ -36,7 +36,7 @@ fn a_limit_on_cpu_time_ends_the_run_with_what_was_measured() {
     for (limit, words) in [
         ("ulimit -t 2", format!("run -n 1 -d 20s --cpu {cpu}")),
         ("ulimit -S -t 1", format!("noise -c {cpu} -D 20s --warm-up 0")),
-        ("ulimit -S -t 1", format!("latency --policy other -a {cpu} -i 100 -D 2s")),
+        ("ulimit -S -t 3", format!("latency --policy other -a {cpu} -i 1000 -D 2s")),
     ] {
         let line = format!("{words} -q --json");
         let output = limited(limit, &line);
