@@ -82,11 +82,12 @@ pub(super) fn from_first(
 }
 
 /// For each job of a thread, how many of the first of its chain came until the next one's, beside its own: one of a thread in
-/// between that was late did several at once, and woke it once.
+/// between that was late did several at once, and woke it once. `at_root`: how many one job of the first itself is, beside one.
 pub(super) fn merged(
     place: usize,
     chains: &[Option<Chain>],
     all: &[(ThreadModel, Grouped)],
+    at_root: fn(&Grouped, usize) -> u64,
 ) -> Vec<u64> {
     let count = all[place].1.jobs.len();
     let first: Vec<Option<FirstJob>> =
@@ -105,7 +106,7 @@ pub(super) fn merged(
             None => ended(),
         };
         let came = next.checked_sub(one.at).filter(|came| *came > 0)? as u64 - 1;
-        let passed = (one.at..next).map(|at| root.passed_over(at));
+        let passed = (one.at..next).map(|at| at_root(root, at));
         Some(passed.fold(came, u64::saturating_add))
     };
     (0..count).map(|at| own(at).unwrap_or(0).max(of_first(at).unwrap_or(0))).collect()

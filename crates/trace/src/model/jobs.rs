@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::activity::{Burst, Waker, length};
+use super::curve::Distances;
 use super::period::{self, PeriodFit};
 use super::sleeps::{self, SleepLength, median};
 
@@ -54,6 +55,8 @@ pub(super) struct Job {
 pub(super) struct Grouped {
     pub(super) jobs: Vec<Job>,
     pub(super) fit: Option<PeriodFit>,
+    /// The shortest times in which so many jobs began; empty with a fit.
+    pub(super) distances: Distances,
     /// How waits within jobs were told from others.
     pub(super) basis: &'static str,
     /// Some waits are sleeps, which may lie within jobs, and others are not; they could not be told by a period.
@@ -78,9 +81,22 @@ impl Grouped {
     /// of jobs that are `merged` into each.
     pub(super) fn surely_ran(&self, merged: &[u64]) -> u64 {
         let merged = |at: usize| merged.get(at).copied().unwrap_or(0);
-        let parts = |at: usize| self.passed_over(at).max(merged(at)).saturating_add(1);
+        let parts = |at: usize| self.more_than_one(at).max(merged(at)).saturating_add(1);
         let whole = self.jobs.iter().enumerate().filter(|(_, job)| job.is_whole);
         whole.map(|(at, job)| job.run_ns.div_ceil(parts(at))).max().unwrap_or(0)
+    }
+
+    /// Releases that may have come before the end of a job, beside its own: a thread that is woken while it may run shows none, and
+    /// a part of the next job may be in this one where that was not seen to begin.
+    pub(super) fn more_than_one(&self, at: usize) -> u64 {
+        let job = &self.jobs[at];
+        if self.fit.is_some() {
+            let is_split = self.jobs.get(at + 1).is_some_and(|next| next.is_late);
+            return if is_split { self.passed_over(at) } else { self.periods(at, job.end_ns) };
+        }
+        let response = length(job.at_ns, job.end_ns);
+        let within = self.distances.iter().take_while(|(_, distance)| *distance <= response);
+        within.last().map_or(0, |(number, _)| *number as u64 - 1)
     }
 
     /// Whether few periods were waited through: waits within jobs may fall on a finer grid, of which many periods have no job.
@@ -94,12 +110,16 @@ impl Grouped {
 
     /// Releases on the grid before the end of a job for which none was seen: a thread that is late goes on without a wait.
     pub(super) fn passed_over(&self, at: usize) -> u64 {
-        let job = &self.jobs[at];
-        let Some((fit, nominal_ns)) = self.fit.zip(job.nominal_ns) else { return 0 };
-        let periods = |ns: i64| length(nominal_ns, ns) / fit.period_ns.max(1);
-        let next = self.jobs.get(at + 1).filter(|next| next.stretch == job.stretch);
-        let empty = next.and_then(|next| Some(periods(next.nominal_ns?).saturating_sub(1)));
-        periods(job.end_ns).min(empty.unwrap_or(u64::MAX))
+        let next = self.jobs.get(at + 1).filter(|next| next.stretch == self.jobs[at].stretch);
+        let until = |next: &Job| Some(self.periods(at, next.nominal_ns?).saturating_sub(1));
+        let empty = next.and_then(until).unwrap_or(u64::MAX);
+        self.periods(at, self.jobs[at].end_ns).min(empty)
+    }
+
+    /// Whole periods of the grid from a job's own release.
+    fn periods(&self, at: usize, ns: i64) -> u64 {
+        let of_grid = self.fit.zip(self.jobs[at].nominal_ns);
+        of_grid.map_or(0, |(fit, nominal_ns)| length(nominal_ns, ns) / fit.period_ns.max(1))
     }
 }
 
@@ -122,12 +142,13 @@ pub(super) fn group(bursts: &[Burst]) -> Grouped {
     // What a host holds up has other lengths.
     let of_lengths = || [by_length(bursts), of_sleeps()].into_iter().flatten().min_by_key(uneven);
     let found = by_waker(bursts, in_kernel).or_else(of_lengths);
+    let found = found.or_else(|| by_grid(bursts, in_kernel));
     let plain = if repeats(&plain) { Grouped { fit: None, ..plain } } else { plain };
     found.unwrap_or(Grouped { has_sleeps: sleep.is_some(), ..plain })
 }
 
-/// Whether the periods without a job come back again and again: a longer period has several bursts, of waits in a job or not,
-/// and the grid they happen to fall on is no law of them.
+/// Whether the periods without a job come back again and again, or most jobs have one before them: a longer period has several
+/// bursts, of waits in a job or not, and the grid they happen to fall on is no law of them.
 fn repeats(found: &Grouped) -> bool {
     let nominal = |job: &Job| job.nominal_ns;
     let at: Vec<i64> = found.jobs.iter().filter_map(nominal).collect();
@@ -139,7 +160,8 @@ fn repeats(found: &Grouped) -> bool {
     // Nearly all steps are alike where most periods have a job.
     let is_varied = again(1) * 4 <= steps.len() * 3;
     let is_again = |length: usize| again(length) * 20 >= steps.len().saturating_sub(length) * 19;
-    is_varied && steps.len() > LONGEST_PATTERN && (2..=LONGEST_PATTERN).any(is_again)
+    let is_finer = Some(median(steps.iter().copied())) > found.fit.map(|fit| fit.period_ns as i64);
+    is_finer || is_varied && steps.len() > LONGEST_PATTERN && (2..=LONGEST_PATTERN).any(is_again)
 }
 
 fn grouped(bursts: &[Burst], is_inner: impl Fn(&Burst) -> bool, basis: &'static str) -> Grouped {
@@ -182,7 +204,7 @@ fn grouped(bursts: &[Burst], is_inner: impl Fn(&Burst) -> bool, basis: &'static 
     }
     let seen = jobs.iter().filter(|job| !job.is_late).map(|job| job.at_ns);
     let fit = period::fit(&seen.collect::<Vec<i64>>()).and_then(|fit| place(&mut jobs, fit));
-    Grouped { fit, jobs, basis, has_sleeps: false }
+    Grouped { fit, jobs, basis, ..Grouped::default() }
 }
 
 /// Gives each job a period of its own, also those of which the release was not seen: they and those before them were released
@@ -379,6 +401,27 @@ fn by_sleeps(
     };
     let both = [Some(found), of_grid()].into_iter().flatten().filter(is_sure);
     both.min_by_key(uneven)
+}
+
+/// Jobs that begin on a grid, which nearly all wakings are on; the others end waits within the jobs.
+fn by_grid(bursts: &[Burst], in_kernel: impl Fn(&Burst) -> bool) -> Option<Grouped> {
+    let begins = bursts.iter().filter(|burst| !in_kernel(burst));
+    let all: Vec<i64> = begins.map(|burst| burst.at_ns).collect();
+    let (mut begins, period) = on_one_grid(all.clone())?;
+    let late: Vec<i64> =
+        all.into_iter().filter(|at| is_in_empty_period(&begins, period, *at)).collect();
+    begins.extend(late);
+    begins.sort_unstable();
+    let is_inner = |burst: &Burst| begins.binary_search(&burst.at_ns).is_err();
+    let waits = || {
+        bursts
+            .iter()
+            .filter(|burst| is_inner(burst))
+            .filter_map(|burst| burst.slept.zip(Some(burst.at_ns)))
+    };
+    let is_short = waits().all(|((from_ns, _), at_ns)| at_ns.saturating_sub(from_ns) <= period / 2);
+    let found = grouped(bursts, is_inner, "the grid: jobs begin on it");
+    (is_short && is_near_grid(&found) && is_close(&found)).then_some(found)
 }
 
 fn is_near_grid(found: &Grouped) -> bool {

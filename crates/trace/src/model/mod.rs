@@ -7,6 +7,7 @@
 //! is no bound: a longer job may come.
 
 mod activity;
+mod arrivals;
 mod chain;
 mod counts;
 mod curve;
@@ -39,37 +40,71 @@ const KEPT_BITS: u32 = 3;
 const SLEEPS: &str = "some of its waits are sleeps of one length, and others are not: they may lie within its jobs, whose execution \
                       times are then not known";
 
+/// Why a thread whose wakings may lie within its jobs is no task.
+const WAITS: &str = "some wakings come soon after others, and nothing shows whether they begin jobs or end waits within one: how \
+                     long a job takes is then not known";
+
 /// Models each thread, of which the other facts are in `threads`, and finds who activates whom.
 pub fn infer(threads: Vec<(ThreadModel, Activity)>) -> Vec<ThreadModel> {
     let mut grouped: Vec<Grouped> =
         threads.iter().map(|(_, activity)| jobs::group(&activity.bursts)).collect();
     while regroup(&threads, &mut grouped) {}
+    for grouped in grouped.iter_mut().filter(|grouped| grouped.fit.is_none()) {
+        grouped.distances = distances(&grouped.jobs);
+    }
+    let are_arrivals: Vec<bool> = threads
+        .iter()
+        .map(|(_, activity)| arrivals::come_by_themselves(&activity.bursts))
+        .collect();
     let models = threads
         .into_iter()
         .zip(grouped)
         .map(|((facts, activity), grouped)| (model(facts, &activity, &grouped), grouped));
     let mut all: Vec<(ThreadModel, Grouped)> = models.collect();
-    let chains: Vec<Option<chain::Chain>> =
-        all.iter().map(|(thread, grouped)| chain::find(thread, &grouped.jobs, &all)).collect();
+    let mut chains = chains_of(&all);
+    // What is no task activates none.
+    while let Some(place) = (0..all.len()).find(|place| {
+        let (thread, grouped) = &all[*place];
+        let is_law = chains[*place].is_some() || are_arrivals[*place];
+        thread.unmodelled.is_none() && !is_law && is_of_wakings(thread, grouped)
+    }) {
+        all[place].0.unmodelled = Some(WAITS.to_owned());
+        chains = chains_of(&all);
+    }
     let from_first: Vec<Option<(u64, Option<u64>)>> =
         (0..all.len()).map(|place| chain::from_first(place, &chains, &all)).collect();
-    let merged: Vec<Vec<u64>> =
-        (0..all.len()).map(|place| chain::merged(place, &chains, &all)).collect();
+    let merged = |place: usize, at_root: fn(&Grouped, usize) -> u64| {
+        chain::merged(place, &chains, &all, at_root)
+    };
+    let merged: Vec<(Vec<u64>, Vec<u64>)> = (0..all.len())
+        .map(|place| (merged(place, Grouped::passed_over), merged(place, Grouped::more_than_one)))
+        .collect();
     let found = chains.into_iter().zip(from_first).zip(merged);
     for ((thread, grouped), ((found, from_first), merged)) in all.iter_mut().zip(found) {
-        let Some(mut found) = found else { continue };
+        let Some(mut found) = found else {
+            // One of several threads that wake it may have been late, and done several jobs at once.
+            if is_woken_by_threads(&grouped.jobs) {
+                thread.execution.at_least_ns = Some(thread.execution.min_ns);
+            }
+            continue;
+        };
         thread.after = Some(found.after);
-        found.fit.merged = merged.iter().copied().fold(0, u64::saturating_add);
+        let (merged, at_most) = merged;
+        found.fit.merged = merged.into_iter().fold(0, u64::saturating_add);
         if let Some(response) = &mut thread.response {
             response.from_nominal_ns = from_first.map(|(longest, _)| longest);
             response.from_nominal_alone_ns = from_first.and_then(|(_, alone)| alone);
         }
         if found.fit.own < found.fit.jobs || found.fit.merged > 0 {
             thread.after_fit = Some(found.fit);
-            thread.execution.at_least_ns = Some(grouped.surely_ran(&merged));
         }
+        thread.execution.at_least_ns = Some(grouped.surely_ran(&at_most));
     }
     all.into_iter().map(|(thread, _)| thread).collect()
+}
+
+fn chains_of(all: &[(ThreadModel, Grouped)]) -> Vec<Option<chain::Chain>> {
+    all.iter().map(|(thread, grouped)| chain::find(thread, &grouped.jobs, all)).collect()
 }
 
 /// Joins what a thread does within one job of the thread that wakes it, for one thread that has more jobs than that; false
@@ -77,10 +112,12 @@ pub fn infer(threads: Vec<(ThreadModel, Activity)>) -> Vec<ThreadModel> {
 fn regroup(threads: &[(ThreadModel, Activity)], grouped: &mut [Grouped]) -> bool {
     for (place, (_, activity)) in threads.iter().enumerate() {
         let jobs = &grouped[place].jobs;
-        let Some(waker) = main_waker(jobs) else { continue };
+        let Some(waker) = first_thread(jobs) else { continue };
         let before = threads.iter().position(|(facts, _)| facts.tid == Some(waker));
         let Some(before) = before.filter(|before| *before != place) else { continue };
         let found = jobs::by_jobs(&activity.bursts, &grouped[before].jobs);
+        let is_by_waker = |found: &Grouped| main_waker(&found.jobs) == Some(waker);
+        let found = found.filter(is_by_waker);
         if let Some(found) = found.filter(|found| found.jobs.len() < jobs.len()) {
             grouped[place] = found;
             return true;
@@ -89,10 +126,32 @@ fn regroup(threads: &[(ThreadModel, Activity)], grouped: &mut [Grouped]) -> bool
     false
 }
 
+fn is_woken_by_threads(jobs: &[Job]) -> bool {
+    let others = jobs.iter().filter(|job| !matches!(job.waker, Waker::Thread(_))).count() as u64;
+    !covers(others, jobs.len() as u64)
+}
+
+/// Whether its law is one of wakings, each of which is held to be a job: those of one source that come in no bursts are.
+fn is_of_wakings(thread: &ThreadModel, grouped: &Grouped) -> bool {
+    let most = thread.woken_by.first().map_or(0, |waker| waker.jobs);
+    let is_mixed = !covers(most, thread.fit.jobs);
+    match thread.activation.class {
+        ActivationClass::ArrivalCurve => is_mixed || !curve::is_sporadic(&grouped.distances),
+        ActivationClass::Sporadic => is_mixed,
+        _ => false,
+    }
+}
+
 /// The thread that wakes another one for nearly all of its jobs.
 fn main_waker(jobs: &[Job]) -> Option<u32> {
     let WakerModel { tid, jobs: woken, .. } = wakers(jobs).into_iter().next()?;
     tid.filter(|_| covers(woken, jobs.len() as u64))
+}
+
+/// The thread that wakes another one for half of its jobs or more.
+fn first_thread(jobs: &[Job]) -> Option<u32> {
+    let WakerModel { tid, jobs: woken, .. } = wakers(jobs).into_iter().next()?;
+    tid.filter(|_| woken.saturating_mul(2) >= jobs.len() as u64)
 }
 
 fn model(facts: ThreadModel, activity: &Activity, grouped: &Grouped) -> ThreadModel {
@@ -180,15 +239,12 @@ fn activation(grouped: &Grouped, longest_ns: u64) -> ActivationModel {
             arrivals_ns: Vec::new(),
         };
     }
-    let chunks = grouped.jobs.chunk_by(|one, next| one.stretch == next.stretch);
-    let stretches: Vec<Vec<i64>> =
-        chunks.map(|chunk| chunk.iter().map(|job| job.at_ns).collect()).collect();
-    let distances = curve::distances(&stretches);
+    let distances = &grouped.distances;
     let closest = distances.first().map_or(0, |(_, length)| *length);
-    let sporadic = curve::is_sporadic(&distances) && longest_ns <= closest;
+    let sporadic = curve::is_sporadic(distances) && longest_ns <= closest;
     let found = match sporadic {
         true => Some(curve::Curve { period_ns: closest, arrivals_ns: Vec::new() }),
-        false => curve::curve(&distances),
+        false => curve::curve(distances),
     };
     let is_law = |curve: &curve::Curve| {
         times.len() >= period::FEWEST && curve.period_ns > 0 && longest_ns <= curve.period_ns
@@ -213,6 +269,13 @@ fn activation(grouped: &Grouped, longest_ns: u64) -> ActivationModel {
             ..ActivationModel::default()
         },
     }
+}
+
+fn distances(jobs: &[Job]) -> curve::Distances {
+    let chunks = jobs.chunk_by(|one, next| one.stretch == next.stretch);
+    let stretches: Vec<Vec<i64>> =
+        chunks.map(|chunk| chunk.iter().map(|job| job.at_ns).collect()).collect();
+    curve::distances(&stretches)
 }
 
 fn execution(grouped: &Grouped, unwoken_ns: u64) -> ExecutionModel {

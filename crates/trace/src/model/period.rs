@@ -6,6 +6,8 @@
 /// With fewer activations no law is stated.
 pub(super) const FEWEST: usize = 20;
 const ROUNDS: usize = 16;
+/// Places from which the periods may be numbered where not all are near their steps.
+const STARTS: usize = 100;
 /// Round periods are tried first, in these units, ns.
 const UNITS: [i128; 6] = [1_000_000, 100_000, 10_000, 1_000, 100, 10];
 /// A round period may widen the strip by this, ns, and by a part in `WIDER` of it up to `WIDEST_NS`.
@@ -62,11 +64,23 @@ pub fn fit(times: &[i64]) -> Option<PeriodFit> {
         u128::from(fit.usual_ns).saturating_mul(1 << 20) / u128::from(fit.period_ns.max(1))
     };
     let first = i128::from(*times.first()?);
-    let best = |numbered: fn(&[i64], i128) -> Option<Numbered>| {
+    let best = |numbered: &dyn Fn(&[i64], i128) -> Option<Numbered>| {
         let found = guesses.clone().filter_map(|guess| numbered(times, guess));
         found.filter_map(|numbered| on_line(numbered, first)).min_by_key(relative)
     };
-    best(by_steps).or_else(|| best(by_doubling))
+    let start = steadiest(times);
+    best(&by_steps).or_else(|| best(&|times, guess| by_doubling(times, guess, start)))
+}
+
+/// The place of the few activations in a row whose distances differ least.
+fn steadiest(times: &[i64]) -> usize {
+    let distance = |pair: &[i64]| pair[1].saturating_sub(pair[0]);
+    let spread = |times: &[i64]| {
+        let distances = || times.windows(2).map(distance);
+        distances().max().unwrap_or(0).saturating_sub(distances().min().unwrap_or(0))
+    };
+    let chunks = times.chunks_exact(FEWEST).take(STARTS).enumerate();
+    chunks.min_by_key(|(_, times)| spread(times)).map_or(0, |(chunk, _)| chunk * FEWEST)
 }
 
 /// A slope, and the intercept over its lower part.
@@ -82,19 +96,26 @@ fn by_steps(times: &[i64], guess: i128) -> Option<Numbered> {
     Some((points, line))
 }
 
-/// The numbers of periods by a line through those before, of a few first, then of twice as many each time: several steps that
-/// are late one after the other move none behind them.
-fn by_doubling(times: &[i64], guess: i128) -> Option<Numbered> {
+/// The numbers of periods by a line through those near `start`, of a few first, then of twice as many each time: several steps
+/// that are late one after the other move none behind them.
+fn by_doubling(times: &[i64], guess: i128, start: usize) -> Option<Numbered> {
     let first = i128::from(*times.first()?);
-    let mut points = steps(times.get(..FEWEST)?, guess)?;
+    let mut end = start.checked_add(FEWEST)?;
+    let mut points = steps(times.get(start..end)?, guess)?;
+    let from = i128::from(*times.get(start)?) - first;
+    points.iter_mut().for_each(|(_, at)| *at += from);
+    let mut begin = start;
     let mut line = settled(&mut points)?;
     while points.len() < times.len() {
         let (slope, intercept) = line;
-        let end = times.len().min(points.len() * 2);
-        for time in &times[points.len()..end] {
+        let point = |time: &i64| {
             let at = i128::from(*time) - first;
-            points.push((rounded(at * slope.1 - intercept, slope.0), at));
-        }
+            (rounded(at * slope.1 - intercept, slope.0), at)
+        };
+        let (left, right) = (begin - points.len().min(begin), times.len().min(end + points.len()));
+        points.splice(0..0, times.get(left..begin)?.iter().map(point));
+        points.extend(times.get(end..right)?.iter().map(point));
+        (begin, end) = (left, right);
         line = settled(&mut points)?;
     }
     Some((points, line))
