@@ -337,6 +337,7 @@ def test_coincidence_needs_clocks_that_allow_it(measured, tmp_path):
     for name in ("a", "b"):
         manifest = json.loads((copy / name / "manifest.json").read_text())
         before, after = manifest.pop("utc")
+        manifest.pop("crc32")
         assert 0 < before["monotonic_ns"] < after["monotonic_ns"] and before["source"] in ("adjtimex", "none")
         (copy / name / "manifest.json").write_text(json.dumps(manifest))
     assert "no bound on UTC" in fleet.open_fleet(copy).coincidences()[1]["a"]

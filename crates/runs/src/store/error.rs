@@ -147,6 +147,11 @@ pub enum OpenError {
         column: usize,
         reason: String,
     },
+    #[error(
+        "{} is not as it was written, by its checksum; restore it, or take its key '{key}' away if you changed it yourself",
+        .path.display()
+    )]
+    ManifestChanged { path: PathBuf, key: &'static str },
     #[error("{} holds no 'result'; it does not come from a run folder", .0.display())]
     NoResult(PathBuf),
     #[error("{} cannot be read: {source}", .path.display())]

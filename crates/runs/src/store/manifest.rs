@@ -4,12 +4,16 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
+use flate2::Crc;
 use hourglass_documents::manifest::{MANIFEST_SCHEMA, Manifest};
 use serde_json::Value;
 
 use crate::store::MANIFEST_FILE;
 use crate::store::error::{OpenError, WriteError};
 use crate::store::partial::{PartialFile, sync_folder};
+
+/// The key of the checksum, the last one of the file.
+const CHECKSUM: &str = "crc32";
 
 /// Writes the manifest into `folder` under a temporary name and renames it.
 pub(crate) fn write(folder: &Path, manifest: &Manifest) -> Result<(), WriteError> {
@@ -20,9 +24,22 @@ pub(crate) fn write(folder: &Path, manifest: &Manifest) -> Result<(), WriteError
     // JSON has no infinity: such a number is written as null without complaint, and no reader
     // would take it. Better to hear of it now.
     serde_json::from_slice::<Manifest>(&text).map_err(WriteError::Manifest)?;
+    let value: Value = serde_json::from_slice(&text).map_err(WriteError::Manifest)?;
+    if text.ends_with(b"\n}") {
+        text.truncate(text.len() - 2);
+        text.extend(format!(",\n  \"{CHECKSUM}\": \"{}\"\n}}", checksum(value)).bytes());
+    }
     text.push(b'\n');
 
     write_last(folder, MANIFEST_FILE, &text)
+}
+
+/// That of the values alone, whatever blanks and order the file has, so that other programs may write it again.
+fn checksum(mut value: Value) -> String {
+    value.as_object_mut().map(|object| object.remove(CHECKSUM));
+    let mut crc = Crc::new();
+    crc.update(value.to_string().as_bytes());
+    format!("{:08x}", crc.sum())
 }
 
 /// Writes the file with which a folder is whole.
@@ -70,7 +87,13 @@ pub(crate) fn read(path: &Path) -> Result<Manifest, OpenError> {
     if manifest.result.is_none() {
         return Err(OpenError::NoResult(path.to_path_buf()));
     }
-    Ok(manifest)
+    // Earlier versions wrote none.
+    match value.get(CHECKSUM).cloned() {
+        Some(found) if found != checksum(value) => {
+            Err(OpenError::ManifestChanged { path: path.to_path_buf(), key: CHECKSUM })
+        }
+        _ => Ok(manifest),
+    }
 }
 
 /// What the file holds. A pipe or a device may never end.

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::sync::Arc;
 
+use hourglass_dice::{Dice, seed};
 use hourglass_skip::{Requirement, skip};
 
 use crate::common::{
@@ -87,6 +88,35 @@ fn a_malformed_manifest_is_reported_with_its_place() {
         fs::write(&file, broken).unwrap();
         assert!(matches!(RunFolder::open(&path), Err(OpenError::ManifestMalformed { .. })));
     }
+}
+
+/// A bit that changed in the name or the number of a thread made another model, without a word.
+#[test]
+fn a_bit_that_changed_in_a_manifest_is_noticed() {
+    let parent = tempfile::tempdir().unwrap();
+    let path = run_folder(parent.path(), &intervals(3));
+    let file = path.join(MANIFEST_FILE);
+    let text = fs::read(&file).unwrap();
+    let whole = RunFolder::open(&path).unwrap().manifest().clone();
+    let mut dice = Dice::new(seed());
+    for at in 0..text.len() {
+        let mut damaged = text.clone();
+        damaged[at] ^= 1 << dice.below(8);
+        fs::write(&file, &damaged).unwrap();
+        let same = RunFolder::open(&path).map(|folder| *folder.manifest() == whole);
+        assert!(same.unwrap_or(true), "byte {at}: {}", String::from_utf8_lossy(&damaged));
+    }
+    // Other programs write it with other blanks, and an older one had no checksum.
+    let mut value: serde_json::Value = serde_json::from_slice(&text).unwrap();
+    fs::write(&file, value.to_string()).unwrap();
+    assert!(RunFolder::open(&path).is_ok());
+    value["seed"] = 8.into();
+    fs::write(&file, value.to_string()).unwrap();
+    let error = RunFolder::open(&path).unwrap_err().to_string();
+    assert!(error.ends_with("take its key 'crc32' away if you changed it yourself"), "{error}");
+    value.as_object_mut().unwrap().remove("crc32").unwrap();
+    fs::write(&file, value.to_string()).unwrap();
+    assert!(RunFolder::open(&path).is_ok());
 }
 
 /// What was cut off says so; a pipe is not waited for.
