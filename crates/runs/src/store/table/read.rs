@@ -85,26 +85,26 @@ impl<D: DecodeRows<N>, const N: usize> Rows<D, N> {
         self.rows_before_batch += self.rows_in_batch as u64;
         (self.rows_in_batch, self.next) = (0, 0);
         let TableReader { path, metadata, .. } = &self.table;
-        let damaged = |error: ParquetError| TraceError::Damaged {
-            path: path.clone(),
-            reason: error.to_string(),
-        };
+        let damaged = |reason: String| TraceError::Damaged { path: path.clone(), reason };
         let mut columns: Vec<&mut ColumnBuffer> = self.columns.iter_mut().flatten().collect();
         while self.rows_in_group == 0 {
             let (file, number) = (&self.file, self.group);
             let Some(group) = metadata.row_groups().get(number) else {
                 return Ok(false);
             };
-            self.table.checksums.compare(file, number).map_err(|error| damaged(error.into()))?;
+            self.table
+                .checksums
+                .compare(file, number)
+                .map_err(|error| damaged(error.to_string()))?;
             // Checked when the table was opened.
             self.rows_in_group = usize::try_from(group.num_rows()).unwrap_or(0);
             let start = || columns.iter_mut().try_for_each(|c| c.start(file, metadata, number));
-            guarded(start, ParquetError::General).map_err(damaged)?;
+            guarded(start, ParquetError::General).map_err(|error| damaged(error.to_string()))?;
             self.group += 1;
         }
         let rows = self.rows_in_group.min(BATCH_ROWS);
         let decode = || columns.iter_mut().try_for_each(|column| column.decode(rows));
-        guarded(decode, ParquetError::General).map_err(damaged)?;
+        guarded(decode, ParquetError::General).map_err(|error| damaged(error.to_string()))?;
         self.rows_in_group -= rows;
         self.rows_in_batch = rows;
         Ok(true)
