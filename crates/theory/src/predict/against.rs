@@ -233,17 +233,22 @@ fn assumptions(task: &Task, seen: &ThreadModel) -> Vec<Assumption> {
     let is_broken = cost.at_least_ns.is_none_or(|least| least > task.wcet.nanos_or_zero());
     let is_cost_known = cost.max_ns <= task.wcet.nanos_or_zero() || is_broken;
     let is_cost_known = seen.fit.jobs > 0 && is_cost_known;
+    let waits = seen.suspension.as_ref().map_or(0, |waits| waits.max_ns);
+    // A wait for a lock is in the analysis by the section of another task.
+    let has_locks = !task.critical_sections.is_empty() && waits > task.suspension.nanos_or_zero();
+    let are_waits_known = seen.unmodelled.is_none() && seen.fit.jobs > 0 && !has_locks;
     vec![
         row("arrivals", is_known.then_some((missing, Span::ZERO))),
         row("release", is_periodic.then_some((law.jitter_ns, task.jitter))),
         row("cost", is_cost_known.then_some((cost.max_ns, task.wcet))),
+        row("work-conserving", are_waits_known.then_some((waits, task.suspension))),
     ]
 }
 
 #[cfg(test)]
 mod tests {
     use hourglass_documents::task_model::{
-        ActivationModel, ChainFitModel, ExecutionModel, FitModel, ResponseModel,
+        ActivationModel, ChainFitModel, ExecutionModel, FitModel, ResponseModel, SuspensionModel,
     };
 
     use super::super::{initial_document, theory};
@@ -414,7 +419,9 @@ mod tests {
     #[test]
     fn what_the_analysis_assumes_of_the_thread_is_tested() {
         let long = ExecutionModel { max_ns: 5 * MS, ..ExecutionModel::default() };
-        let document = against("", vec![ThreadModel { execution: long, ..thread(5 * MS, None) }]);
+        let waits = SuspensionModel { max_ns: 3 * MS, ..SuspensionModel::default() };
+        let thread = ThreadModel { suspension: Some(waits), ..thread(5 * MS, None) };
+        let document = against("", vec![ThreadModel { execution: long, ..thread }]);
         let found: Vec<(&str, Option<bool>, u64)> = document
             .assumptions
             .iter()
@@ -424,6 +431,7 @@ mod tests {
             ("arrivals", Some(false), MS),
             ("release", Some(false), MS),
             ("cost", Some(false), 2 * MS),
+            ("work-conserving", Some(false), 3 * MS),
         ];
         assert_eq!(found, wanted);
         let facts = document.against.unwrap();
