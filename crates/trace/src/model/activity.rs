@@ -31,9 +31,12 @@ pub struct WakerJob {
     /// When the first of those that woke each other up to it had been woken, of a lock that goes from one to the next its holder;
     /// `None` where that was not seen.
     pub begun_ns: Option<i64>,
-    pub ran_ns: u64,
+    /// `None` where it was not seen to take the CPU.
+    pub ran_ns: Option<u64>,
     /// A timer or a device had woken it, and no thread.
     pub is_released: bool,
+    /// It may be at work for the thread that it wakes, which wakes it too, or wakes one that does.
+    pub may_answer: bool,
 }
 
 /// The time from a waking to the next wait.
@@ -239,14 +242,18 @@ impl Follower {
         if state == 0 && self.account.is_some() && !to_class { THROTTLED } else { state }
     }
 
-    /// What it does at `ns`, where it was seen to run.
+    /// What it does at `ns`, when it wakes another one: it has the CPU then, also where it was not seen to take it.
     fn job(&self, ns: i64) -> Option<WakerJob> {
-        let State::Running(since_ns) = self.state else { return None };
         let Burst { at_ns, run_ns, waker, by, .. } = *self.open.as_ref()?;
-        let ran_ns = run_ns.saturating_add(length(since_ns, ns));
+        let ran_ns = match self.state {
+            State::Running(since_ns) => Some(run_ns.saturating_add(length(since_ns, ns))),
+            State::Ready(_) => None,
+            _ => return None,
+        };
         let alone = (!matches!(waker, Waker::Thread(_))).then_some(at_ns);
         let begun_ns = by.map_or(alone, |by| by.begun_ns);
-        Some(WakerJob { at_ns, begun_ns, ran_ns, is_released: waker == Waker::Interrupt })
+        let is_released = waker == Waker::Interrupt;
+        Some(WakerJob { at_ns, begun_ns, ran_ns, is_released, may_answer: false })
     }
 
     /// What was seen of the thread so far does not go on.

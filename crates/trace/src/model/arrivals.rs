@@ -5,7 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::activity::{Burst, Waker, length};
+use hourglass_documents::task_model::ThreadModel;
+
+use super::activity::{Activity, Burst, Waker, length};
 use super::sleeps::median;
 
 /// Wakings are soon after others at less than this part of their mean distance, in quarters.
@@ -13,8 +15,12 @@ const SOON: u64 = 3;
 /// A distance is the usual one where so many of a hundred are, but for a part in `NEAR`.
 const USUAL: usize = 80;
 const NEAR: u64 = 8;
+/// Where there is a usual distance, wakings come soon that are nearer by this part of it.
+const NEAREST: u64 = 16;
 /// Of a hundred wakings so many are nearly all.
 const SURE: usize = 95;
+/// A thread that does not do one in so many of the wakings of another one does not wake it.
+const FEW: usize = 100;
 /// With fewer pairs of execution and wait nothing is shown.
 const FEWEST: i128 = 10;
 /// Beyond this many, what they show is sure.
@@ -23,9 +29,9 @@ const MOST: usize = 20_000;
 /// Execution before a wait and the wait, in microseconds.
 type Pair = (i128, i128);
 
-/// Whether nothing but arrivals explains the wakings soon after others: another thread that a timer had woken since brought them, or
-/// the one before was late, or longer execution did not put them off.
-pub(super) fn come_by_themselves(bursts: &[Burst]) -> bool {
+/// Whether nothing but arrivals explains the wakings soon after others: one of the `messengers` brought them, or the one before was
+/// late, or longer execution did not put them off.
+pub(super) fn come_by_themselves(bursts: &[Burst], messengers: &BTreeSet<Waker>) -> bool {
     let pairs: Vec<&[Burst]> =
         bursts.windows(2).filter(|pair| pair[0].stretch == pair[1].stretch).collect();
     let distances: Vec<u64> =
@@ -35,13 +41,13 @@ pub(super) fn come_by_themselves(bursts: &[Burst]) -> bool {
     let usual = median(distances.iter().copied());
     let is_usual = |distance: &&u64| distance.abs_diff(usual) <= usual / NEAR;
     let has_usual = distances.iter().filter(is_usual).count() * 100 >= distances.len() * USUAL;
-    let soon = |at: &usize| distances[*at] < mean / 4 * SOON;
+    let least = if has_usual { usual - usual / NEAREST } else { mean / 4 * SOON };
+    let soon = |at: &usize| distances[*at] < least;
     let follows_late = |at: usize| {
         let two =
             at.checked_sub(1).map_or(0, |before| distances[before].saturating_add(distances[at]));
         has_usual && two >= (usual * 2).saturating_sub(usual / NEAR)
     };
-    let messengers = messengers(&pairs);
     // It ran when it was woken, or was told to.
     let is_brought = |burst: &Burst| burst.is_late || messengers.contains(&burst.waker);
     let is_doubtful = |at: &usize| soon(at) && !follows_late(*at) && !is_brought(&pairs[*at][1]);
@@ -58,24 +64,60 @@ pub(super) fn come_by_themselves(bursts: &[Burst]) -> bool {
             && are_cut_short(&mut before.into_iter()) != Some(false)
 }
 
-/// The wakers whose wakings nearly all were brought by what a timer or a device had begun since the wait began; where they were
-/// not seen at work, as they had just lost the CPU, the others speak for them.
-fn messengers(pairs: &[&[Burst]]) -> BTreeSet<Waker> {
+/// The wakers whose wakings nearly all were brought by themselves; where they were not seen at work, as they had just lost the CPU,
+/// the others speak for them.
+pub(super) fn messengers(bursts: &[Burst]) -> BTreeSet<Waker> {
     let mut counts: BTreeMap<Waker, (usize, usize, usize)> = BTreeMap::new();
-    for burst in pairs.iter().map(|pair| &pair[1]) {
+    for burst in bursts {
         let (all, known, brought) = counts.entry(burst.waker).or_default();
         *all += 1;
-        let Some((begun_ns, (from_ns, _))) = burst.by.and_then(|by| by.begun_ns).zip(burst.slept)
-        else {
-            continue;
-        };
-        *known += 1;
-        *brought += usize::from(begun_ns > from_ns);
+        *known += usize::from(burst.by.and_then(|by| by.begun_ns).zip(burst.slept).is_some());
+        *brought += usize::from(is_brought(burst));
     }
     let is_one = |(_, (all, known, brought)): &(Waker, (usize, usize, usize))| {
         *known > 0 && known * 2 >= *all && brought * 100 >= known * SURE
     };
     counts.into_iter().filter(is_one).map(|(waker, _)| waker).collect()
+}
+
+/// Whether who woke the thread was at work by what a timer or a device had begun since the wait began, and not for this thread.
+pub(super) fn is_brought(burst: &Burst) -> bool {
+    let is_since = || {
+        let (by, (from_ns, _)) = burst.by.zip(burst.slept)?;
+        Some(!by.may_answer && by.begun_ns? > from_ns)
+    };
+    is_since().unwrap_or(false)
+}
+
+/// Marks what is done by threads that each one wakes itself, or that are woken by such.
+pub(super) fn mark_answers(threads: &mut [(ThreadModel, Activity)]) {
+    let mut wakes: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+    for (facts, activity) in &*threads {
+        let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
+        for burst in &activity.bursts {
+            if let Waker::Thread(tid) = burst.waker {
+                *counts.entry(tid).or_default() += 1;
+            }
+        }
+        for (tid, count) in counts {
+            if count * FEW >= activity.bursts.len() {
+                wakes.entry(tid).or_default().extend(facts.tid);
+            }
+        }
+    }
+    for (facts, activity) in threads {
+        let mut reached: BTreeSet<u32> = BTreeSet::new();
+        let mut next: Vec<u32> = facts.tid.into_iter().collect();
+        while let Some(tid) = next.pop() {
+            let woken = wakes.get(&tid).into_iter().flatten();
+            next.extend(woken.filter(|woken| reached.insert(**woken)));
+        }
+        for burst in &mut activity.bursts {
+            if let (Waker::Thread(tid), Some(by)) = (burst.waker, &mut burst.by) {
+                by.may_answer = reached.contains(&tid);
+            }
+        }
+    }
 }
 
 fn waited(pair: &[Burst]) -> Option<Pair> {

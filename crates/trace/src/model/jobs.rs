@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::activity::{Burst, Waker, length};
+use super::arrivals;
 use super::curve::Distances;
 use super::period::{self, PeriodFit};
 use super::sleeps::{self, SleepLength, median};
@@ -19,6 +20,8 @@ const EMPTY: u64 = 4;
 const STEADIER: u64 = 4;
 /// Bursts of a period that are found to repeat, at most.
 const LONGEST_PATTERN: usize = 8;
+/// A longer period that is looked for is so many times the one that was found, at most.
+const LONGEST_PERIOD: i64 = 64;
 /// Wakers that are tried as those of jobs.
 const WAKERS: usize = 4;
 /// A waker that did this part of a usual job, or less, between two wakings did not begin another one.
@@ -42,6 +45,8 @@ pub(super) struct Job {
     pub(super) waker: Waker,
     pub(super) end_ns: i64,
     pub(super) run_ns: u64,
+    /// The longest from a waking to a wait.
+    pub(super) longest_ns: u64,
     pub(super) others_ns: u64,
     pub(super) is_whole: bool,
     /// Its waking was seen.
@@ -61,6 +66,8 @@ pub(super) struct Grouped {
     pub(super) basis: &'static str,
     /// Some waits are sleeps, which may lie within jobs, and others are not; they could not be told by a period.
     pub(super) has_sleeps: bool,
+    /// What is held to be within a job may be one of its own.
+    pub(super) may_be_several: bool,
 }
 
 impl Job {
@@ -83,7 +90,8 @@ impl Grouped {
         let merged = |at: usize| merged.get(at).copied().unwrap_or(0);
         let parts = |at: usize| self.more_than_one(at).max(merged(at)).saturating_add(1);
         let whole = self.jobs.iter().enumerate().filter(|(_, job)| job.is_whole);
-        whole.map(|(at, job)| job.run_ns.div_ceil(parts(at))).max().unwrap_or(0)
+        let ran = |job: &Job| if self.may_be_several { job.longest_ns } else { job.run_ns };
+        whole.map(|(at, job)| ran(job).div_ceil(parts(at))).max().unwrap_or(0)
     }
 
     /// Releases that may have come before the end of a job, beside its own: a thread that is woken while it may run shows none, and
@@ -161,7 +169,25 @@ fn repeats(found: &Grouped) -> bool {
     let is_varied = again(1) * 4 <= steps.len() * 3;
     let is_again = |length: usize| again(length) * 20 >= steps.len().saturating_sub(length) * 19;
     let is_finer = Some(median(steps.iter().copied())) > found.fit.map(|fit| fit.period_ns as i64);
-    is_finer || is_varied && steps.len() > LONGEST_PATTERN && (2..=LONGEST_PATTERN).any(is_again)
+    is_finer
+        || has_longer_period(found)
+        || is_varied && steps.len() > LONGEST_PATTERN && (2..=LONGEST_PATTERN).any(is_again)
+}
+
+/// Whether the jobs behind periods without one come again and again at the same place of a longer period.
+fn has_longer_period(found: &Grouped) -> bool {
+    let period = found.fit.and_then(|fit| i64::try_from(fit.period_ns).ok()).unwrap_or(0).max(1);
+    let steps = found.jobs.windows(2).filter_map(|pair| {
+        let (before, at) = pair[0].nominal_ns.zip(pair[1].nominal_ns)?;
+        (at.saturating_sub(before) > period).then_some(at / period)
+    });
+    let behind: Vec<i64> = steps.collect();
+    let is_of = |longer: &i64| {
+        let mut places: BTreeMap<i64, usize> = BTreeMap::new();
+        behind.iter().for_each(|at| *places.entry(at.rem_euclid(*longer)).or_default() += 1);
+        places.values().any(|count| count * 10 >= behind.len() * 9)
+    };
+    behind.len() > LONGEST_PATTERN && (2..=LONGEST_PERIOD).any(|longer| is_of(&longer))
 }
 
 fn grouped(bursts: &[Burst], is_inner: impl Fn(&Burst) -> bool, basis: &'static str) -> Grouped {
@@ -176,6 +202,7 @@ fn grouped(bursts: &[Burst], is_inner: impl Fn(&Burst) -> bool, basis: &'static 
         match last.filter(|_| goes_on) {
             Some(job) => {
                 job.run_ns = job.run_ns.saturating_add(burst.run_ns);
+                job.longest_ns = job.longest_ns.max(burst.run_ns);
                 job.others_ns = job.others_ns.saturating_add(burst.others_ns);
                 job.end_ns = burst.end_ns;
                 job.is_whole &= burst.is_whole;
@@ -189,6 +216,7 @@ fn grouped(bursts: &[Burst], is_inner: impl Fn(&Burst) -> bool, basis: &'static 
                 waker: burst.waker,
                 end_ns: burst.end_ns,
                 run_ns: burst.run_ns,
+                longest_ns: burst.run_ns,
                 others_ns: burst.others_ns,
                 is_whole: burst.is_whole && !is_cut,
                 is_begun: !is_cut,
@@ -273,7 +301,7 @@ fn others_come_by_themselves(bursts: &[Burst], waker: Waker) -> bool {
     let inner = || bursts.iter().filter(|burst| burst.waker != waker);
     let is_own = |burst: &&Burst| {
         let pair = burst.by.zip(burst.slept);
-        pair.is_some_and(|(by, (from, _))| by.is_released && by.at_ns > from)
+        pair.is_some_and(|(by, (from, _))| by.is_released && !by.may_answer && by.at_ns > from)
     };
     inner().filter(is_own).count() * SHORTENED > inner().count()
 }
@@ -316,12 +344,13 @@ pub(super) fn by_jobs(bursts: &[Burst], before: &[Job]) -> Option<Grouped> {
     let least = work.get(work.len() / 2)? / AT_ONCE;
     let is_held = |pair: &&[Burst]| {
         let ran = pair[1].by.zip(pair[0].by);
-        let ran = ran.and_then(|(later, earlier)| later.ran_ns.checked_sub(earlier.ran_ns));
+        let ran = ran.and_then(|(later, earlier)| later.ran_ns?.checked_sub(earlier.ran_ns?));
         pair[0].waker == pair[1].waker && ran.is_some_and(|ran| ran <= least)
     };
     let is_one = |pair: &&[Burst]| {
         let is_short = length(pair[0].end_ns, pair[1].at_ns) <= longest;
-        number(&pair[0]) == number(&pair[1]) && (is_short || is_held(pair))
+        let is_sent = pair[0].waker != pair[1].waker && arrivals::is_brought(&pair[1]);
+        number(&pair[0]) == number(&pair[1]) && !is_sent && (is_short || is_held(pair))
     };
     let inner: Vec<i64> = bursts.windows(2).filter(is_one).map(|pair| pair[1].at_ns).collect();
     if inner.is_empty() {
@@ -330,6 +359,7 @@ pub(super) fn by_jobs(bursts: &[Burst], before: &[Job]) -> Option<Grouped> {
     let is_inner = |burst: &Burst| inner.binary_search(&burst.at_ns).is_ok();
     let found = grouped(bursts, is_inner, "the waker: once in each of its jobs");
     let most = bursts.last().map_or(0, number).checked_sub(bursts.first().map_or(0, number))?;
+    let found = Grouped { may_be_several: true, ..found };
     super::covers(found.jobs.len() as u64, most as u64).then_some(found)
 }
 
@@ -420,8 +450,10 @@ fn by_grid(bursts: &[Burst], in_kernel: impl Fn(&Burst) -> bool) -> Option<Group
             .filter_map(|burst| burst.slept.zip(Some(burst.at_ns)))
     };
     let is_short = waits().all(|((from_ns, _), at_ns)| at_ns.saturating_sub(from_ns) <= period / 2);
+    let is_sent = bursts.iter().any(|burst| is_inner(burst) && arrivals::is_brought(burst));
     let found = grouped(bursts, is_inner, "the grid: jobs begin on it");
-    (is_short && is_near_grid(&found) && is_close(&found)).then_some(found)
+    let found = Grouped { may_be_several: true, ..found };
+    (is_short && !is_sent && is_near_grid(&found) && is_close(&found)).then_some(found)
 }
 
 fn is_near_grid(found: &Grouped) -> bool {

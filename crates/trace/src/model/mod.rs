@@ -45,16 +45,18 @@ const WAITS: &str = "some wakings come soon after others, and nothing shows whet
                      long a job takes is then not known";
 
 /// Models each thread, of which the other facts are in `threads`, and finds who activates whom.
-pub fn infer(threads: Vec<(ThreadModel, Activity)>) -> Vec<ThreadModel> {
+pub fn infer(mut threads: Vec<(ThreadModel, Activity)>) -> Vec<ThreadModel> {
+    arrivals::mark_answers(&mut threads);
     let mut grouped: Vec<Grouped> =
         threads.iter().map(|(_, activity)| jobs::group(&activity.bursts)).collect();
     while regroup(&threads, &mut grouped) {}
     for grouped in grouped.iter_mut().filter(|grouped| grouped.fit.is_none()) {
         grouped.distances = distances(&grouped.jobs);
     }
-    let are_arrivals: Vec<bool> = threads
+    let doubtful: Vec<bool> = threads
         .iter()
-        .map(|(_, activity)| arrivals::come_by_themselves(&activity.bursts))
+        .zip(&grouped)
+        .map(|((_, activity), grouped)| may_wait_within(&activity.bursts, grouped))
         .collect();
     let models = threads
         .into_iter()
@@ -64,9 +66,7 @@ pub fn infer(threads: Vec<(ThreadModel, Activity)>) -> Vec<ThreadModel> {
     let mut chains = chains_of(&all);
     // What is no task activates none.
     while let Some(place) = (0..all.len()).find(|place| {
-        let (thread, grouped) = &all[*place];
-        let is_law = chains[*place].is_some() || are_arrivals[*place];
-        thread.unmodelled.is_none() && !is_law && is_of_wakings(thread, grouped)
+        all[*place].0.unmodelled.is_none() && chains[*place].is_none() && doubtful[*place]
     }) {
         all[place].0.unmodelled = Some(WAITS.to_owned());
         chains = chains_of(&all);
@@ -131,15 +131,18 @@ fn is_woken_by_threads(jobs: &[Job]) -> bool {
     !covers(others, jobs.len() as u64)
 }
 
-/// Whether its law is one of wakings, each of which is held to be a job: those of one source that come in no bursts are.
-fn is_of_wakings(thread: &ThreadModel, grouped: &Grouped) -> bool {
-    let most = thread.woken_by.first().map_or(0, |waker| waker.jobs);
-    let is_mixed = !covers(most, thread.fit.jobs);
-    match thread.activation.class {
-        ActivationClass::ArrivalCurve => is_mixed || !curve::is_sporadic(&grouped.distances),
-        ActivationClass::Sporadic => is_mixed,
-        _ => false,
+/// Whether what is held to be jobs may be parts of such. Those of one source on a grid, or in no bursts, are none; those of several
+/// are none where each of these comes by itself.
+fn may_wait_within(bursts: &[Burst], grouped: &Grouped) -> bool {
+    let messengers = arrivals::messengers(bursts);
+    let jobs = grouped.jobs.len() as u64;
+    let is_one_source = wakers_of(&grouped.jobs).values().any(|count| covers(*count, jobs));
+    let by_others = grouped.jobs.iter().filter(|job| messengers.contains(&job.waker)).count();
+    if !is_one_source && !covers(by_others as u64, jobs) {
+        return true;
     }
+    let is_law = grouped.fit.is_some() || is_one_source && curve::is_sporadic(&grouped.distances);
+    !is_law && !arrivals::come_by_themselves(bursts, &messengers)
 }
 
 /// The thread that wakes another one for nearly all of its jobs.
@@ -353,12 +356,16 @@ fn suspension(grouped: &Grouped) -> Option<SuspensionModel> {
     })
 }
 
-fn wakers(jobs: &[Job]) -> Vec<WakerModel> {
+fn wakers_of(jobs: &[Job]) -> BTreeMap<Waker, u64> {
     let mut counts: BTreeMap<Waker, u64> = BTreeMap::new();
     for job in jobs {
         *counts.entry(job.waker).or_default() += 1;
     }
-    let mut found: Vec<WakerModel> = counts
+    counts
+}
+
+fn wakers(jobs: &[Job]) -> Vec<WakerModel> {
+    let mut found: Vec<WakerModel> = wakers_of(jobs)
         .into_iter()
         .map(|(waker, jobs)| {
             let (name, tid) = match waker {
