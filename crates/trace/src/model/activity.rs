@@ -33,8 +33,6 @@ pub struct WakerJob {
     pub begun_ns: Option<i64>,
     /// `None` where it was not seen to take the CPU.
     pub ran_ns: Option<u64>,
-    /// A timer or a device had woken it, and no thread.
-    pub is_released: bool,
     /// It may be at work for the thread that it wakes, which wakes it too, or wakes one that does.
     pub may_answer: bool,
 }
@@ -252,8 +250,7 @@ impl Follower {
         };
         let alone = (!matches!(waker, Waker::Thread(_))).then_some(at_ns);
         let begun_ns = by.map_or(alone, |by| by.begun_ns);
-        let is_released = waker == Waker::Interrupt;
-        Some(WakerJob { at_ns, begun_ns, ran_ns, is_released, may_answer: false })
+        Some(WakerJob { at_ns, begun_ns, ran_ns, may_answer: false })
     }
 
     /// What was seen of the thread so far does not go on.

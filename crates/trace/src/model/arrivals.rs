@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use hourglass_documents::task_model::ThreadModel;
 
 use super::activity::{Activity, Burst, Waker, length};
+use super::jobs::{Grouped, Job};
 use super::sleeps::median;
 
 /// Wakings are soon after others at less than this part of their mean distance, in quarters.
@@ -64,6 +65,13 @@ pub(super) fn come_by_themselves(bursts: &[Burst], messengers: &BTreeSet<Waker>)
             && are_cut_short(&mut before.into_iter()) != Some(false)
 }
 
+/// Whether longer execution did not put off the ends of these waits.
+pub(super) fn put_off_none(bursts: &[Burst], is_of: impl Fn(&Burst) -> bool) -> bool {
+    let pairs = bursts.windows(2).filter(|pair| pair[0].stretch == pair[1].stretch);
+    let of_them = pairs.filter(|pair| is_of(&pair[1])).take(MOST);
+    cut_short(&of_them.filter_map(waited).collect::<Vec<Pair>>()) == Some(true)
+}
+
 /// The wakers whose wakings nearly all were brought by themselves; where they were not seen at work, as they had just lost the CPU,
 /// the others speak for them.
 pub(super) fn messengers(bursts: &[Burst]) -> BTreeSet<Waker> {
@@ -87,6 +95,24 @@ pub(super) fn is_brought(burst: &Burst) -> bool {
         Some(!by.may_answer && by.begun_ns? > from_ns)
     };
     is_since().unwrap_or(false)
+}
+
+/// Puts the begin of the jobs of who woke others for that of what these did after a wait within.
+pub(super) fn lift_to_jobs(threads: &mut [(ThreadModel, Activity)], grouped: &[Grouped]) {
+    let tids = threads.iter().map(|(facts, _)| facts.tid);
+    let jobs: BTreeMap<u32, &[Job]> =
+        tids.zip(grouped).filter_map(|(tid, grouped)| Some((tid?, &*grouped.jobs))).collect();
+    for burst in threads.iter_mut().flat_map(|(_, activity)| &mut activity.bursts) {
+        let (Waker::Thread(tid), Some(by)) = (burst.waker, &mut burst.by) else { continue };
+        let jobs = jobs.get(&tid).copied().unwrap_or_default();
+        let place = jobs.partition_point(|job| job.at_ns <= by.at_ns);
+        let job = place.checked_sub(1).and_then(|place| jobs.get(place));
+        let Some(job) = job.filter(|job| job.at_ns < by.at_ns && by.at_ns <= job.end_ns) else {
+            continue;
+        };
+        by.begun_ns = by.begun_ns.map(|begun_ns| begun_ns.min(job.at_ns));
+        by.at_ns = job.at_ns;
+    }
 }
 
 /// Marks what is done by threads that each one wakes itself, or that are woken by such.

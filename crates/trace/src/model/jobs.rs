@@ -289,20 +289,26 @@ fn by_waker(bursts: &[Burst], in_kernel: impl Fn(&Burst) -> bool) -> Option<Grou
     let basis = "the waker: at work since before the wait";
     let of_locks = locked.map(|waker| of_waker(basis, waker)).find(is_close);
     let basis = "the waker: another one begins jobs";
-    let mut answered = most().filter(|waker| {
+    let answered = most().filter(|waker| {
         !others_come_by_themselves(bursts, *waker) && !timers_keep_a_grid(bursts, *waker)
     });
-    of_locks.or_else(|| answered.find_map(|waker| Some(of_waker(basis, waker)).filter(is_regular)))
+    let of_answers = |waker| Grouped { may_be_several: true, ..of_waker(basis, waker) };
+    let mut found = answered.map(of_answers).filter(|found| is_regular(found) && waits_less(found));
+    of_locks.or_else(|| found.next())
+}
+
+/// Whether jobs wait for less time within them than between them: the rest of each with the begin of the next one is as regular.
+fn waits_less(found: &Grouped) -> bool {
+    let within = found.jobs.iter().filter_map(|job| job.waits_ns.iter().copied().max());
+    let between = found.jobs.windows(2).map(|pair| length(pair[0].end_ns, pair[1].at_ns));
+    median(within) <= median(between)
 }
 
 /// Whether more than a few of the waits that others than `waker` ended were ended in a job of theirs that a timer or a device
 /// had begun since: these are activations of another source, and no answers.
 fn others_come_by_themselves(bursts: &[Burst], waker: Waker) -> bool {
     let inner = || bursts.iter().filter(|burst| burst.waker != waker);
-    let is_own = |burst: &&Burst| {
-        let pair = burst.by.zip(burst.slept);
-        pair.is_some_and(|(by, (from, _))| by.is_released && !by.may_answer && by.at_ns > from)
-    };
+    let is_own = |burst: &&Burst| arrivals::is_brought(burst);
     inner().filter(is_own).count() * SHORTENED > inner().count()
 }
 

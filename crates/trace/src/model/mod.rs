@@ -47,8 +47,12 @@ const WAITS: &str = "some wakings come soon after others, and nothing shows whet
 /// Models each thread, of which the other facts are in `threads`, and finds who activates whom.
 pub fn infer(mut threads: Vec<(ThreadModel, Activity)>) -> Vec<ThreadModel> {
     arrivals::mark_answers(&mut threads);
-    let mut grouped: Vec<Grouped> =
-        threads.iter().map(|(_, activity)| jobs::group(&activity.bursts)).collect();
+    let group = |threads: &[(ThreadModel, Activity)]| -> Vec<Grouped> {
+        threads.iter().map(|(_, activity)| jobs::group(&activity.bursts)).collect()
+    };
+    let first = group(&threads);
+    arrivals::lift_to_jobs(&mut threads, &first);
+    let mut grouped = group(&threads);
     while regroup(&threads, &mut grouped) {}
     for grouped in grouped.iter_mut().filter(|grouped| grouped.fit.is_none()) {
         grouped.distances = distances(&grouped.jobs);
@@ -141,8 +145,15 @@ fn may_wait_within(bursts: &[Burst], grouped: &Grouped) -> bool {
     if !is_one_source && !covers(by_others as u64, jobs) {
         return true;
     }
-    let is_law = grouped.fit.is_some() || is_one_source && curve::is_sporadic(&grouped.distances);
-    !is_law && !arrivals::come_by_themselves(bursts, &messengers)
+    if grouped.fit.is_some() {
+        return false;
+    }
+    let is_sporadic = is_one_source && curve::is_sporadic(&grouped.distances);
+    match sleeps::lengths_apart(bursts).first() {
+        // Nothing but its length tells a sleep within a job from a timer.
+        Some(sleep) if is_sporadic => !arrivals::put_off_none(bursts, |burst| sleep.has(burst)),
+        _ => !is_sporadic && !arrivals::come_by_themselves(bursts, &messengers),
+    }
 }
 
 /// The thread that wakes another one for nearly all of its jobs.

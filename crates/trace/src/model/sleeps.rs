@@ -58,13 +58,7 @@ impl SleepLength {
 /// The length of which many waits are and others are not; `None` without one, or where equal distances of wakings may be the
 /// reason.
 pub(super) fn find(bursts: &[Burst]) -> Option<SleepLength> {
-    let mut waits: Vec<u64> = bursts.iter().filter_map(waited).collect();
-    waits.sort_unstable();
-    let most = densest(&waits)?;
-    // The waits between jobs may be alike, too.
-    let rest: Vec<u64> = waits.iter().copied().filter(|wait| !most.contains(*wait)).collect();
-    let both = [Some(most), densest(&rest)].into_iter().flatten();
-    both.filter(|found| found.is_apart(&waits)).find(|found| {
+    lengths_apart(bursts).into_iter().find(|found| {
         let of_sleeps = || bursts.windows(2).filter(|pair| found.has(&pair[1]));
         let distances = of_sleeps().map(|pair| length(pair[0].at_ns, pair[1].at_ns));
         let distances = spread(distances.collect());
@@ -75,6 +69,17 @@ pub(super) fn find(bursts: &[Burst]) -> Option<SleepLength> {
         let is_answer = of_sleeps().filter(by_thread).count() * RARE > of_sleeps().count();
         is_steadier || !is_answer && begin_behind_work(bursts, |burst| found.has(burst))
     })
+}
+
+/// Lengths that many waits have and others have not, whatever the reason.
+pub(super) fn lengths_apart(bursts: &[Burst]) -> Vec<SleepLength> {
+    let mut waits: Vec<u64> = bursts.iter().filter_map(waited).collect();
+    waits.sort_unstable();
+    let most = densest(&waits);
+    // The waits between jobs may be alike, too.
+    let rest = waits.iter().copied().filter(|wait| !most.is_some_and(|most| most.contains(*wait)));
+    let both = [most, densest(&rest.collect::<Vec<u64>>())].into_iter().flatten();
+    both.filter(|found| found.is_apart(&waits)).collect()
 }
 
 /// The length that most of these waits have, ascending.

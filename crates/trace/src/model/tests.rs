@@ -8,6 +8,7 @@ use super::*;
 use crate::{KernelEvent, KernelEventKind as Kind};
 
 mod programs;
+mod sources;
 mod waits;
 
 const US: u64 = 1_000;
