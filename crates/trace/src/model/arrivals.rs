@@ -1,5 +1,7 @@
 //! Whether wakings that come soon after others are arrivals, or end waits within a job.
 //!
+//! Owns: what shows that a waking is an activation. Must not: group wakings into jobs (`jobs` does).
+//!
 //! The kernel's record names no job. Where wakings come by themselves, a longer execution before one cuts the wait for it short;
 //! a wait within a job begins when what ran before it has ended, and takes as long as ever.
 
@@ -13,14 +15,14 @@ use super::sleeps::median;
 
 /// Wakings are soon after others at less than this part of their mean distance, in quarters.
 const SOON: u64 = 3;
-/// A distance is the usual one where so many of a hundred are, but for a part in `NEAR`.
+/// There is a usual distance where this percentage of all differ from their median by a part in `NEAR` at most.
 const USUAL: usize = 80;
 const NEAR: u64 = 8;
 /// Where there is a usual distance, wakings come soon that are nearer by this part of it.
 const NEAREST: u64 = 16;
-/// Of a hundred wakings so many are nearly all.
+/// A waker is a messenger if this percentage of its wakings were activations: records may lack switches.
 const SURE: usize = 95;
-/// A thread that does not do one in so many of the wakings of another one does not wake it.
+/// A thread counts as a waker of another one from one in so many of its wakings on: signals and exits wake, too.
 const FEW: usize = 100;
 /// With fewer pairs of execution and wait nothing is shown.
 const FEWEST: i128 = 10;
@@ -49,7 +51,7 @@ pub(super) fn come_by_themselves(bursts: &[Burst], messengers: &BTreeSet<Waker>)
             at.checked_sub(1).map_or(0, |before| distances[before].saturating_add(distances[at]));
         has_usual && two >= (usual * 2).saturating_sub(usual / NEAR)
     };
-    // It ran when it was woken, or was told to.
+    // A waking during execution is an activation, as no wait ended by it.
     let is_brought = |burst: &Burst| burst.is_late || messengers.contains(&burst.waker);
     let is_doubtful = |at: &usize| soon(at) && !follows_late(*at) && !is_brought(&pairs[*at][1]);
     // Behind a wait within a job comes the one for the next job, which may be short, too.

@@ -41,8 +41,8 @@ const SLEEPS: &str = "some of its waits are sleeps of one length, and others are
                       times are then not known";
 
 /// Why a thread whose wakings may lie within its jobs is no task.
-const WAITS: &str = "some wakings come soon after others, and nothing shows whether they begin jobs or end waits within one: how \
-                     long a job takes is then not known";
+const WAITS: &str = "its wakings have several sources or come soon after others, and nothing shows whether each begins a job or ends \
+                     a wait within one: how long a job takes is then not known";
 
 /// Models each thread, of which the other facts are in `threads`, and finds who activates whom.
 pub fn infer(mut threads: Vec<(ThreadModel, Activity)>) -> Vec<ThreadModel> {
