@@ -11,7 +11,7 @@ use hourglass_documents::task_model::ThreadModel;
 
 use super::activity::{Activity, Burst, Waker, length};
 use super::jobs::{Grouped, Job};
-use super::sleeps::median;
+use super::sleeps::{Times, cut_short, median};
 
 /// Wakings are soon after others at less than this part of their mean distance, in quarters.
 const SOON: u64 = 3;
@@ -24,13 +24,8 @@ const NEAREST: u64 = 16;
 const SURE: usize = 95;
 /// A thread counts as a waker of another one from one in so many of its wakings on: signals and exits wake, too.
 const FEW: usize = 100;
-/// With fewer pairs of execution and wait nothing is shown.
-const FEWEST: i128 = 10;
 /// Beyond this many, what they show is sure.
 const MOST: usize = 20_000;
-
-/// Execution before a wait and the wait, in microseconds.
-type Pair = (i128, i128);
 
 /// Whether nothing but arrivals explains the wakings soon after others: one of the `messengers` brought them, or the one before was
 /// late, or longer execution did not put them off.
@@ -60,7 +55,7 @@ pub(super) fn come_by_themselves(bursts: &[Burst], messengers: &BTreeSet<Waker>)
         (0..pairs.len()).filter(|at| is_doubtful(at) && is_first(at)).take(MOST).collect();
     let before = first.iter().filter_map(|at| pairs.get(at.checked_sub(1)?));
     let are_cut_short = |pairs: &mut dyn Iterator<Item = &&[Burst]>| {
-        cut_short(&pairs.filter_map(|pair| waited(pair)).collect::<Vec<Pair>>())
+        cut_short(&pairs.filter_map(|pair| waited(pair)).collect::<Vec<Times>>())
     };
     first.is_empty()
         || are_cut_short(&mut first.iter().map(|at| &pairs[*at])) == Some(true)
@@ -71,7 +66,22 @@ pub(super) fn come_by_themselves(bursts: &[Burst], messengers: &BTreeSet<Waker>)
 pub(super) fn put_off_none(bursts: &[Burst], is_of: impl Fn(&Burst) -> bool) -> bool {
     let pairs = bursts.windows(2).filter(|pair| pair[0].stretch == pair[1].stretch);
     let of_them = pairs.filter(|pair| is_of(&pair[1])).take(MOST);
-    cut_short(&of_them.filter_map(waited).collect::<Vec<Pair>>()) == Some(true)
+    cut_short(&of_them.filter_map(waited).collect::<Vec<Times>>()) == Some(true)
+}
+
+/// Whether as many jobs in a row as there are wakers have one each, nearly always.
+pub(super) fn take_turns(jobs: &[Job]) -> bool {
+    let mut counts: BTreeMap<Waker, usize> = BTreeMap::new();
+    jobs.iter().for_each(|job| *counts.entry(job.waker).or_default() += 1);
+    let wakers = counts.values().filter(|count| **count * FEW >= jobs.len()).count();
+    if wakers < 2 {
+        return false;
+    }
+    let is_round = |jobs: &&[Job]| {
+        jobs.iter().map(|job| job.waker).collect::<BTreeSet<Waker>>().len() == wakers
+    };
+    let rounds = jobs.windows(wakers).filter(is_round).count();
+    rounds * 100 >= jobs.windows(wakers).len() * SURE
 }
 
 /// The wakers whose wakings nearly all were brought by themselves; where they were not seen at work, as they had just lost the CPU,
@@ -148,30 +158,7 @@ pub(super) fn mark_answers(threads: &mut [(ThreadModel, Activity)]) {
     }
 }
 
-fn waited(pair: &[Burst]) -> Option<Pair> {
+fn waited(pair: &[Burst]) -> Option<Times> {
     let (from_ns, _) = pair[1].slept?;
-    let [ran, wait] = [(pair[0].at_ns, from_ns), (from_ns, pair[1].at_ns)]
-        .map(|(from, to)| i128::from(length(from, to) / 1_000));
-    Some((ran, wait))
-}
-
-/// Whether waits shorten by what ran before them: the slope of their regression is nearer to -1 than to 0, or nearer to 0, by
-/// three times its standard error.
-fn cut_short(pairs: &[Pair]) -> Option<bool> {
-    let number = pairs.len() as i128;
-    if number < FEWEST {
-        return None;
-    }
-    let mean = |of: fn(&Pair) -> i128| pairs.iter().map(of).sum::<i128>() / number;
-    let (ran, wait) = (mean(|pair| pair.0), mean(|pair| pair.1));
-    let sum = |of: fn(i128, i128) -> i128| {
-        pairs.iter().map(|pair| of(pair.0 - ran, pair.1 - wait)).sum::<i128>()
-    };
-    let (squares, products) = (sum(|ran, _| ran * ran), sum(|ran, wait| ran * wait));
-    let waits = sum(|_, wait| wait * wait);
-    // The slope is products / squares, its distance from one half below 0 this over twice the squares.
-    let beyond = products.checked_mul(2)?.checked_add(squares)?;
-    let rest = waits.checked_mul(squares)?.checked_sub(products.checked_mul(products)?)?;
-    let shown = beyond.checked_mul(beyond)?.checked_mul(number - 2)?;
-    (squares > 0 && shown > rest.checked_mul(36)?).then_some(beyond < 0)
+    Some((length(pair[0].at_ns, from_ns), length(from_ns, pair[1].at_ns)))
 }

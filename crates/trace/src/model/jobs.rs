@@ -384,23 +384,28 @@ fn by_length(bursts: &[Burst]) -> Option<Grouped> {
     if !is_regular(&found) {
         return None;
     }
-    let inner = || bursts.windows(2).filter(|pair| is_inner(&pair[1]));
-    let most = found.jobs.iter().map(|job| job.waits_ns.len()).max().unwrap_or(0);
-    let distances = spread(inner().map(|pair| length(pair[0].at_ns, pair[1].at_ns)).collect());
-    let waits = (0..most).map(|place| {
-        spread(found.jobs.iter().filter_map(|job| job.waits_ns.get(place)).copied().collect())
+    let places = sleeps::by_place(bursts, is_inner);
+    let spreads = places.iter().map(|times| {
+        let distances = spread(times.iter().map(|(ran, wait)| ran.saturating_add(*wait)).collect());
+        (spread(times.iter().map(|(_, wait)| *wait).collect()), distances)
     });
+    let spreads: Vec<(u64, u64)> = spreads.collect();
+    let is_steadier = |one: u64, other: u64| other >= SPREAD_NS && one * 2 <= other;
+    if spreads.iter().any(|(waits, distances)| is_steadier(*distances, *waits)) {
+        return None;
+    }
     let late = |job: &Job| Some(length(job.nominal_ns?, job.at_ns));
+    let late = spread(found.jobs.iter().filter_map(late).collect());
+    let distances = spreads.iter().map(|(_, distances)| *distances).max()?;
     let is_behind = sleeps::begin_behind_work(bursts, is_inner);
-    let is_steadier = waits.max().is_some_and(|waits| waits * 2 <= distances);
-    let basis = if is_behind || is_steadier {
+    let basis = if is_behind || spreads.iter().any(|(waits, all)| is_steadier(*waits, *all)) {
         found.basis
-    } else if spread(found.jobs.iter().filter_map(late).collect()) * STEADIER <= distances {
+    } else if late * STEADIER <= distances && distances >= SPREAD_NS {
         "the grid: jobs keep to it, and the ends of their waits do not"
     } else {
         return None;
     };
-    (is_behind || distances >= SPREAD_NS).then_some(Grouped { basis, ..found })
+    Some(Grouped { basis, ..found })
 }
 
 /// Jobs that begin after all other waits than sleeps, with a period. Late ones go on without a wait, and have several sleeps. A
@@ -410,6 +415,11 @@ fn by_sleeps(
     sleep: SleepLength,
     in_kernel: impl Fn(&Burst) -> bool,
 ) -> Option<Grouped> {
+    // Timers may end waits of one length behind work of one length.
+    let places = sleeps::by_place(bursts, |burst| sleep.has(burst));
+    if places.iter().any(|times| sleeps::cut_short(times) == Some(true)) {
+        return None;
+    }
     let basis = "the length: equal, whatever ran before";
     let is_outer = |burst: &&Burst| !in_kernel(burst) && !sleep.has(burst);
     let found = grouped(bursts, |burst| !is_outer(&burst), basis);

@@ -44,6 +44,9 @@ const SLEEPS: &str = "some of its waits are sleeps of one length, and others are
 const WAITS: &str = "its wakings have several sources or come soon after others, and nothing shows whether each begins a job or ends \
                      a wait within one: how long a job takes is then not known";
 
+/// Why a thread that several wake in turn is no task.
+const TURNS: &str = "its wakers take turns: nothing shows whether each of them begins a job, or one job waits for them all";
+
 /// Models each thread, of which the other facts are in `threads`, and finds who activates whom.
 pub fn infer(mut threads: Vec<(ThreadModel, Activity)>) -> Vec<ThreadModel> {
     arrivals::mark_answers(&mut threads);
@@ -57,10 +60,10 @@ pub fn infer(mut threads: Vec<(ThreadModel, Activity)>) -> Vec<ThreadModel> {
     for grouped in grouped.iter_mut().filter(|grouped| grouped.fit.is_none()) {
         grouped.distances = distances(&grouped.jobs);
     }
-    let doubtful: Vec<bool> = threads
+    let doubtful: Vec<Option<&str>> = threads
         .iter()
         .zip(&grouped)
-        .map(|((_, activity), grouped)| may_wait_within(&activity.bursts, grouped))
+        .map(|((_, activity), grouped)| doubt(&activity.bursts, grouped))
         .collect();
     let models = threads
         .into_iter()
@@ -70,9 +73,9 @@ pub fn infer(mut threads: Vec<(ThreadModel, Activity)>) -> Vec<ThreadModel> {
     let mut chains = chains_of(&all);
     // What is no task activates none.
     while let Some(place) = (0..all.len()).find(|place| {
-        all[*place].0.unmodelled.is_none() && chains[*place].is_none() && doubtful[*place]
+        all[*place].0.unmodelled.is_none() && chains[*place].is_none() && doubtful[*place].is_some()
     }) {
-        all[place].0.unmodelled = Some(WAITS.to_owned());
+        all[place].0.unmodelled = doubtful[place].map(str::to_owned);
         chains = chains_of(&all);
     }
     let from_first: Vec<Option<(u64, Option<u64>)>> =
@@ -133,6 +136,14 @@ fn regroup(threads: &[(ThreadModel, Activity)], grouped: &mut [Grouped]) -> bool
 fn is_woken_by_threads(jobs: &[Job]) -> bool {
     let others = jobs.iter().filter(|job| !matches!(job.waker, Waker::Thread(_))).count() as u64;
     !covers(others, jobs.len() as u64)
+}
+
+/// Why what is held to be jobs may be parts of such.
+fn doubt(bursts: &[Burst], grouped: &Grouped) -> Option<&'static str> {
+    if arrivals::take_turns(&grouped.jobs) {
+        return Some(TURNS);
+    }
+    may_wait_within(bursts, grouped).then_some(WAITS)
 }
 
 /// Whether what is held to be jobs may be parts of such. Those of one source on a grid, or in no bursts, are none; those of several
@@ -333,8 +344,15 @@ fn response(grouped: &Grouped) -> Option<ResponseModel> {
         from_nominal_ns: seen().filter_map(from_nominal).max(),
         from_nominal_alone_ns: whole().filter_map(nominal_alone).max(),
         jobs: seen().count() as u64,
-        unseen: grouped.jobs.iter().rev().skip(1).filter(|job| !job.is_seen()).count() as u64,
+        unseen: cut_within(&grouped.jobs),
     })
+}
+
+/// Jobs not seen from their waking to their end, but for those that an end of the record cuts off.
+fn cut_within(jobs: &[Job]) -> u64 {
+    let from = usize::from(jobs.first().is_some_and(|first| !first.is_begun));
+    let within = jobs.get(from..jobs.len().saturating_sub(1)).unwrap_or_default();
+    within.iter().filter(|job| !job.is_seen()).count() as u64
 }
 
 fn suspension(grouped: &Grouped) -> Option<SuspensionModel> {

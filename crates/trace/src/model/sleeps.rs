@@ -25,6 +25,12 @@ const LEAST_NS: u64 = 4_000;
 /// A place for a wait in a job that fewer than one in so many jobs have is left out; so are as few wakings by threads.
 const RARE: usize = 10;
 
+/// With fewer waits a regression shows nothing.
+const FEWEST: i128 = 10;
+
+/// Execution before a wait and the wait, ns.
+pub(super) type Times = (u64, u64);
+
 /// Lengths of waits, both among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SleepLength {
@@ -101,7 +107,13 @@ fn number(waits: &[u64], from: u64, to: u64) -> usize {
 /// Whether waits begin when what ran before them has ended: where that took longer than usual, they end later by as much, while a
 /// timer would have cut them short.
 pub(super) fn begin_behind_work(bursts: &[Burst], is_inner: impl Fn(&Burst) -> bool) -> bool {
-    let mut places: BTreeMap<usize, Vec<(u64, u64)>> = BTreeMap::new();
+    let places = by_place(bursts, is_inner);
+    !places.is_empty() && places.iter().all(|times| of_one_place(times))
+}
+
+/// For each place of a wait in a job the times from the waking before to the wait, and from there to its end.
+pub(super) fn by_place(bursts: &[Burst], is_inner: impl Fn(&Burst) -> bool) -> Vec<Vec<Times>> {
+    let mut places: BTreeMap<usize, Vec<Times>> = BTreeMap::new();
     let mut place = 0;
     for pair in bursts.windows(2).filter(|pair| pair[0].stretch == pair[1].stretch) {
         let inner = pair[1].slept.filter(|_| is_inner(&pair[1]));
@@ -115,12 +127,11 @@ pub(super) fn begin_behind_work(bursts: &[Burst], is_inner: impl Fn(&Burst) -> b
     }
     // A job that is late may seem to have more waits than the others.
     let most = places.values().map(Vec::len).max().unwrap_or(0);
-    places.retain(|_, times| times.len() * RARE >= most);
-    !places.is_empty() && places.values().all(|times| of_one_place(times))
+    places.into_values().filter(|times| times.len() * RARE >= most).collect()
 }
 
 /// The same of waits at one place in each job, as (execution before, wait).
-fn of_one_place(times: &[(u64, u64)]) -> bool {
+fn of_one_place(times: &[Times]) -> bool {
     let ran = median(times.iter().map(|(ran, _)| *ran));
     let wait = median(times.iter().map(|(_, wait)| *wait));
     let longer = times.iter().map(|(at, waited)| (at.saturating_sub(ran), *waited));
@@ -140,6 +151,30 @@ fn of_one_place(times: &[(u64, u64)]) -> bool {
         let by = long.saturating_sub(short);
         quarter >= CASES && by >= LEAST_NS && to.saturating_sub(from) * 4 >= by * 3
     })
+}
+
+/// Whether waits shorten by what ran before them: the slope of their regression is nearer to -1 than to 0, or nearer to 0, by
+/// three times its standard error.
+pub(super) fn cut_short(times: &[Times]) -> Option<bool> {
+    let number = times.len() as i128;
+    if number < FEWEST {
+        return None;
+    }
+    // Products of these with each other stay in range.
+    let in_us = |(ran, wait): &Times| (i128::from(ran / 1_000), i128::from(wait / 1_000));
+    let pairs: Vec<(i128, i128)> = times.iter().map(in_us).collect();
+    let mean = |of: fn(&(i128, i128)) -> i128| pairs.iter().map(of).sum::<i128>() / number;
+    let (ran, wait) = (mean(|pair| pair.0), mean(|pair| pair.1));
+    let sum = |of: fn(i128, i128) -> i128| {
+        pairs.iter().map(|pair| of(pair.0 - ran, pair.1 - wait)).sum::<i128>()
+    };
+    let (squares, products) = (sum(|ran, _| ran * ran), sum(|ran, wait| ran * wait));
+    let waits = sum(|_, wait| wait * wait);
+    // The slope is products / squares, its distance from one half below 0 this over twice the squares.
+    let beyond = products.checked_mul(2)?.checked_add(squares)?;
+    let rest = waits.checked_mul(squares)?.checked_sub(products.checked_mul(products)?)?;
+    let shown = beyond.checked_mul(beyond)?.checked_mul(number - 2)?;
+    (squares > 0 && shown > rest.checked_mul(36)?).then_some(beyond < 0)
 }
 
 pub(super) fn median<T: Ord + Copy + Default>(values: impl Iterator<Item = T>) -> T {

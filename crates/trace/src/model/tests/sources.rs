@@ -110,3 +110,47 @@ fn equal_sleeps_within_a_job_are_no_arrivals() {
         }
     });
 }
+
+/// A thread that waits for two others, one after the other, in each job: two jobs of a sporadic task were found. With messages of a
+/// period of their own each it would be that.
+#[test]
+fn who_is_woken_in_turn_may_have_one_job_for_all() {
+    for later in [3 * MS, 5 * MS] {
+        let mut writer = Writer::new(Dice::new(5));
+        for job in 1..500 {
+            let at = job * 10 * MS;
+            for (by, at, run) in [(8, at, 200 * US), (9, at + later, 2 * MS)] {
+                writer.burst(by, at - 60 * US, 100 * US, None);
+                writer.burst(7, at, run, Some(by));
+            }
+        }
+        let found = of(writer.infer(&[7, 8, 9]), 7);
+        let why = found.unmodelled.unwrap_or_default();
+        assert!(why.starts_with("its wakers take turns"), "{later}: {why}");
+    }
+}
+
+/// An event loop with timers of 10 and 20 ms: equal lengths of the waits between them were sleeps, and their work one job.
+#[test]
+fn two_timers_of_one_loop_are_not_one_job() {
+    right(|mut dice| {
+        let (second, work) = [(4, 3), (5, 3), (4, 2)][dice.below(3) as usize];
+        let mut writer = Writer::new(Dice::new(dice.below(1 << 40)));
+        for round in 1..400 {
+            let at = round * 20 * MS;
+            let timers = [(0, MS), (second * MS, work * MS), (10 * MS, MS)];
+            for (timer, run) in timers {
+                let late = writer.dice.below(8 * US);
+                let held_up = if writer.dice.one_in(50) { 20 * US } else { 0 };
+                let run = run + writer.dice.below(20 * US) + held_up;
+                writer.burst(7, at + timer + late, run, None);
+            }
+        }
+        let found = one(writer.infer(&[7]));
+        let longest = work * MS + 100 * US;
+        match found.unmodelled.is_some() || found.execution.max_ns <= longest {
+            true => Ok(()),
+            false => Err(format!("{second} {work}: {found:?}")),
+        }
+    });
+}

@@ -269,3 +269,18 @@ fn a_wait_now_and_then_makes_no_shorter_job() {
         }
     });
 }
+
+/// The record begins within a job that waits: what is left of it is none whose response was missed.
+#[test]
+fn a_job_cut_off_by_the_begin_of_the_record_is_not_unseen() {
+    let mut writer = Writer::new(Dice::new(3));
+    for job in 0..100 {
+        let (at, run) = (job * 10 * MS + MS, MS + writer.dice.below(2 * MS));
+        let end = if job > 0 { writer.burst(7, at, run, Some(8)) } else { at + run };
+        writer.burst(7, end + 2 * MS, 500 * US, None);
+    }
+    let found = one(writer.infer(&[7]));
+    assert!(found.suspension.is_some(), "{found:?}");
+    let response = found.response.unwrap();
+    assert_eq!((response.jobs, response.unseen), (98, 0));
+}
