@@ -101,6 +101,9 @@ hourglass_documents::named_enum! {
         /// Thread `a` of the run (by its number there) wrote a mark into the trace: it had just woken
         /// `value` ns late, later than ever before in the run.
         Mark = 15,
+        /// `sys_enter`: thread `a` begins a system call in which it may wait, [`WaitCall`] code `b`; `value` is what it
+        /// waits for.
+        Call = 16,
     }
 }
 
@@ -112,6 +115,40 @@ impl KernelEventKind {
     /// The kind with this code; `None` for a code of a later version.
     pub fn from_code(code: u8) -> Option<KernelEventKind> {
         KernelEventKind::ALL.get(usize::from(code)).copied()
+    }
+}
+
+hourglass_documents::named_enum! {
+    /// A system call in which a thread may wait.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[repr(u8)]
+    pub enum WaitCall {
+        /// A sleep for a length.
+        Sleep = 0,
+        /// A sleep until a time.
+        SleepUntil = 1,
+        /// A futex, at the address that is the value.
+        Futex = 2,
+        /// A lock with priority inheritance, at the address that is the value.
+        Lock = 3,
+        /// The descriptor or the queue that is the value.
+        Descriptor = 4,
+        /// Several descriptors at once (`poll`, `select`).
+        Several = 5,
+        /// Any other call, of the kernel's number that is the value.
+        Other = 6,
+    }
+}
+
+impl WaitCall {
+    /// The code in [`KernelEvent::b`].
+    pub fn code(self) -> u32 {
+        self as u32
+    }
+
+    /// The call with this code; `None` for a code of a later version.
+    pub fn from_code(code: u32) -> Option<WaitCall> {
+        WaitCall::ALL.get(usize::try_from(code).ok()?).copied()
     }
 }
 
@@ -197,7 +234,10 @@ mod tests {
         for (code, kind) in (0u8..).zip(KernelEventKind::ALL) {
             assert_eq!((kind.code(), KernelEventKind::from_code(code)), (code, Some(kind)));
         }
-        assert_eq!(KernelEventKind::from_code(16), None);
+        assert_eq!(KernelEventKind::from_code(17), None);
+        for (code, call) in (0u32..).zip(WaitCall::ALL) {
+            assert_eq!((call.code(), WaitCall::from_code(code)), (code, Some(call)));
+        }
         for (code, vector) in (0u32..).zip(Vector::ALL) {
             assert_eq!((vector.code(), Vector::from_code(code)), (code, vector));
         }

@@ -27,7 +27,7 @@ pub mod inferences;
 pub mod statistics;
 
 pub use cpu_timeline::{CpuGap, CpuGaps, CpuTimeline};
-pub use evidence::{CounterDeltas, Evidence, KernelEvent, KernelEventKind, Vector};
+pub use evidence::{CounterDeltas, Evidence, KernelEvent, KernelEventKind, Vector, WaitCall};
 pub use gap_statistics::GapStatistics;
 pub use interval::{Interval, IntervalStart};
 pub use job::JobRecord;

@@ -2,10 +2,13 @@
 //!
 //! Owns: names of events and fields. Where a field stands in an event is the kernel's to say.
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use hourglass_sys::tracefs::{Field, Format, Instance, Tracefs};
 use hourglass_trace::{KernelEventKind as Kind, Vector};
+
+use super::waiting_calls::{self, CallDecoding};
 
 #[derive(Clone, Copy, Debug)]
 enum Source {
@@ -171,6 +174,8 @@ pub(super) struct Plans {
     /// Where every entry has the number of its event.
     pub(super) id: Option<Field>,
     pub(super) softirqs: Vec<(u32, String)>,
+    /// The number of the event of system calls, and what it says.
+    pub(super) calls: Option<(usize, CallDecoding)>,
 }
 
 impl Plans {
@@ -204,6 +209,25 @@ impl Plans {
             plans.take(tracefs, instance, &exit, None);
         }
         plans
+    }
+
+    /// The system calls in which threads may wait; of no thread until one is wanted.
+    pub(super) fn enable_calls(&mut self, tracefs: &Tracefs, instance: &Instance) {
+        let (system, name) = (waiting_calls::SYSTEM, waiting_calls::EVENT);
+        let thread = Source::Field("common_pid");
+        let wanted = EventRequest { a: thread, ..bare(system, name, Kind::Call) };
+        let decoding = tracefs.format(system, name).and_then(|format| {
+            let decoding = CallDecoding::of(format.field("id")?, format.field("args")?)?;
+            waiting_calls::want(instance, &BTreeSet::new()).ok()?;
+            Some((usize::from(format.id), decoding))
+        });
+        match decoding {
+            Some(decoding) => {
+                self.take(tracefs, instance, &wanted, None);
+                self.calls = Some(decoding);
+            }
+            None => self.missing.push(format!("{system}/{name}")),
+        }
     }
 
     /// One event; `named` where its name is known only here: the event's, the interrupt's.

@@ -75,7 +75,12 @@ impl Decoder {
             return;
         };
         let (a, b) = (plan.a.of(data) as u32, plan.b.of(data) as u32);
-        let raw = Raw { time, value: plan.value.of(data), a, b, kind: plan.kind };
+        let mut raw = Raw { time, value: plan.value.of(data), a, b, kind: plan.kind };
+        if let Some((_, calls)) = self.plans.calls.as_ref().filter(|(event, _)| *event as u64 == id)
+        {
+            let Some((call, object)) = calls.read(data) else { return };
+            (raw.b, raw.value) = (call.code(), object);
+        }
         match self.offset {
             Some(offset) => lane.push(raw.on(offset), room),
             // For when a timer was set is not known.

@@ -3,7 +3,7 @@
 //! Owns: an instance on `CLOCK_MONOTONIC` without a known end. Each call drains the rings and returns the events since
 //! the last call. Must not: store events.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hourglass_documents::CpuSet;
 use hourglass_documents::kernel::{KernelCpu, KernelFacts};
@@ -17,6 +17,7 @@ use super::event_store::{CpuEvents, merged};
 use super::missing::MissingSwitches;
 use super::stacks::Stacks;
 use super::trace_warnings::{failed, refused};
+use super::waiting_calls;
 use super::{
     DRAINED_RING, DrainMode, EVENT_BYTES, EVENT_SHARE, MOST_EVENTS, RING_SHARE, SMALLEST_RING,
     Size, set_rings,
@@ -41,11 +42,16 @@ pub(crate) struct LiveRecording {
 }
 
 impl LiveRecording {
-    /// Begins to record the events of `cpus`; `memory` is what the machine has, bytes.
+    /// Begins to record the events of `cpus`, and with `calls` the system calls in which the followed threads may wait; `memory`
+    /// is what the machine has, bytes.
     ///
     /// # Errors
     /// The machine cannot, or this user may not; the line that grants it is in the refusal.
-    pub(crate) fn begin(cpus: &CpuSet, memory: Option<u64>) -> Result<LiveRecording, Refusal> {
+    pub(crate) fn begin(
+        cpus: &CpuSet,
+        memory: Option<u64>,
+        calls: bool,
+    ) -> Result<LiveRecording, Refusal> {
         let tracefs = Tracefs::find().map_err(|missing| refused(&missing))?;
         let offset = Offset::of_this_process().ok_or_else(|| Refusal {
             what: "--trace".to_owned(),
@@ -56,7 +62,10 @@ impl LiveRecording {
         let mut instance = Instance::create(&tracefs).map_err(|error| failed(&error))?;
         instance.set_clock(CLOCK).map_err(|error| failed(&error))?;
         set_rings(&instance, &size).map_err(|error| failed(&error))?;
-        let plans = Plans::enable(&tracefs, &instance, Scope::Scheduling);
+        let mut plans = Plans::enable(&tracefs, &instance, Scope::Scheduling);
+        if calls {
+            plans.enable_calls(&tracefs, &instance);
+        }
         let layout = tracefs.page_layout().map_err(|error| failed(&error))?;
         let readers = size.cpus.iter().map(|cpu| instance.reader(*cpu));
         let readers = readers.collect::<Result<_, _>>().map_err(|error| failed(&error))?;
@@ -78,6 +87,17 @@ impl LiveRecording {
             offset,
             instance,
         })
+    }
+
+    /// From here on these threads are followed.
+    ///
+    /// # Errors
+    /// The kernel refuses to record their system calls; those of the threads before them are recorded.
+    pub(crate) fn follow(&mut self, tids: &BTreeSet<u32>) -> Result<(), String> {
+        match self.recording.decoder.plans.calls {
+            Some(_) => waiting_calls::want(&self.instance, tids).map_err(|error| error.to_string()),
+            None => Ok(()),
+        }
     }
 
     /// Hands over what came since the last time, in order of time: all but what is younger than a millisecond.

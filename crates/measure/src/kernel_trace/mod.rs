@@ -25,6 +25,7 @@ pub(crate) mod live;
 mod missing;
 mod stacks;
 mod trace_warnings;
+mod waiting_calls;
 
 use std::collections::BTreeMap;
 use std::fs::File;

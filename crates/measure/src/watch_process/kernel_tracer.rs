@@ -1,7 +1,7 @@
 //! The kernel's events of the watched threads, while they come.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hdrhistogram::Histogram;
 use hourglass_documents::document::Warning;
@@ -73,6 +73,10 @@ pub(super) struct KernelTracer {
     delays: Delays,
     tallies: BTreeMap<u32, DelayTally>,
     kept: Option<StoredTrace>,
+    followed: BTreeSet<u32>,
+    /// Whether the kernel knows them all.
+    is_told: bool,
+    troubles: Vec<String>,
 }
 
 impl KernelTracer {
@@ -81,11 +85,14 @@ impl KernelTracer {
         let memory = host.memory.total_bytes;
         let room = memory.map_or(MOST_KEPT, |bytes| MOST_KEPT.min(bytes / KEPT_SHARE / KEPT_BYTES));
         Ok(KernelTracer {
-            live: Some(LiveRecording::begin(&cpus, memory)?),
+            live: Some(LiveRecording::begin(&cpus, memory, keeps)?),
             facts: KernelFacts::default(),
             delays: Delays::default(),
             tallies: BTreeMap::new(),
             kept: keeps.then(|| StoredTrace { room, ..StoredTrace::default() }),
+            followed: BTreeSet::new(),
+            is_told: true,
+            troubles: Vec::new(),
         })
     }
 
@@ -96,13 +103,17 @@ impl KernelTracer {
             Some(cpu) if counts.state == 'R' => InitialState::Runnable(cpu),
             _ => InitialState::Other,
         };
+        self.is_told &= !self.followed.insert(tid);
         self.delays.follow(tid, i64::try_from(at_ns).unwrap_or(i64::MAX), first);
     }
 
     /// Takes what came since the last time.
     pub(super) fn take(&mut self, epoch_ns: u64) {
-        let KernelTracer { live, delays, tallies, kept, .. } = self;
+        let KernelTracer { live, delays, tallies, kept, followed, is_told, troubles, .. } = self;
         if let Some(live) = live {
+            if !std::mem::replace(is_told, true) {
+                troubles.extend(live.follow(followed).err());
+            }
             let now_ns = super::monotonic_ns();
             live.take(now_ns, epoch_ns, |event| {
                 handle_event(&event, delays, tallies, kept.as_mut(), epoch_ns);
@@ -112,16 +123,17 @@ impl KernelTracer {
 
     /// The end, `now_ns` after the first look: what was not whole.
     pub(super) fn end(&mut self, epoch_ns: u64, now_ns: u64) -> Vec<Warning> {
-        let KernelTracer { live, delays, tallies, kept, facts } = self;
+        let KernelTracer { live, delays, tallies, kept, facts, troubles, .. } = self;
         let Some(live) = live.take() else { return Vec::new() };
         let end_ns = super::monotonic_ns().saturating_sub(epoch_ns).max(now_ns);
-        let (found, troubles) = live.finish(epoch_ns, |event| {
+        let (found, more) = live.finish(epoch_ns, |event| {
             handle_event(&event, delays, tallies, kept.as_mut(), epoch_ns);
         });
         *facts = found;
+        troubles.extend(more);
         let end_ns = i64::try_from(end_ns).unwrap_or(i64::MAX);
         delays.end(end_ns, |seen| sort(seen, tallies, kept.as_mut(), epoch_ns));
-        let mut warnings = crate::kernel_trace::live_warnings(facts, &troubles);
+        let mut warnings = crate::kernel_trace::live_warnings(facts, troubles);
         let missing = delays.missing();
         if missing > 0 {
             let all: u64 = facts.cpus.iter().map(|cpu| cpu.missing_switches).sum();

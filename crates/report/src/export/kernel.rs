@@ -1,6 +1,6 @@
 //! Kernel events in words.
 
-use hourglass_trace::{KernelEvent, KernelEventKind, Vector};
+use hourglass_trace::{KernelEvent, KernelEventKind, Vector, WaitCall};
 
 use hourglass_documents::kernel::KernelNames;
 
@@ -82,8 +82,23 @@ pub(crate) fn words(event: &KernelEvent, names: &KernelNames) -> String {
         KernelEventKind::Mark => {
             format!("mark: thread {} woke {} late, later than ever", event.a, rounded(event.value))
         }
+        KernelEventKind::Call => format!("{} {}", thread(event.a), call(event)),
         KernelEventKind::Lost if event.value == 0 => "events lost".to_owned(),
         KernelEventKind::Lost => format!("{} events lost", event.value),
+    }
+}
+
+/// What a thread does that may wait: `sleeps until a time`, `waits at futex 0x7f00`.
+fn call(event: &KernelEvent) -> String {
+    match WaitCall::from_code(event.b) {
+        Some(WaitCall::Sleep) => "sleeps for a length".to_owned(),
+        Some(WaitCall::SleepUntil) => "sleeps until a time".to_owned(),
+        Some(WaitCall::Futex) => format!("waits at futex {:#x}", event.value),
+        Some(WaitCall::Lock) => format!("takes the lock {:#x}", event.value),
+        Some(WaitCall::Descriptor) => format!("uses descriptor {}", event.value),
+        Some(WaitCall::Several) => "waits for descriptors".to_owned(),
+        Some(WaitCall::Other) => format!("begins system call {}", event.value),
+        None => "begins a system call".to_owned(),
     }
 }
 

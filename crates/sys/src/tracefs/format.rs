@@ -33,6 +33,14 @@ impl Field {
         (self.offset, self.size)
     }
 
+    /// The element at `index` of an array of numbers of `size` bytes each.
+    #[must_use]
+    pub fn element(&self, index: usize, size: usize) -> Option<Field> {
+        let from = index.checked_mul(size)?;
+        let is_within = from.checked_add(size)? <= self.size && !self.elsewhere;
+        is_within.then_some(Field { offset: self.offset.checked_add(from)?, size, ..*self })
+    }
+
     fn bytes<'a>(&self, entry: &'a [u8]) -> Option<&'a [u8]> {
         entry.get(self.offset..self.offset.checked_add(self.size)?)
     }

@@ -122,6 +122,14 @@ impl Instance {
         self.write(&format!("events/{system}/{name}/enable"), "1")
     }
 
+    /// Has an event recorded only where a condition on its fields holds, as `id == 7`.
+    ///
+    /// # Errors
+    /// The kernel does not have it, or refuses.
+    pub fn filter(&self, system: &str, name: &str, condition: &str) -> Result<(), TraceFileError> {
+        self.write(&format!("events/{system}/{name}/filter"), condition)
+    }
+
     /// Has something done when an event comes, as `stacktrace if prev_pid == 7`.
     ///
     /// # Errors

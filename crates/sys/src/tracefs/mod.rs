@@ -9,6 +9,7 @@
 //! Sources: `Documentation/trace/ftrace.rst` and `ring-buffer-design.rst` of the kernel;
 //! `events/header_page` and `events/header_event` of a running one.
 
+mod calls;
 mod format;
 mod instance;
 mod mount;
@@ -21,6 +22,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+pub use calls::{ABSOLUTE, CallFamily, FutexWaiting, waiting_calls};
 pub use format::{Field, Format};
 pub use instance::{Instance, Reader, RingCounts};
 pub use mount::{Tracefs, Unavailable};

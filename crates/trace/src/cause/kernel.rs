@@ -133,7 +133,7 @@ impl<'a> KernelSide<'a> {
             Kind::Lost => self.lost(event),
             Kind::Switch => self.switch(event),
             Kind::Migrate => self.migrate(event),
-            Kind::Waking | Kind::HrtimerStart | Kind::HrtimerExit | Kind::Mark => {}
+            Kind::Waking | Kind::HrtimerStart | Kind::HrtimerExit | Kind::Mark | Kind::Call => {}
             Kind::HrtimerEntry => self.timer(event),
             Kind::IrqEntry => self.enter(event, KernelActivity::Irq),
             Kind::SoftirqEntry => self.enter(event, KernelActivity::Softirq),

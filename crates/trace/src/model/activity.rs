@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::others::{OtherThreads, ReadyMoment};
+use super::places::WaitPlace;
 use super::reserved::{BudgetAccount, FollowedThread, THROTTLED};
 use crate::{Interval, IntervalStart, KernelEvent, KernelEventKind as Kind};
 
@@ -12,6 +13,8 @@ const IN_INTERRUPT: u64 = 0x8 | 0x10;
 const IDLE: u64 = 0;
 /// `TASK_STOPPED` and `TASK_TRACED` of `sched_switch`: a signal or a debugger holds the thread.
 const STOPPED: u64 = 0x4 | 0x8;
+/// `TASK_UNINTERRUPTIBLE` of `sched_switch`: a wait for a device or for a lock of the kernel, not for work.
+pub(super) const UNINTERRUPTIBLE: u64 = 0x2;
 /// A signal that stops or continues a thread takes it this long at most; who runs longer has work to do.
 const SIGNAL_NS: u64 = 50_000;
 
@@ -22,6 +25,15 @@ pub enum Waker {
     /// A timer or a device.
     Interrupt,
     Thread(u32),
+}
+
+impl Waker {
+    fn thread(self) -> Option<u32> {
+        match self {
+            Waker::Thread(tid) => Some(tid),
+            _ => None,
+        }
+    }
 }
 
 /// When a waker had been woken itself, and what it had run since.
@@ -47,6 +59,8 @@ pub struct Burst {
     pub by: Option<WakerJob>,
     /// The wait before it: since when, and the kernel's state in it.
     pub slept: Option<(i64, u64)>,
+    /// In which system call; `None` where that was not recorded.
+    pub place: Option<WaitPlace>,
     pub run_ns: u64,
     /// Time at most that its CPU was idle, or had threads which are not followed, while it was ready.
     pub others_ns: u64,
@@ -91,6 +105,7 @@ enum State {
 struct EarlyWaking {
     at_ns: i64,
     waker: Waker,
+    place: Option<WaitPlace>,
     run_ns: u64,
     /// When the thread then left the CPU to wait, and the kernel's state.
     left: Option<(i64, u64)>,
@@ -107,6 +122,10 @@ struct Follower {
     is_behind_stop: bool,
     unwoken_ns: u64,
     slept: Option<(i64, u64)>,
+    /// The last system call that it began, until it has waited in it.
+    call: Option<WaitPlace>,
+    /// That of the wait it is in, or was in last.
+    place: Option<WaitPlace>,
     early: Option<EarlyWaking>,
     account: Option<BudgetAccount>,
     done: Activity,
@@ -152,10 +171,7 @@ pub fn of_events<E>(
                 seen.entry(event.cpu).or_default().switch(event.ns);
             }
             Kind::Waking => {
-                let by = match waker(&event) {
-                    Waker::Thread(tid) => threads.get(&tid).and_then(|by| by.job(event.ns)),
-                    _ => None,
-                };
+                let by = waker(&event).thread().and_then(|tid| threads.get(&tid)?.job(event.ns));
                 if let Some(thread) = threads.get_mut(&event.a) {
                     if !matches!(thread.state, State::Ready(_)) {
                         thread.ready = Some(others.now(event.ns));
@@ -167,6 +183,11 @@ pub fn of_events<E>(
                 }
                 if event.value != 0 {
                     seen.entry(event.cpu).or_default().see(event.ns, event.value >> 32);
+                }
+            }
+            Kind::Call => {
+                if let Some(thread) = threads.get_mut(&event.a) {
+                    thread.call = WaitPlace::of(&event);
                 }
             }
             // A thread that is given its budget may be moved then.
@@ -262,6 +283,7 @@ impl Follower {
         self.done.holes = self.done.holes.saturating_add(1);
         self.account.iter_mut().for_each(BudgetAccount::lose);
         (self.state, self.slept, self.early) = (State::Unknown, None, None);
+        (self.call, self.place) = (None, None);
     }
 
     fn run(&mut self, since_ns: i64, ns: i64) {
@@ -288,7 +310,8 @@ impl Follower {
 
     fn open(&mut self, at_ns: i64, waker: Waker, slept: Option<(i64, u64)>, run_ns: u64) {
         let stretch = self.done.holes;
-        self.open = Some(Burst { at_ns, waker, slept, run_ns, stretch, ..Burst::default() });
+        let place = slept.and(self.place);
+        self.open = Some(Burst { at_ns, waker, slept, place, run_ns, stretch, ..Burst::default() });
         self.is_behind_stop = false;
     }
 
@@ -354,6 +377,8 @@ impl Follower {
             self.close(ns, true);
         }
         self.slept = Some((ns, state));
+        // A page fault may come within the call.
+        self.place = if state & UNINTERRUPTIBLE == 0 { self.call.take() } else { None };
     }
 
     /// What was open goes on when it may run again. Who was woken for the stop alone is in its wait as before.
@@ -382,7 +407,7 @@ impl Follower {
         self.done.late_by_stops += u64::from(is_behind_stop);
         self.open(early.at_ns, early.waker, None, all.saturating_sub(early.run_ns));
         self.is_behind_stop = is_behind_stop;
-        self.open.iter_mut().for_each(|open| open.is_late = true);
+        self.open.iter_mut().for_each(|open| (open.is_late, open.place) = (true, early.place));
         self.held_up(others_ns);
     }
 
@@ -441,7 +466,8 @@ impl Follower {
                 }
                 let run_ns = self.open.as_ref().map_or(self.unwoken_ns, |open| open.run_ns);
                 let run_ns = run_ns.saturating_add(length(since_ns, ns));
-                self.early = Some(EarlyWaking { at_ns: ns, waker, run_ns, left: None });
+                let place = self.call;
+                self.early = Some(EarlyWaking { at_ns: ns, waker, place, run_ns, left: None });
             }
             State::Ready(_) => {}
             State::Stopped(since_ns) => {

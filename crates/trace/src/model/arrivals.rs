@@ -2,7 +2,7 @@
 //!
 //! Owns: what shows that a waking is an activation. Must not: group wakings into jobs (`jobs` does).
 //!
-//! The kernel's record names no job. Where wakings come by themselves, a longer execution before one cuts the wait for it short;
+//! Without system calls the record names no job. Where wakings come by themselves, a longer execution before one cuts the wait for it short;
 //! a wait within a job begins when what ran before it has ended, and takes as long as ever.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::activity::{Burst, Waker, length};
+use super::activity::{Burst, UNINTERRUPTIBLE, Waker, length};
 use super::arrivals;
 use super::curve::Distances;
 use super::period::{self, PeriodFit};
+use super::places::{self, Places};
 use super::sleeps::{self, SleepLength, median};
 
-/// `TASK_UNINTERRUPTIBLE` of `sched_switch`: a wait for a device or for a lock of the kernel, not for work.
-const UNINTERRUPTIBLE: u64 = 0x2;
 /// Grouped jobs have a jitter of this part of the period at most: with enough freedom everything could be grouped.
 const CLOSE: u64 = 4;
 /// Jobs with fewer waits than the others, one in so many at most.
@@ -68,6 +67,8 @@ pub(super) struct Grouped {
     pub(super) has_sleeps: bool,
     /// What is held to be within a job may be one of its own.
     pub(super) may_be_several: bool,
+    /// What the system calls of its waits say.
+    pub(super) places: Places,
 }
 
 impl Job {
@@ -135,6 +136,18 @@ impl Grouped {
 pub(super) fn group(bursts: &[Burst]) -> Grouped {
     let in_kernel =
         |burst: &Burst| burst.slept.is_some_and(|(_, state)| state & UNINTERRUPTIBLE != 0);
+    let places = places::of(bursts, in_kernel);
+    if let Places::Begin(begin) = places {
+        let is_inner =
+            |burst: &Burst| in_kernel(burst) || burst.place.is_some_and(|at| at != begin);
+        let basis = "the system call: another one begins jobs";
+        return Grouped { places, ..grouped(bursts, is_inner, basis) };
+    }
+    Grouped { places, ..by_times(bursts, in_kernel) }
+}
+
+/// The same without the system calls in which it waited.
+fn by_times(bursts: &[Burst], in_kernel: impl Fn(&Burst) -> bool + Copy) -> Grouped {
     let plain = grouped(bursts, in_kernel, "the kernel's state: uninterruptible");
     let sleep = sleeps::find(bursts);
     let of_sleeps = || by_sleeps(bursts, sleep?, in_kernel);
@@ -231,8 +244,27 @@ fn grouped(bursts: &[Burst], is_inner: impl Fn(&Burst) -> bool, basis: &'static 
         (last.is_whole, last.is_ended) = (false, false);
     }
     let seen = jobs.iter().filter(|job| !job.is_late).map(|job| job.at_ns);
-    let fit = period::fit(&seen.collect::<Vec<i64>>()).and_then(|fit| place(&mut jobs, fit));
+    let fit = period::fit(&seen.collect::<Vec<i64>>());
+    fit.iter().for_each(|fit| join_early(&mut jobs, fit));
+    let fit = fit.and_then(|fit| place(&mut jobs, fit));
     Grouped { fit, jobs, basis, ..Grouped::default() }
+}
+
+/// The first job that was seen to be released is a part of the next one if that one is in its period: a thread that begins may be
+/// woken before its first job.
+fn join_early(jobs: &mut Vec<Job>, fit: &PeriodFit) {
+    let Some(at) = jobs.iter().position(|job| !job.is_late) else { return };
+    let Some(next) = jobs.get(at + 1) else { return };
+    let is_within = length(jobs[at].at_ns, next.at_ns) < fit.period_ns;
+    let is_late = next.is_late && jobs[at].at_ns <= fit.offset_ns && is_within;
+    if !fit.has_early && !is_late {
+        return;
+    }
+    let early = jobs.remove(at);
+    let job = &mut jobs[at];
+    job.run_ns = job.run_ns.saturating_add(early.run_ns);
+    job.others_ns = job.others_ns.saturating_add(early.others_ns);
+    job.is_whole &= early.is_whole;
 }
 
 /// Gives each job a period of its own, also those of which the release was not seen: they and those before them were released

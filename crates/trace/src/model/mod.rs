@@ -2,9 +2,9 @@
 //!
 //! Owns: the inference. Must not: read a folder, know a file of tasks.
 //!
-//! A job begins with a waking, where that was recorded, and ends with the next wait; a wait within a job is only told
-//! from one between jobs by the kernel's state (uninterruptible), by another waker, or by its constant length. What was seen
-//! is no bound: a longer job may come.
+//! A job begins with a waking, where that was recorded, and ends with the next wait at the place of its loop (`places`). Without the
+//! system calls of its waits, a wait within a job is only told from one between jobs by the kernel's state (uninterruptible), by
+//! another waker, or by its constant length. What was seen is no bound: a longer job may come.
 
 mod activity;
 mod arrivals;
@@ -14,6 +14,7 @@ mod curve;
 mod jobs;
 mod others;
 mod period;
+mod places;
 mod reserved;
 mod sleeps;
 
@@ -29,6 +30,8 @@ pub use activity::{Activity, Burst, Waker, of_events, of_intervals};
 pub use counts::{CountReckoning, CountSample};
 use jobs::{Grouped, Job};
 pub use period::{PeriodFit, fit};
+use places::Places;
+pub use places::WaitPlace;
 pub use reserved::{Budget, FollowedThread};
 
 /// Successive jobs whose execution times are summed up.
@@ -46,6 +49,10 @@ const WAITS: &str = "its wakings have several sources or come soon after others,
 
 /// Why a thread that several wake in turn is no task.
 const TURNS: &str = "its wakers take turns: nothing shows whether each of them begins a job, or one job waits for them all";
+
+/// Why a thread that waits at several places is no task.
+const PLACES: &str = "it waits in several system calls, and nothing shows which of them begins its jobs: how long a job takes is then \
+                      not known";
 
 /// Models each thread, of which the other facts are in `threads`, and finds who activates whom.
 pub fn infer(mut threads: Vec<(ThreadModel, Activity)>) -> Vec<ThreadModel> {
@@ -117,8 +124,12 @@ fn chains_of(all: &[(ThreadModel, Grouped)]) -> Vec<Option<chain::Chain>> {
 /// Joins what a thread does within one job of the thread that wakes it, for one thread that has more jobs than that; false
 /// without one. Each time there are fewer jobs.
 fn regroup(threads: &[(ThreadModel, Activity)], grouped: &mut [Grouped]) -> bool {
+    let are_open = |grouped: &Grouped| !matches!(grouped.places, Places::Begin(_));
     for (place, (_, activity)) in threads.iter().enumerate() {
         let jobs = &grouped[place].jobs;
+        if !are_open(&grouped[place]) {
+            continue;
+        }
         let Some(waker) = first_thread(jobs) else { continue };
         let before = threads.iter().position(|(facts, _)| facts.tid == Some(waker));
         let Some(before) = before.filter(|before| *before != place) else { continue };
@@ -140,6 +151,11 @@ fn is_woken_by_threads(jobs: &[Job]) -> bool {
 
 /// Why what is held to be jobs may be parts of such.
 fn doubt(bursts: &[Burst], grouped: &Grouped) -> Option<&'static str> {
+    match grouped.places {
+        Places::Begin(_) => return None,
+        Places::Several => return Some(PLACES),
+        Places::Unknown => {}
+    }
     if arrivals::take_turns(&grouped.jobs) {
         return Some(TURNS);
     }
@@ -359,12 +375,15 @@ fn suspension(grouped: &Grouped) -> Option<SuspensionModel> {
     let jobs = || grouped.jobs.iter().enumerate();
     let is_one = |at: usize| grouped.passed_over(at) == 0;
     let of_one = jobs().filter(|(at, _)| is_one(*at)).map(|(_, job)| job.waits_ns.len()).max();
-    // Of several jobs in one each has its part of the waits, but for one between each two that ended late.
+    // Of several jobs in one each has its part of the waits, but for one between each two that ended late; but where it is known that
+    // they lie within jobs, one may have them all.
+    let are_within = matches!(grouped.places, Places::Begin(_));
     let of_each = |(at, job): (usize, &Job)| {
         let parts =
             usize::try_from(grouped.passed_over(at)).unwrap_or(usize::MAX).saturating_add(1);
         let within = job.waits_ns.len().saturating_sub(parts - 1);
-        let most = within.div_ceil(parts).max(of_one.unwrap_or(0));
+        let of_several = within.div_ceil(parts).max(of_one.unwrap_or(0));
+        let most = if are_within { job.waits_ns.len() } else { of_several };
         let mut waits = job.waits_ns.clone();
         waits.sort_unstable_by_key(|wait| std::cmp::Reverse(*wait));
         waits.truncate(most);

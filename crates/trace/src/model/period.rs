@@ -40,6 +40,9 @@ pub struct PeriodFit {
     /// The earliest release in the period of the first activation.
     pub offset_ns: i64,
     pub skipped: u64,
+    /// Whether the first activation is in the period of the second, and left out: a thread that begins may be woken before its
+    /// first job.
+    pub has_early: bool,
 }
 
 /// A number as a fraction; the lower part is above 0.
@@ -154,7 +157,7 @@ fn settled(points: &mut [Point]) -> Option<Line> {
 }
 
 fn on_line((points, line): Numbered, first: i128) -> Option<PeriodFit> {
-    let mut all = without_doubles(points);
+    let (mut all, has_early) = without_doubles(points);
     let points = usual(&mut all, line.0)?;
     let slope = narrowest(&points)?;
     let width = |slope: Ratio| {
@@ -187,22 +190,27 @@ fn on_line((points, line): Numbered, first: i128) -> Option<PeriodFit> {
         late: all.len().abs_diff(points.len()) as u64,
         offset_ns: i64::try_from(offset).ok()?,
         skipped: u64::try_from(skipped).ok()?,
+        has_early,
     })
 }
 
 /// A release later than half a period is in its own one where the next one is in time.
-fn without_doubles(mut points: Vec<Point>) -> Vec<Point> {
+fn without_doubles(mut points: Vec<Point>) -> (Vec<Point>, bool) {
+    let has_early = points.len() > FEWEST && points[0].0 == points[1].0;
+    if has_early {
+        points.remove(0);
+    }
     for place in 1..points.len() {
         if points[place - 1].0 == points[place].0 {
             points[place - 1].0 -= 1;
         }
     }
-    points
+    (points, has_early)
 }
 
 /// The points without those, one in `RARE` at most, that are far later than all others: a host or an interrupt held up
-/// the timer. One that seems far too early is that of the period before, which has none else. `None` where two are in
-/// one period.
+/// the timer. One that seems far too early is that of the period before, which has none else, if the first job lies before it:
+/// that one may have begun with the thread, or with the record. `None` where two are in one period.
 fn usual(points: &mut [Point], slope: Ratio) -> Option<Vec<Point>> {
     let rest = |point: &Point| point.1 * slope.1 - point.0 * slope.0;
     let mut rests: Vec<i128> = points.iter().map(rest).collect();
@@ -211,15 +219,15 @@ fn usual(points: &mut [Point], slope: Ratio) -> Option<Vec<Point>> {
     let narrow = rests.windows(most).min_by_key(|window| window[most - 1] - window[0])?;
     let (low, high) = (*narrow.first()?, *narrow.last()?);
     let width = high - low + FAR_NS * slope.1;
-    let mut before = i128::MIN;
+    let mut before: Option<i128> = None;
     for point in &mut *points {
-        if rest(point) < low - width && point.0 - 1 > before {
+        if rest(point) < low - width && before.is_some_and(|before| point.0 - 1 > before) {
             point.0 -= 1;
         }
-        if point.0 <= before {
+        if before.is_some_and(|before| point.0 <= before) {
             return None;
         }
-        before = point.0;
+        before = Some(point.0);
     }
     let is_usual = |point: &&Point| (low - width..=high + width).contains(&rest(point));
     Some(points.iter().filter(is_usual).copied().collect())

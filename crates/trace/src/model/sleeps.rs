@@ -1,6 +1,6 @@
 //! Waits of one length among others: a thread that sleeps for a time within its jobs.
 //!
-//! The kernel's record does not name what a thread waits for. A sleep lasts equally long whatever ran before it, while a timer or a
+//! Without system calls the record does not name what a thread waits for. A sleep lasts equally long whatever ran before it, while a timer or a
 //! message ends a wait at a time of its own.
 
 use std::collections::BTreeMap;

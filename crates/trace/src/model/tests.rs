@@ -7,6 +7,7 @@ use hourglass_dice::{Dice, seed};
 use super::*;
 use crate::{KernelEvent, KernelEventKind as Kind};
 
+mod places;
 mod programs;
 mod sources;
 mod waits;

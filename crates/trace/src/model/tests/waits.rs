@@ -284,3 +284,24 @@ fn a_job_cut_off_by_the_begin_of_the_record_is_not_unseen() {
     let response = found.response.unwrap();
     assert_eq!((response.jobs, response.unseen), (98, 0));
 }
+
+/// A thread that begins sleeps to 100 us before its first job, and spins: that was a release of the period before, late by nearly
+/// all of it, and no deadline held. Or its first job is woken for before it has slept.
+#[test]
+fn what_a_thread_does_before_its_first_job_is_no_late_release() {
+    for is_late in [false, true] {
+        let mut writer = Writer::new(Dice::new(4));
+        writer.burst(7, 10 * MS - 100 * US, 600 * US, None);
+        if is_late {
+            writer.add(10 * MS, Kind::Waking, 7, (7, 7), INTERRUPT);
+        }
+        for job in 2..300 {
+            writer.burst(7, job * 10 * MS, 500 * US, None);
+        }
+        let found = one(writer.infer(&[7]));
+        let law = &found.activation;
+        assert_eq!((law.class, law.period_ns), (ActivationClass::Periodic, 10 * MS), "{found:?}");
+        assert!(law.jitter_ns <= 250 * US, "{is_late}: {law:?}");
+        assert!(found.execution.max_ns >= 600 * US, "{found:?}");
+    }
+}
