@@ -92,8 +92,8 @@ pub(crate) struct Reserve {
     change: Option<u32>,
     /// Say what to reserve for each periodic thread of a run folder, or each task of a file (as check reads
     /// them): the longest execution time and a margin, in the longest period that keeps its deadline; and
-    /// whether it would be granted, each by itself. With --pid (and without --check) the threads of that
-    /// process that have the names of the tasks get it, all of them or none
+    /// which would be granted, each together with those before it. With --pid (and without --check) the
+    /// threads of that process that have the names of the tasks get it, all of them or none
     #[arg(long, value_name = "DIR|FILE", value_hint = ValueHint::AnyPath)]
     #[arg(conflicts_with_all = ["amount", "list", "clean", "thread", "command", "smt", "deadline", "also"])]
     from: Option<PathBuf>,
