@@ -16,8 +16,9 @@ use self::from::ProposalOptions;
 use crate::exit::{self, Stop};
 use crate::lab::ReservedFolder;
 use crate::lab::reserve::{
-    self, Backend, CoRunnerSettings, ProgressFrom, ProgressRate, Selection, SessionFailure,
-    SessionRequest, SessionTarget, SharingLevel, SiblingPolicy, Stopper, TargetSelector, arguments,
+    self, Backend, ChangeFailure, CoRunnerSettings, ProgressFrom, ProgressRate, Selection,
+    SessionFailure, SessionRequest, SessionTarget, SharingLevel, SiblingPolicy, Stopper,
+    TargetSelector, arguments,
 };
 use crate::messages;
 use crate::output;
@@ -285,8 +286,11 @@ fn enforce(
 
 /// Gives one that is in force another budget.
 fn change(pid: u32, amount: BudgetPeriodArg, settings: Settings) -> Result<ExitCode> {
-    let document = reserve::change(pid, amount.budget, amount.period)
-        .map_err(|why| Stop::with(exit::NO, vec![why]))?;
+    let document =
+        reserve::change(pid, amount.budget, amount.period).map_err(|failure| match failure {
+            ChangeFailure::Words(why) => Stop::usage(why),
+            ChangeFailure::Refused(why) => Stop::with(exit::NO, vec![why]),
+        })?;
     if settings.json || !settings.quiet {
         output::shown(&document, text::reservations, settings)?;
     }

@@ -240,3 +240,19 @@ fn a_refusal_that_is_not_known_reserves_nothing_for_a_process() {
         assert!(said.contains(line), "{line}: {said}");
     }
 }
+
+/// Times that make no sense, and a process that does not exist, were a refusal (exit code 1).
+#[test]
+fn a_change_that_makes_no_sense_is_bad_input() {
+    let home = tempfile::tempdir().unwrap();
+    let own = std::process::id();
+    for (what, code, says) in [
+        (format!("{own} 30ms/10ms"), 2, "30ms/10ms: "),
+        ("4194305 3ms/10ms".to_owned(), 2, "there is no process 4194305"),
+        (format!("{own} 150ns/10ms"), 2, "multiples of 100ns"),
+        (format!("{own} 3ms/10ms"), 1, "keeps no reservation"),
+    ] {
+        let output = hourglass_in(home.path(), &format!("reserve --change {what}"));
+        is_refused(&output, code, says, &what);
+    }
+}

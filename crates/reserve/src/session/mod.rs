@@ -65,7 +65,7 @@ use hourglass_time::Span;
 pub use crate::admission::PlannedReservation;
 pub use additional::warnings_of;
 pub use broken::kept_until_now;
-pub use change::change;
+pub use change::{ChangeFailure, change};
 pub use check::{check, check_beside, planned};
 pub use clean::clean;
 pub use lifecycle::{run, run_watched};
