@@ -258,7 +258,7 @@ pub struct BreakdownFacts {
     pub cpus: String,
     /// The server whose budget it is.
     pub server: Option<String>,
-    /// Factor of all execution times, but not of what the kernel, servers and locks take, rounded down to a thousandth, with which every deadline is still proven to hold.
+    /// Factor of all execution times, but not of what the kernel, servers and locks take, rounded down to a thousandth, with which every deadline that is asked for is still proven to hold.
     pub factor: f64,
     /// The utilisation that the tasks have then; null where it is not known.
     pub utilisation: Option<f64>,
@@ -268,8 +268,8 @@ pub struct BreakdownFacts {
     /// between the two. Null elsewhere, and where it is not known.
     #[serde(default)]
     pub factor_at_most: Option<f64>,
-    /// Why `factor` may be too small: which `wcet` is an upper bound alone, or that bounds need not be reached; null where it is
-    /// not.
+    /// Why `factor` may be too small: which `wcet` is an upper bound alone, or that bounds need not be reached; and of which
+    /// deadlines it says nothing. Null where none of it is so.
     #[serde(default)]
     pub reason: Option<String>,
 }

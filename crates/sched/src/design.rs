@@ -84,7 +84,7 @@ pub fn best(wanted: &DesignProblem, periods: &[u64], switch: u64) -> Option<Serv
 
 /// The server of the longest period that keeps the deadline of the only task in it with a budget of one whole job;
 /// `None` where a job waits before its end, takes longer than two arrivals are apart or than jitter leaves of the
-/// deadline, and of other kinds than the two below. A larger budget keeps the deadline as well.
+/// deadline, and of other kinds than those below. A larger budget keeps the deadline as well.
 ///
 /// Let jobs take C at most, arrive T apart at least, be released up to J after their arrival and in its order, and
 /// have D from their arrival (not from their release).
@@ -100,6 +100,16 @@ pub fn best(wanted: &DesignProblem, periods: &[u64], switch: u64) -> Option<Serv
 ///
 /// *Periodic* (a budget at any time of periods on a grid, which no release knows). A budget of C is had within
 /// P + d - C of a release (Shin and Lee, RTSS 2003), so that 2 P - C + J <= D with d = P, and P <= T.
+///
+/// *Deferrable* (the same, but a budget that is not used waits until its period ends, and a job that has any is served
+/// within d, whenever it comes). With P <= T - J no two jobs are released in one period, so that one lacks budget only
+/// by what the job before it has left over, e, which is served within d - (C - e) of the period's begin. Let the job be
+/// released x before the end of its period, and leave e' over. Then x <= d - e', by induction: a job with its whole budget
+/// waits d - C at most for others, and has run for C - e' in x. One whose budget is used up leaves e' <= e, and is released
+/// no earlier in its period than the one before it, so that x <= d - e. Of one that is not, what is left over before it is
+/// done when it comes, and the first case holds again, since work that waits from a begin on has all of C within d. So a job
+/// ends at most x + d - (C - e') <= 2 d - C after its release, and 2 d - C + J <= D. Where d is more than T - J, periods of
+/// d, as above, are the longer ones.
 #[must_use]
 pub fn of_whole_jobs(kind: ServerPolicy, task: &Task) -> Option<Server> {
     if task.suspension() > 0 || task.blocking() > 0 {
@@ -109,13 +119,15 @@ pub fn of_whole_jobs(kind: ServerPolicy, task: &Task) -> Option<Server> {
     let apart = task.curve().map_or(Some(task.period()), |curve| curve.distance(2))?;
     let left = task.deadline().checked_sub(task.jitter())?;
     let released = apart.saturating_sub(task.jitter());
-    let (budget, period) = match kind {
-        ServerPolicy::HardBandwidth if cost < left && left < released => (cost + 1, released),
-        ServerPolicy::HardBandwidth => (cost, left.min(apart)),
-        ServerPolicy::Periodic => (cost, apart.min(left.midpoint(cost))),
+    let on_grid = apart.min(left.midpoint(cost));
+    let (budget, period, deadline) = match kind {
+        ServerPolicy::HardBandwidth if cost < left && left < released => (cost + 1, released, left),
+        ServerPolicy::HardBandwidth => (cost, left.min(apart), left.min(apart)),
+        ServerPolicy::Periodic => (cost, on_grid, on_grid),
+        ServerPolicy::Deferrable => (cost, released.max(on_grid), on_grid),
         _ => return None,
     };
-    Server::with_deadline(kind, period, budget, left.min(period)).ok()
+    Server::with_deadline(kind, period, budget, deadline).ok()
 }
 
 #[cfg(test)]
@@ -215,6 +227,10 @@ mod tests {
         let grid = |jitter, deadline| of(ServerPolicy::Periodic, &task(jitter, deadline));
         assert_eq!((grid(0, 20), grid(4, 20)), (Some((11, 11)), Some((9, 9))));
         assert_eq!((grid(0, 60), grid(18, 20)), (Some((20, 20)), None));
+        let kept = |jitter, deadline| of(ServerPolicy::Deferrable, &task(jitter, deadline));
+        assert_eq!((kept(0, 20), kept(4, 20)), (Some((20, 11)), Some((16, 9))));
+        assert_eq!((kept(0, 60), kept(12, 30)), (Some((20, 20)), Some((10, 10))));
+        assert_eq!((kept(4, 10), kept(18, 20)), (Some((16, 4)), None));
         // Two jobs may come 7 apart, and the third 13 after that.
         let burst = task(0, 20).with_bursts(&[7]).unwrap();
         assert_eq!(of(ServerPolicy::HardBandwidth, &burst), Some((7, 7)));

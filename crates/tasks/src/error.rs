@@ -162,6 +162,17 @@ pub enum TaskSetWarning {
         cpus: String,
     },
     #[error(
+        "server '{server}': the kernel's deadline class refuses threads that may not run on all CPUs (EPERM){}, unless a \
+         partition of cpusets makes their CPUs a root domain of their own; leave out cpus where there is none",
+        and_servers(*.others)
+    )]
+    PinnedServer {
+        /// The first such server.
+        server: String,
+        /// How many other servers are pinned.
+        others: usize,
+    },
+    #[error(
         "server '{server}': the kernel's deadline class has periods of 100us to 4.194304s and budgets of 1.024us at least; \
          the set can be analysed and simulated, but not run by that class"
     )]
@@ -190,6 +201,14 @@ pub enum TaskSetWarning {
          [[0, 1]]"
     )]
     NoSiblings,
+}
+
+fn and_servers(others: usize) -> String {
+    match others {
+        0 => String::new(),
+        1 => ", as those of 1 other server".to_owned(),
+        others => format!(", as those of {others} other servers"),
+    }
 }
 
 fn and_others(others: usize) -> String {

@@ -109,6 +109,23 @@ pub fn keep(option: &str, name: &Path, contents: &[u8]) -> Result<(), Stop> {
     written.map_err(|error| refused(option, name, &error))
 }
 
+/// Removes a file of an earlier call of [`keep`], where nothing is written instead; whether there was one. A pipe or a device stays.
+///
+/// # Errors
+/// It cannot be removed.
+pub fn remove(option: &str, name: &Path) -> Result<bool, Stop> {
+    if is_special(name) {
+        return Ok(false);
+    }
+    // As `keep` replaces the file behind a link.
+    let file = fs::canonicalize(name).unwrap_or_else(|_| name.to_path_buf());
+    match fs::remove_file(file) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(refused(option, name, &error)),
+    }
+}
+
 /// Makes sure, before anything is measured, that the file which [`keep`] is to write has a place.
 ///
 /// # Errors

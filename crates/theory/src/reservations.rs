@@ -14,8 +14,10 @@ use hourglass_time::Span;
 pub enum BudgetRule {
     /// When its only thread wakes after its deadline: the kernel's deadline class.
     AtWaking,
-    /// One after the other, whenever jobs come: a user-space reserve, a quota.
+    /// One after the other, whenever jobs come, with a budget at any time of each: a quota.
     OnGrid,
+    /// The same, and what is left of a budget is there, ahead of other work, until the period ends: a user-space reserve.
+    OnGridKept,
 }
 
 /// A budget of one whole job.
@@ -91,6 +93,7 @@ fn proposal(set: &TaskSet, task: &Task, rule: BudgetRule) -> Result<ReservationP
     let kind = match rule {
         BudgetRule::AtWaking => ServerPolicy::HardBandwidth,
         BudgetRule::OnGrid => ServerPolicy::Periodic,
+        BudgetRule::OnGridKept => ServerPolicy::Deferrable,
     };
     let Some(server) = design::of_whole_jobs(kind, &numbers) else {
         let apart = numbers.curve().map_or(Some(numbers.period()), |curve| curve.distance(2));
@@ -104,7 +107,7 @@ fn proposal(set: &TaskSet, task: &Task, rule: BudgetRule) -> Result<ReservationP
     // From the release, and on the grid after what is left of a period that has begun.
     let before = match rule {
         BudgetRule::AtWaking => Span::ZERO,
-        BudgetRule::OnGrid => period.saturating_sub(task.wcet),
+        BudgetRule::OnGrid | BudgetRule::OnGridKept => served.saturating_sub(task.wcet),
     };
     let bound = released.saturating_add(before).saturating_add(served);
     Ok(ReservationProposal { budget: span(server.budget()), period, deadline: served, bound })
@@ -171,17 +174,18 @@ mod tests {
     /// As by hand in `sched::design`; the deadline counts from the nominal arrival (format.md).
     #[test]
     fn jitter_and_deadlines_count() {
-        use BudgetRule::{AtWaking, OnGrid};
-        for (keys, waking, grid) in [
-            ("", (20, 20, 20), (11, 11, 20)),
-            ("jitter = \"4ms\"", (16, 16, 20), (9, 9, 20)),
-            ("jitter = \"4ms\"\ndeadline = \"10ms\"", (16, 6, 10), (4, 4, 10)),
-            ("deadline = \"60ms\"", (20, 20, 20), (20, 20, 37)),
-            ("arrivals = [\"7ms\", \"21ms\"]", (7, 7, 7), (7, 7, 11)),
-            ("timer = \"TICK:250\"", (16, 16, 20), (9, 9, 20)),
+        use BudgetRule::{AtWaking, OnGrid, OnGridKept};
+        for (keys, waking, grid, kept) in [
+            ("", (20, 20, 20), (11, 11, 20), (20, 11, 20)),
+            ("jitter = \"4ms\"", (16, 16, 20), (9, 9, 20), (16, 9, 20)),
+            ("jitter = \"4ms\"\ndeadline = \"10ms\"", (16, 6, 10), (4, 4, 10), (16, 4, 10)),
+            ("deadline = \"60ms\"", (20, 20, 20), (20, 20, 37), (20, 20, 37)),
+            ("arrivals = [\"7ms\", \"21ms\"]", (7, 7, 7), (7, 7, 11), (7, 7, 11)),
+            ("timer = \"TICK:250\"", (16, 16, 20), (9, 9, 20), (16, 9, 20)),
         ] {
             assert_eq!(proposed(keys, AtWaking), Ok(waking), "{keys}");
             assert_eq!(proposed(keys, OnGrid), Ok(grid), "{keys}");
+            assert_eq!(proposed(keys, OnGridKept), Ok(kept), "{keys}");
         }
     }
 

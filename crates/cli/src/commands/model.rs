@@ -46,7 +46,7 @@ Exit codes:
        process; no place where this user may write the file
   3    no space for the file; this user may not see the process
   4    a thread could not be modelled, as always with --pid; the rest was, and
-       is written (no file where none was)
+       is written (where none was, there is no file, nor one from before)
   130  --pid: ended by Ctrl-C; what was counted is printed and written
 
 Examples:
@@ -152,7 +152,10 @@ fn keep(
     let text = match model_toml(found) {
         Ok(text) => text,
         Err(error) => {
-            messages::say(&format!("{option} {} is not written: {error}", file.display()));
+            // What is there is of other threads, and would be taken for these.
+            let removed = atomic_file::remove(option, file)?;
+            let old = if removed { "; the file that was there is removed" } else { "" };
+            messages::say(&format!("{option} {} is not written: {error}{old}", file.display()));
             if !found.never_ran.is_empty() {
                 messages::say(&format!("did not run: {}", found.never_ran.join(", ")));
             }

@@ -16,8 +16,9 @@ use self::from::ProposalOptions;
 use crate::exit::{self, Stop};
 use crate::lab::ReservedFolder;
 use crate::lab::reserve::{
-    self, Backend, CoRunnerSettings, ProgressFrom, ProgressRate, Selection, SessionFailure,
-    SessionRequest, SessionTarget, SharingLevel, SiblingPolicy, Stopper, TargetSelector, arguments,
+    self, Backend, ChangeFailure, CoRunnerSettings, ProgressFrom, ProgressRate, Selection,
+    SessionFailure, SessionRequest, SessionTarget, SharingLevel, SiblingPolicy, Stopper,
+    TargetSelector, arguments,
 };
 use crate::messages;
 use crate::output;
@@ -92,8 +93,8 @@ pub(crate) struct Reserve {
     change: Option<u32>,
     /// Say what to reserve for each periodic thread of a run folder, or each task of a file (as check reads
     /// them): the longest execution time and a margin, in the longest period that keeps its deadline; and
-    /// whether it would be granted, each by itself. With --pid (and without --check) the threads of that
-    /// process that have the names of the tasks get it, all of them or none
+    /// which would be granted, each together with those before it. With --pid (and without --check) the
+    /// threads of that process that have the names of the tasks get it, all of them or none
     #[arg(long, value_name = "DIR|FILE", value_hint = ValueHint::AnyPath)]
     #[arg(conflicts_with_all = ["amount", "list", "clean", "thread", "command", "smt", "deadline", "also"])]
     from: Option<PathBuf>,
@@ -285,8 +286,11 @@ fn enforce(
 
 /// Gives one that is in force another budget.
 fn change(pid: u32, amount: BudgetPeriodArg, settings: Settings) -> Result<ExitCode> {
-    let document = reserve::change(pid, amount.budget, amount.period)
-        .map_err(|why| Stop::with(exit::NO, vec![why]))?;
+    let document =
+        reserve::change(pid, amount.budget, amount.period).map_err(|failure| match failure {
+            ChangeFailure::Words(why) => Stop::usage(why),
+            ChangeFailure::Refused(why) => Stop::with(exit::NO, vec![why]),
+        })?;
     if settings.json || !settings.quiet {
         output::shown(&document, text::reservations, settings)?;
     }

@@ -64,7 +64,7 @@ Exit codes:
   says so); 128+N signal N killed the command, 126 it cannot be executed,
   127 no such command. Only where the command's is 0: 125 watch itself failed,
   as where a file cannot be written; 4 no thread is a task, and --tasks wrote
-  no file
+  no file, and removed one from before
 
 Examples:
   hourglass watch 1234                     a process with all its threads

@@ -70,7 +70,15 @@ fn a_thread_that_is_no_task_leaves_no_verdict() {
     let lines: Vec<&str> = said.lines().collect();
     assert!(lines[0].contains("-o nothing.toml is not written") && lines.len() == 2, "{said}");
     assert!(lines[1].contains("seldom: no task: 4 jobs are too few"), "{said}");
+    assert!(!at.join("nothing.toml").exists() && !said.contains("removed"), "{said}");
+    // The file of an earlier call stayed, and `check` had a verdict on it.
+    fs::write(at.join("nothing.toml"), set).unwrap();
+    let nothing = hourglass_in(at, "model only -o nothing.toml");
+    let said = stderr(ends(&nothing, 4, "an old file"));
+    assert!(said.contains("the file that was there is removed"), "{said}");
     assert!(!at.join("nothing.toml").exists());
+    ends(&hourglass_in(at, "model only -o /dev/null"), 4, "a device");
+    assert!(std::path::Path::new("/dev/null").exists());
     is_refused(&hourglass_in(at, "model set.toml"), 2, "set.toml", "no folder");
 }
 

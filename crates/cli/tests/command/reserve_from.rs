@@ -14,7 +14,7 @@ fn asked(keys: &str, options: &str) -> Output {
 }
 
 /// What to reserve was to be guessed, and tried. Hourglass paper, section 5.6: 3 ms every 8 ms take 3.1. In the deadline
-/// class a period begins with a job; on a grid the first may be nearly over, so that it is 5.5 ms.
+/// class a period begins with a job; on a grid a budget may be used up, so that its deadline leaves time for the next: 5.5 ms.
 #[test]
 fn what_to_reserve_is_said_for_each_task() {
     let all = "[[task]]\nname = \"all\"\nwcet = \"8ms\"\nperiod = \"8ms\"";
@@ -33,7 +33,7 @@ fn what_to_reserve_is_said_for_each_task() {
     let user = asked(all, "--json --backend user");
     // No machine gives all of a CPU from user space.
     assert_eq!(user.status.code(), Some(1));
-    assert_eq!(amount(&document(&user)), [3_100_000, 5_500_000, 5_500_000, 8_000_000]);
+    assert_eq!(amount(&document(&user)), [3_100_000, 8_000_000, 5_500_000, 8_000_000]);
     // It was refused, though jitter has a period: releases are 7 ms apart.
     let jitter = "jitter = \"1ms\"\ndeadline = \"6ms\"";
     let found = document(&asked(jitter, "--check --json --backend deadline"));
@@ -41,6 +41,60 @@ fn what_to_reserve_is_said_for_each_task() {
     let text = String::from_utf8(asked(jitter, "--backend deadline").stdout).unwrap();
     assert!(text.starts_with("a: reserve 3.1ms/7ms --deadline 5ms\n"), "{text}");
     assert!(text.contains("each job within 6ms of its arrival"), "{text}");
+}
+
+/// A file of tasks of these names, execution times, periods and deadlines on CPU 0, and the answer for it.
+fn several(tasks: &[(&str, &str, &str, &str)], options: &str) -> Output {
+    let home = tempfile::tempdir().unwrap();
+    let task = |(name, wcet, period, deadline): &(&str, &str, &str, &str)| {
+        format!(
+            "[[task]]\nname = \"{name}\"\nwcet = \"{wcet}\"\nperiod = \"{period}\"\ndeadline = \"{deadline}\"\n\
+             cpus = \"0\"\n"
+        )
+    };
+    let text: String = tasks.iter().map(task).collect();
+    fs::write(home.path().join("tasks.toml"), text).unwrap();
+    hourglass_in(home.path(), &format!("reserve --from tasks.toml {options}"))
+}
+
+/// Each was judged alone: a pipeline whose proposals took 135 % of its CPU was granted, and refused when it was applied. Its
+/// proposals are half of that now, and what does not fit beside others is refused and takes nothing from the next one.
+#[test]
+fn proposals_are_judged_together() {
+    let stages = [
+        ("a", "650us", "10ms", "3ms"),
+        ("b", "1.2ms", "10ms", "6ms"),
+        ("c", "700us", "10ms", "10ms"),
+    ];
+    let sum =
+        [("a", "5ms", "10ms", "10ms"), ("b", "6ms", "10ms", "10ms"), ("c", "1ms", "10ms", "10ms")];
+    let late = [("a", "4ms", "10ms", "10ms"), ("b", "3ms", "10ms", "10ms")];
+    let alone =
+        |one: &(&str, &str, &str, &str)| several(&[*one], "--backend user").status.success();
+    let is_granted = |one: &serde_json::Value| one["backend"].is_string();
+    for (tasks, granted, why) in [
+        (&stages[..], &[true, true, true][..], ""),
+        (&sum, &[true, false, true], "the reservation for a has 5.1ms every 10ms"),
+        (
+            &late,
+            &[true, false],
+            "the other reservations would delay 3.1ms beyond its deadline of 6.5ms: the reservation for a",
+        ),
+    ] {
+        // What a machine gives to nobody it does not give to several.
+        if !tasks.iter().all(alone) {
+            continue;
+        }
+        let output = several(tasks, "--backend user --json");
+        let found = document(&output);
+        let also = found["also"].as_array().unwrap();
+        let all: Vec<bool> = std::iter::once(&found).chain(also).map(is_granted).collect();
+        assert_eq!(all, granted, "{found}");
+        assert_eq!(output.status.success(), why.is_empty(), "{found}");
+        let text = String::from_utf8(several(tasks, "--backend user --check").stdout).unwrap();
+        let plain = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(plain.contains(why), "{text}");
+    }
 }
 
 /// One job in each period was said to be enough for all of these.
@@ -184,5 +238,21 @@ fn a_refusal_that_is_not_known_reserves_nothing_for_a_process() {
         ["no: no budget", "no-proposal", "deadline: capability", "remedy: sudo setcap cap_sys_nice"]
     {
         assert!(said.contains(line), "{line}: {said}");
+    }
+}
+
+/// Times that make no sense, and a process that does not exist, were a refusal (exit code 1).
+#[test]
+fn a_change_that_makes_no_sense_is_bad_input() {
+    let home = tempfile::tempdir().unwrap();
+    let own = std::process::id();
+    for (what, code, says) in [
+        (format!("{own} 30ms/10ms"), 2, "30ms/10ms: "),
+        ("4194305 3ms/10ms".to_owned(), 2, "there is no process 4194305"),
+        (format!("{own} 150ns/10ms"), 2, "multiples of 100ns"),
+        (format!("{own} 3ms/10ms"), 1, "keeps no reservation"),
+    ] {
+        let output = hourglass_in(home.path(), &format!("reserve --change {what}"));
+        is_refused(&output, code, says, &what);
     }
 }

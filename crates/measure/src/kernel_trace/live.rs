@@ -16,7 +16,7 @@ use super::drain::{Decoder, Recording};
 use super::event_store::{CpuEvents, merged};
 use super::missing::MissingSwitches;
 use super::stacks::Stacks;
-use super::trace_warnings::{failed, refused};
+use super::trace_warnings::{failed_live, refused};
 use super::waiting_calls;
 use super::{
     DRAINED_RING, DrainMode, EVENT_BYTES, EVENT_SHARE, MOST_EVENTS, RING_SHARE, SMALLEST_RING,
@@ -59,16 +59,16 @@ impl LiveRecording {
             remedy: "drop --trace".to_owned(),
         })?;
         let size = streamed(cpus, memory);
-        let mut instance = Instance::create(&tracefs).map_err(|error| failed(&error))?;
-        instance.set_clock(CLOCK).map_err(|error| failed(&error))?;
-        set_rings(&instance, &size).map_err(|error| failed(&error))?;
+        let mut instance = Instance::create(&tracefs).map_err(|error| failed_live(&error))?;
+        instance.set_clock(CLOCK).map_err(|error| failed_live(&error))?;
+        set_rings(&instance, &size).map_err(|error| failed_live(&error))?;
         let mut plans = Plans::enable(&tracefs, &instance, Scope::Scheduling);
         if calls {
             plans.enable_calls(&tracefs, &instance);
         }
-        let layout = tracefs.page_layout().map_err(|error| failed(&error))?;
+        let layout = tracefs.page_layout().map_err(|error| failed_live(&error))?;
         let readers = size.cpus.iter().map(|cpu| instance.reader(*cpu));
-        let readers = readers.collect::<Result<_, _>>().map_err(|error| failed(&error))?;
+        let readers = readers.collect::<Result<_, _>>().map_err(|error| failed_live(&error))?;
         let recording = Recording::new(
             layout,
             readers,
@@ -76,7 +76,7 @@ impl LiveRecording {
             size.most_events,
         );
         let least = size.cpus.iter().filter_map(|cpu| instance.ring_bytes(*cpu)).min();
-        instance.switch(true).map_err(|error| failed(&error))?;
+        instance.switch(true).map_err(|error| failed_live(&error))?;
         let ring_bytes = least.unwrap_or(size.ring_bytes);
         Ok(LiveRecording {
             recording,

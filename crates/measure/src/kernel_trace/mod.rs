@@ -52,6 +52,7 @@ use catalogue::{Plans, Scope};
 use clock::{Map, Marks, TraceClock};
 use drain::{Decoder, Drainer, Recording};
 use stacks::Stacks;
+pub(crate) use trace_warnings::SWITCHES_MISSING;
 use trace_warnings::{failed, refused, warnings};
 
 const MIB: u64 = 1 << 20;
@@ -428,8 +429,17 @@ pub(crate) fn cpus(spec: &RunSpec) -> (CpuSet, CpuSet) {
 /// What a reader of a recording must know that goes on while it is read.
 pub(crate) fn live_warnings(facts: &KernelFacts, troubles: &[String]) -> Vec<Warning> {
     let mut warnings = warnings(facts, true, troubles);
-    for lost in warnings.iter_mut().filter(|warning| warning.id == trace_warnings::EVENTS_LOST) {
-        "ask for a shorter --interval, at which the ring is emptied".clone_into(&mut lost.remedy);
+    for warning in &mut warnings {
+        let remedy = match warning.id.as_str() {
+            trace_warnings::EVENTS_LOST => {
+                "ask for a shorter --interval, at which the ring is emptied"
+            }
+            trace_warnings::SWITCHES_MISSING => {
+                "move the threads to another CPU (taskset -pc), or watch after a reboot"
+            }
+            _ => continue,
+        };
+        remedy.clone_into(&mut warning.remedy);
     }
     warnings
 }

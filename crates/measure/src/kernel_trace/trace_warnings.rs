@@ -9,18 +9,28 @@ use hourglass_machine::refusal::Refusal;
 use hourglass_sys::tracefs::{TraceFileError, Unavailable};
 
 pub(super) const EVENTS_LOST: &str = "kernel-events-lost";
+pub(crate) const SWITCHES_MISSING: &str = "switch-events-missing";
 
 pub(super) fn refused(missing: &Unavailable) -> Refusal {
     Refusal { what: "--trace".to_owned(), reason: missing.to_string(), remedy: missing.remedy() }
 }
 
 pub(super) fn failed(error: &TraceFileError) -> Refusal {
+    failure(error, "free memory, or trace fewer CPUs with --cpu")
+}
+
+/// The same of a command that has no CPUs to choose.
+pub(super) fn failed_live(error: &TraceFileError) -> Refusal {
+    failure(error, "free memory, or drop --trace")
+}
+
+fn failure(error: &TraceFileError, memory: &str) -> Refusal {
     let remedy = match error.source.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             "run it as root (sudo hourglass ...), in a container with --privileged; a kernel that \
              is locked down (/sys/kernel/security/lockdown) gives no trace to anybody"
         }
-        io::ErrorKind::OutOfMemory => "free memory, or trace fewer CPUs with --cpu",
+        io::ErrorKind::OutOfMemory => memory,
         _ => "drop --trace",
     };
     Refusal { what: "--trace".to_owned(), reason: error.to_string(), remedy: remedy.to_owned() }
@@ -87,7 +97,7 @@ fn unwritten(facts: &KernelFacts) -> Option<Warning> {
     let on: CpuSet = lacking().map(|cpu| cpu.cpu).collect();
     let missing: u64 = lacking().map(|cpu| cpu.missing_switches).sum();
     (missing > 0).then(|| Warning {
-        id: "switch-events-missing".to_owned(),
+        id: SWITCHES_MISSING.to_owned(),
         text: format!(
             "--trace: the kernel did not record {missing} switches on CPU {on}, and lost none: wake-ups there cannot be divided into stages, and causes of gaps there lack \
              the occupants; some kernels do this on a CPU that was offline and came back"
@@ -126,6 +136,14 @@ mod tests {
         let said = warnings(&unwritten, true, &[]).remove(0).text;
         assert!(said.contains("476 switches") && said.contains("CPU 1,"), "{said}");
         assert_eq!(ids(&drifted, true, &[]), ["trace-clock-drift"]);
+        // `watch` has no option that chooses CPUs.
+        for facts in [&lossy, &unwritten, &drifted] {
+            let live = crate::kernel_trace::live_warnings(facts, &[]);
+            let of_others =
+                |remedy: &str| ["(-c)", "--cpu"].iter().any(|word| remedy.contains(word));
+            assert!(!live.is_empty() && !live.iter().any(|one| of_others(&one.remedy)), "{live:?}");
+            assert!(!warnings(facts, true, &[]).is_empty());
+        }
         assert_eq!(
             ids(&whole, false, &["x".to_owned()]),
             ["trace-incomplete", "trace-clock-unknown"]

@@ -14,11 +14,11 @@ use hourglass_machine::usual_cpus;
 use hourglass_trace::delay::{DelayEvent, DelayTally, Delays, InitialState, named};
 use hourglass_trace::{Interval, KernelEvent};
 
+use crate::kernel_trace::SWITCHES_MISSING;
 use crate::kernel_trace::live::LiveRecording;
 
 /// Events stored for a folder take at most one part in `KEPT_SHARE` of the memory.
 const KEPT_SHARE: u64 = 8;
-const SWITCHES_MISSING: &str = "switch-events-missing";
 /// Bytes of what is kept for a switch: the event and the interval that it ends.
 const KEPT_BYTES: u64 = 104;
 /// Kept at most.

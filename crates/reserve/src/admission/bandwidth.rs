@@ -12,7 +12,7 @@ use hourglass_time::Span;
 
 use super::facts::FairServerSource;
 use super::{AdmissionFacts, Obstacle, Refusal, capacity};
-use crate::request::BackendRequest;
+use crate::request::{BackendKind, BackendRequest};
 
 /// A whole CPU in the kernel's account (`BW_UNIT`).
 const WHOLE_CPU: u128 = 1 << 20;
@@ -57,7 +57,8 @@ pub(crate) fn bandwidth(request: &BackendRequest, facts: &AdmissionFacts) -> Opt
     let all = all_ppm(cap, units)?;
     let given = TaskSet::in_order(given);
     let seen = ppm_of(&given);
-    let account = account_ppm(facts, &cpus);
+    let account = account_ppm(facts, &cpus)
+        .map(|account| account.saturating_add(ppm_of(&TaskSet::in_order(planned(facts, &cpus)))));
     let by_account = account.is_none_or(|account| {
         u128::from(account) + u128::from(budget) * PPM / u128::from(period) <= u128::from(all)
     });
@@ -84,6 +85,20 @@ pub(super) fn given(facts: &AdmissionFacts, domain: &CpuSet) -> Vec<Task> {
     servers
         .chain(threads)
         .filter_map(|(runtime, period, deadline)| Task::new(runtime, period, deadline).ok())
+        .chain(planned(facts, domain))
+        .collect()
+}
+
+/// What is to be given away with the request, which the kernel's account does not have.
+fn planned(facts: &AdmissionFacts, domain: &CpuSet) -> Vec<Task> {
+    let planned = facts.planned_by(BackendKind::Deadline);
+    let here = planned.filter(|one| !one.cpus.intersection(domain).is_empty());
+    let times = here.map(|one| {
+        let of = &one.reservation;
+        [of.budget(), of.period(), of.deadline()].map(Span::nanos_or_zero)
+    });
+    times
+        .filter_map(|[budget, period, deadline]| Task::new(budget, period, deadline).ok())
         .collect()
 }
 
@@ -171,6 +186,15 @@ fn held(facts: &AdmissionFacts, sum: &Bandwidth) -> Vec<String> {
     }
     if threads.len() > NAMED {
         held.push(format!("the remaining part to {} more threads", threads.len() - NAMED));
+    }
+    for one in facts.planned_by(BackendKind::Deadline) {
+        let times = [one.reservation.budget(), one.reservation.period()];
+        let [budget, period] = times.map(Span::nanos_or_zero);
+        held.push(format!(
+            "{} to the reservation for {}",
+            percent(share(budget, period)),
+            one.target
+        ));
     }
     let unseen = sum.account_ppm.map_or(0, |account| account.saturating_sub(sum.seen_ppm));
     // Less is the kernel's rounding.

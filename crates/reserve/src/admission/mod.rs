@@ -19,7 +19,7 @@ pub mod tick;
 pub(crate) use bandwidth::bandwidth;
 pub(crate) use capacity::by_capacity;
 pub use errno::explain;
-pub use facts::AdmissionFacts;
+pub use facts::{AdmissionFacts, PlannedReservation};
 pub(crate) use lateness::{BudgetDelay, lateness};
 pub(crate) use rules::not_permitted;
 pub use tick::Tick;

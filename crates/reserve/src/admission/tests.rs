@@ -229,6 +229,34 @@ fn the_kernels_own_account_counts() {
     assert!(busy.remedy.contains("rmdir"), "{busy}");
 }
 
+/// Several were each admitted alone, and the kernel refused the last of them.
+#[test]
+fn what_is_asked_for_together_counts_together() {
+    let account = "cpu#0, 2300 MHz\n  .dl_bw->total_bw : 104856\n";
+    let planned = |backend, budget, cpus: &str| PlannedReservation {
+        target: "decoder".to_owned(),
+        backend,
+        reservation: request(budget, 1_000).reservation,
+        cpus: cpus.parse().unwrap(),
+    };
+    // Of two CPUs 1.9 are given, 0.1 to the fair servers.
+    for with in [&[][..], &[("sys/kernel/debug/sched/debug", account)][..]] {
+        let facts = machine().with(with).facts();
+        for (first, second, fits) in [(900, 900, true), (900, 901, false)] {
+            let all = [planned(BackendKind::Deadline, first, "0-1")];
+            let refused = deadline(&request(second, 1_000), &facts.clone().with_planned(&all));
+            assert_eq!(refused.is_empty(), fits, "{refused:?}");
+            assert!(
+                fits || refused[0].cause.contains("to the reservation for decoder"),
+                "{refused:?}"
+            );
+        }
+        let elsewhere =
+            [planned(BackendKind::Deadline, 900, "7"), planned(BackendKind::Quota, 900, "0")];
+        assert_eq!(deadline(&request(901, 1_000), &facts.with_planned(&elsewhere)), []);
+    }
+}
+
 #[test]
 fn times_outside_of_the_class() {
     let facts = machine().facts();

@@ -9,15 +9,16 @@ use hourglass_documents::document::Warning;
 use hourglass_documents::reserve::{ReserveDocument, ReserveRefusal, SmtReport};
 
 use super::backend_selection::{BackendQuery, SelectedBackend};
+use super::check::planned_for;
 use super::co_runners::{self, CoRunnerProtection};
 use super::kept::KeptReservation;
 use super::{
     AdditionalReservation, Backend, SessionFailure, SessionRequest, SessionTarget, SiblingPolicy,
     TargetSelector, document,
 };
-use crate::admission::AdmissionFacts;
+use crate::admission::PlannedReservation;
 use crate::backend::BackendRequest as Asked;
-use crate::backend::{ActiveReservation, members, user};
+use crate::backend::{ActiveReservation, members};
 use crate::command::AttachedTarget;
 use crate::guardian::Guardian;
 use crate::smt::monitor::JobCounts;
@@ -91,32 +92,23 @@ impl<'a> AdditionalReservations<'a> {
         self.0.iter().map(|other| other.adopted.target().clone()).collect()
     }
 
-    /// The refusals for each reservation beside the first one and those before it, where they are not watched together.
-    /// What several have together in the deadline class, the kernel says when they are made.
-    pub(super) fn refusals(&self, first: &Asked, kind: Option<Backend>) -> Vec<ReserveRefusal> {
-        let mut beside = Vec::from_iter((kind != Some(Backend::Deadline)).then(|| first.clone()));
+    /// The refusals for each reservation beside the first one and those before it, which are `planned`, where they are not
+    /// watched together.
+    pub(super) fn refusals(
+        &self,
+        first: &Asked,
+        mut planned: Vec<PlannedReservation>,
+    ) -> Vec<ReserveRefusal> {
         let mut refusals = Vec::new();
         for other in &self.0 {
-            let target = other.adopted.target();
+            let name = &other.document.target;
             let asked = other.asked(other.spec.reservation, first.cpu);
-            let refused = match other.kind() {
-                Backend::User => {
-                    let facts = AdmissionFacts::here(Some(target.id()));
-                    let cpus = user::cpus_of(target, &asked).unwrap_or_default();
-                    let refused = user::check(&asked, &facts).into_iter().next();
-                    let refused = refused.or_else(|| user::check_target(target, &asked).err());
-                    let beside = || user::check_beside(&asked, &cpus, &beside, &facts).err();
-                    refused.or_else(beside)
-                }
-                _ => other.query(&asked, false).check().0.refusals.into_iter().next(),
-            };
-            if let Some(mut refused) = refused {
-                refused.cause = format!("{}: {}", other.document.target, refused.cause);
+            let query = BackendQuery { planned: &planned, ..other.query(&asked, false) };
+            if let Some(mut refused) = query.check().0.refusals.into_iter().next() {
+                refused.cause = format!("{name}: {}", refused.cause);
                 refusals.push(document::refusal(&refused));
             }
-            if other.kind() == Backend::User {
-                beside.push(asked);
-            }
+            planned.extend(planned_for(name, other.kind(), other.adopted.target(), &asked));
         }
         refusals
     }
@@ -193,7 +185,14 @@ impl AdditionalEntry<'_> {
 
     fn query<'a>(&'a self, request: &'a Asked, within: bool) -> BackendQuery<'a> {
         let target = self.adopted.target();
-        BackendQuery { kind: Some(self.kind()), program: false, target, request, within }
+        BackendQuery {
+            kind: Some(self.kind()),
+            program: false,
+            target,
+            request,
+            within,
+            planned: &[],
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use hourglass_documents::document::Warning;
 
 use super::broken::BreakerLog;
 use super::document;
-use crate::admission::{self, AdmissionFacts, Obstacle, Refusal};
+use crate::admission::{self, AdmissionFacts, Obstacle, PlannedReservation, Refusal};
 use crate::backend::choose::{self, BackendSubject, Choice};
 use crate::backend::deadline::{self, Deadline};
 use crate::backend::quota::{self, Quota};
@@ -24,6 +24,8 @@ pub(super) struct BackendQuery<'a> {
     pub(super) request: &'a BackendRequest,
     /// It runs within what another reservation of this process has claimed.
     pub(super) within: bool,
+    /// What is to be made with it, for a check.
+    pub(super) planned: &'a [PlannedReservation],
 }
 
 /// What admission does not say of a budget.
@@ -112,7 +114,7 @@ impl BackendQuery<'_> {
             let (reason, refusals) = (nested.cause.clone(), vec![nested]);
             return (Choice { kind: None, reason, refusals }, BudgetDoubts::default());
         }
-        let facts = AdmissionFacts::here(self.subject());
+        let facts = AdmissionFacts::here(self.subject()).with_planned(self.planned);
         let choice = match self.kind {
             Some(kind) => choose::chosen(kind, self.refused(kind, &facts)),
             None => self.choose(&facts, |kind| self.refused(kind, &facts)),

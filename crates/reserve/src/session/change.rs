@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use hourglass_documents::document::Warning;
 use hourglass_documents::reservations::ReservationsDocument;
+use hourglass_documents::{Reservation, ReservationKind};
 use hourglass_sys::signal_file;
 use hourglass_time::Span;
 
@@ -26,6 +27,23 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// How long earlier requests are waited for.
 const TURN: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(20);
+
+/// Why a reservation goes on as it was.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChangeFailure {
+    /// What was asked for makes no sense, or there is no such process.
+    #[error("{0}")]
+    Words(String),
+    /// It is refused.
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl From<String> for ChangeFailure {
+    fn from(why: String) -> ChangeFailure {
+        ChangeFailure::Refused(why)
+    }
+}
 
 fn number(budget: Span, period: Span) -> Result<u64, String> {
     let units = |span: Span| {
@@ -67,20 +85,30 @@ fn wait_for_turn() -> Result<Option<File>, String> {
 ///
 /// # Errors
 /// Why not, in a line; it goes on as it was.
-pub fn change(pid: u32, budget: Span, period: Span) -> Result<ReservationsDocument, String> {
+pub fn change(pid: u32, budget: Span, period: Span) -> Result<ReservationsDocument, ChangeFailure> {
+    Reservation::new(budget, period, ReservationKind::Hard)
+        .map_err(|error| ChangeFailure::Words(format!("{budget}/{period}: {error}")))?;
+    if !Path::new(&format!("/proc/{pid}")).exists() {
+        return Err(ChangeFailure::Words(format!(
+            "there is no process {pid}; hourglass reserve --list names those with a reservation"
+        )));
+    }
     let mut all = list();
     all.reservations.retain(|one| one.pid == Some(pid) || one.tid == Some(pid));
     let class: Vec<u32> = all.reservations.iter().filter_map(|one| one.tid).collect();
     match &class[..] {
-        [tid] if all.reservations.len() == 1 => change_in_class(*tid, budget, period),
+        [tid] if all.reservations.len() == 1 => Ok(change_in_class(*tid, budget, period)?),
         [_, _, ..] => {
             let named: Vec<String> = class.iter().map(u32::to_string).collect();
             let named = named.join(", ");
-            Err(format!(
+            Err(ChangeFailure::Words(format!(
                 "process {pid} has several threads in the deadline class; name one of {named}"
-            ))
+            )))
         }
-        _ => change_kept(pid, budget, period),
+        _ => {
+            let number = number(budget, period).map_err(ChangeFailure::Words)?;
+            Ok(change_kept(pid, budget, period, number)?)
+        }
     }
 }
 
@@ -93,8 +121,12 @@ fn change_in_class(tid: u32, budget: Span, period: Span) -> Result<ReservationsD
     Ok(all)
 }
 
-fn change_kept(pid: u32, budget: Span, period: Span) -> Result<ReservationsDocument, String> {
-    let number = number(budget, period)?;
+fn change_kept(
+    pid: u32,
+    budget: Span,
+    period: Span,
+    number: u64,
+) -> Result<ReservationsDocument, String> {
     let _alone = wait_for_turn()?;
     user::may_change(pid, budget, period)?;
     signal_file::send_value(pid, signal_file::change(), number).map_err(|error| {

@@ -8,7 +8,7 @@ use super::co_runners::progress;
 use super::{
     Backend, SessionFailure, SessionRequest, SessionTarget, SiblingPolicy, co_runners, document,
 };
-use crate::admission::{Tick, headroom};
+use crate::admission::{PlannedReservation, Tick, headroom};
 use crate::backend::choose::Choice;
 use crate::backend::deadline::at_tick;
 use crate::backend::{self, AccuracyWarning, user};
@@ -22,6 +22,17 @@ use crate::target::Target;
 /// # Errors
 /// The command, process or thread is not there.
 pub fn check(request: &SessionRequest) -> Result<ReserveDocument, SessionFailure> {
+    check_beside(request, &[])
+}
+
+/// The same, beside reservations that are to be made with it.
+///
+/// # Errors
+/// As [`check`](fn@check).
+pub fn check_beside(
+    request: &SessionRequest,
+    planned: &[PlannedReservation],
+) -> Result<ReserveDocument, SessionFailure> {
     goes_together(request)?;
     let mut document = document::requested_document(request);
     let subject = match &request.subject {
@@ -64,9 +75,12 @@ pub fn check(request: &SessionRequest) -> Result<ReserveDocument, SessionFailure
         target,
         request: &asked,
         within: false,
+        planned,
     };
     if !watched {
-        obstacles.extend(others.refusals(&asked, request.backend_for_all()));
+        let kind = request.backend_for_all().unwrap_or(Backend::User);
+        let first = planned_for(&document.target, kind, target, &asked);
+        obstacles.extend(others.refusals(&asked, planned.iter().cloned().chain(first).collect()));
     }
     let (choice, doubts) = wanted.check();
     taken_by(&mut document, choice, &asked, doubts);
@@ -81,6 +95,35 @@ pub fn check(request: &SessionRequest) -> Result<ReserveDocument, SessionFailure
     let fits = document.budget_ns + 1..document.period_ns;
     document.suggested_budget_ns = Some(more).filter(|more| fits.contains(more));
     Ok(document)
+}
+
+/// What a reservation that a check has granted is to others that are to be made with it; `None` if it was not granted,
+/// or takes nothing from others.
+#[must_use]
+pub fn planned(request: &SessionRequest, document: &ReserveDocument) -> Option<PlannedReservation> {
+    let own = Target::Process(std::process::id());
+    let found = match &request.subject {
+        SessionTarget::Adopted(whom) => Some(AttachedTarget::find(whom).ok()?),
+        _ => None,
+    };
+    let target = found.as_ref().map_or(&own, AttachedTarget::target);
+    let asked = backend::BackendRequest { reservation: request.reservation, cpu: request.cpu };
+    let kind = super::arguments::backend(document.backend.as_deref()?).ok()??;
+    planned_for(&document.target, kind, target, &asked)
+}
+
+pub(super) fn planned_for(
+    name: &str,
+    backend: Backend,
+    target: &Target,
+    asked: &backend::BackendRequest,
+) -> Option<PlannedReservation> {
+    if backend == Backend::Quota {
+        return None;
+    }
+    let cpus = user::cpus_of(target, asked).ok()?.into_iter().collect();
+    let (target, reservation) = (name.to_owned(), asked.reservation);
+    Some(PlannedReservation { target, backend, reservation, cpus })
 }
 
 pub(super) fn taken_by(

@@ -77,6 +77,7 @@ pub fn run_watched(
         target: &target,
         request: &BackendRequest { reservation, cpu: request.cpu },
         within: false,
+        planned: &[],
     };
     let confirm = |reserved: &mut dyn ActiveReservation| subject.confirm(reserved);
     let mut kept = KeptReservation::reserve(document, &query, &guardian, confirm)?;

@@ -62,10 +62,11 @@ pub use hourglass_sim::slack::ProgressRate;
 pub use hourglass_sys::process::end_with_parent;
 use hourglass_time::Span;
 
+pub use crate::admission::PlannedReservation;
 pub use additional::warnings_of;
 pub use broken::kept_until_now;
-pub use change::change;
-pub use check::check;
+pub use change::{ChangeFailure, change};
+pub use check::{check, check_beside, planned};
 pub use clean::clean;
 pub use lifecycle::{run, run_watched};
 pub use list::list;

@@ -113,6 +113,7 @@ fn a_check_asks_all_that_the_reservation_asks() {
             target,
             request: &asked,
             within: false,
+            planned: &[],
         };
         let said = query.check().0;
         let made = query.reserve(&guardian).map(drop);

@@ -1,5 +1,7 @@
 //! Warnings about what may not be meant.
 
+use hourglass_documents::CpuSet;
+
 use crate::exact_fraction::compare_shares;
 use crate::{Scheduler, Server, Task, TaskSet, TaskSetWarning};
 
@@ -18,6 +20,7 @@ pub(super) fn warnings(set: &TaskSet) -> Vec<TaskSetWarning> {
     let mut found = Vec::new();
     found.extend(beyond_kernel(set));
     found.extend(not_admitted(set));
+    found.extend(pinned(set));
     set.tasks.iter().for_each(|task| about_task(task, &mut found));
     for server in &set.servers {
         about_server(set, server, &mut found);
@@ -75,6 +78,22 @@ fn not_admitted(set: &TaskSet) -> Option<TaskSetWarning> {
     compare_shares(all.map(share), (limit, of))
         .is_gt()
         .then_some(TaskSetWarning::NotAdmitted { cpus })
+}
+
+/// One warning for all servers whose threads may not run on all CPUs: the class moves its threads over their root domain
+/// (`__sched_setscheduler`: `EPERM`), which is all CPUs where nobody has parted them.
+fn pinned(set: &TaskSet) -> Option<TaskSetWarning> {
+    let all = set.cpus();
+    let lacks =
+        |cpus: &Option<CpuSet>| cpus.as_ref().is_some_and(|cpus| !all.difference(cpus).is_empty());
+    let is_pinned = |server: &&Server| {
+        let mut tasks = server.tasks.iter().filter_map(|name| set.task(name));
+        server.kind.is_constant_bandwidth()
+            && (lacks(&server.cpus) || tasks.any(|task| lacks(&task.cpus)))
+    };
+    let mut found = set.servers.iter().filter(is_pinned);
+    let first = found.next()?;
+    Some(TaskSetWarning::PinnedServer { server: first.name.clone(), others: found.count() })
 }
 
 fn about_task(task: &Task, found: &mut Vec<TaskSetWarning>) {

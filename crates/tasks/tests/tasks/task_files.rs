@@ -2,7 +2,7 @@
 
 use hourglass_tasks::{
     Activation, Assignment, FactOrigin, Format, Fraction, Preemption, ProgramStep, Protocol,
-    Scheduler, ServerKind, TaskSet,
+    Scheduler, ServerKind, TaskSet, TaskSetWarning,
 };
 use hourglass_time::Span;
 
@@ -110,7 +110,8 @@ fn everything_that_can_be_said() {
     assert_eq!(program.phases[1].policy.unwrap().to_string(), "FIFO:5");
     assert_eq!(program.phases[0].steps[1], ProgramStep::Run(Span::from_micros(200)));
     assert_eq!(set.background[0].program.phases[0].loops, None);
-    assert_eq!(set.warnings(), []);
+    let pinned = TaskSetWarning::PinnedServer { server: "hard".to_owned(), others: 0 };
+    assert_eq!(set.warnings(), [pinned]);
 }
 
 #[test]

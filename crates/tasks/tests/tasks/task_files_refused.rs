@@ -91,6 +91,36 @@ fn priorities_beyond_the_kernel_are_one_warning() {
     }
 }
 
+/// `__sched_setscheduler`: the class has all CPUs of its root domain, or refuses. Nothing said so of a server, and a thread of it,
+/// on one CPU of two.
+#[test]
+fn a_server_that_the_class_would_have_to_pin_is_a_warning() {
+    let set = |kind: &str, cpus: &str, own: &str, more: &str| {
+        let text = format!(
+            "machine.cpus = \"{cpus}\"\n[[task]]\nname = \"t\"\nwcet = \"1ms\"\nperiod = \"10ms\"\n{own}\n[[server]]\n\
+             name = \"s\"\nkind = \"{kind}\"\nbudget = \"2ms\"\nperiod = \"10ms\"\ntasks = [\"t\"]\n{more}\n"
+        );
+        warnings(&text)
+    };
+    let is_said = |said: &[String]| said.iter().any(|text| text.contains("EPERM"));
+    for kind in ["cbs-hard", "cbs-soft", "cbs-reclaim"] {
+        let said = set(kind, "0-1", "", "cpus = \"1\"");
+        assert!(
+            is_said(&said) && said[0].starts_with("server 's': the kernel's deadline"),
+            "{said:?}"
+        );
+        assert!(is_said(&set(kind, "0-1", "cpus = \"1\"", "")), "{kind}");
+        for (cpus, more) in [("0-1", ""), ("0-1", "cpus = \"0-1\""), ("1", "cpus = \"1\"")] {
+            assert!(!is_said(&set(kind, cpus, "", more)), "{kind} {cpus} {more}");
+        }
+    }
+    // No server of the deadline class.
+    assert!(!is_said(&set("deferrable", "0-1", "", "cpus = \"1\"")));
+    let other = "cpus = \"1\"\n[[server]]\nname = \"o\"\nkind = \"cbs-hard\"\nbudget = \"1ms\"\nperiod = \"10ms\"\ncpus = \"0\"";
+    let said = set("cbs-hard", "0-1", "", other);
+    assert!(said.iter().any(|text| text.contains("as those of 1 other server,")), "{said:?}");
+}
+
 /// `Documentation/scheduler/sched-deadline.rst`, section 4, and `__checkparam_dl`: what the kernel's deadline class refuses.
 #[test]
 fn what_the_deadline_class_does_not_admit_is_a_warning() {

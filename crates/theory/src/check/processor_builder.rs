@@ -66,6 +66,8 @@ pub(super) struct ProcessorBuilder<'a> {
     pub(super) members: Vec<Member>,
     /// What the numbers count that may never happen.
     inexact: Vec<String>,
+    /// Whether what is below its servers has a share of the processor for certain.
+    bounds_below: bool,
     pub(super) notes: &'a mut NoteList,
 }
 
@@ -80,7 +82,8 @@ impl ProcessorBuilder<'_> {
 
 /// One processor, or the inside of a server, with these tasks.
 pub(super) fn processor(of: &ProcessorTasks, notes: &mut NoteList) -> Processor {
-    let mut draft = ProcessorBuilder { members: Vec::new(), inexact: Vec::new(), notes };
+    let mut draft =
+        ProcessorBuilder { members: Vec::new(), inexact: Vec::new(), bounds_below: true, notes };
     let filled = fill(of, &mut draft).and_then(|thresholds| {
         fits(of, &draft.members)?;
         situation(of, &thresholds, &mut draft)
@@ -109,7 +112,7 @@ pub(super) fn processor(of: &ProcessorTasks, notes: &mut NoteList) -> Processor 
         refused,
         holds_to_deadline: of.rule == Rule::Edf && of.costs.tick.is_some() || is_charged,
         time_sharing: match of.place {
-            TaskGroup::Cpu { cpu, .. } if of.rule == Rule::FixedPriority => {
+            TaskGroup::Cpu { cpu, .. } if of.rule == Rule::FixedPriority && draft.bounds_below => {
                 time_sharing::of(of.set, cpu, of.tasks)
             }
             _ => None,
@@ -305,7 +308,7 @@ fn burden(of: &ProcessorTasks, draft: &mut ProcessorBuilder) -> Result<(), Strin
                 .to_owned(),
         );
     }
-    let others = servers::as_tasks(of)?;
+    let (others, unbounded) = servers::as_tasks(of)?;
     let charged = parameters::charged(of, draft)?.with_tasks(&others);
     let held = locks::sections(of)?;
     locks::passed_over(of, draft.notes);
@@ -329,6 +332,10 @@ fn burden(of: &ProcessorTasks, draft: &mut ProcessorBuilder) -> Result<(), Strin
     }
     for (member, held) in draft.members.iter_mut().zip(held) {
         member.held = held;
+    }
+    if let Some(why) = unbounded {
+        draft.bounds_below = false;
+        draft.members.iter_mut().for_each(|member| member.unknown = Some(why.clone()));
     }
     for (name, task) in names.zip(charged.iter().skip(of.tasks.len())) {
         draft.members.push(Member::of_others(name, task.clone()));

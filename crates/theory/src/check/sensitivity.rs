@@ -202,11 +202,14 @@ pub(super) fn breakdown(
 ) -> Vec<BreakdownFacts> {
     let mut effort = StepLimit::with_steps(ALL_LOOKS);
     // Budgets of servers are not execution times.
-    let is_own = |member: &Member| member.position.is_some();
+    let any_asked = |processor: &Processor| {
+        let mut members = processor.members.iter().enumerate();
+        members.any(|(at, member)| member.position.is_some() && is_asked(processor, at))
+    };
     let may_overlap = |at: usize| locks::may_overlap(&set.tasks[at]);
-    let is_asked = |processor: &&Processor| {
+    let is_searched = |processor: &&Processor| {
         unsearched(processor).is_none()
-            && processor.members.iter().any(is_own)
+            && any_asked(processor)
             && !processor.members.iter().filter_map(|m| m.position).any(may_overlap)
     };
     let mut found: Vec<BreakdownFacts> = Vec::new();
@@ -217,7 +220,7 @@ pub(super) fn breakdown(
         let facts = vary_all(set, Scope::Chains(chained), &mut effort);
         found.extend(facts.map(|facts| BreakdownFacts { cpus: cpus.to_string(), ..facts }));
     }
-    for processor in processors.iter().filter(is_asked) {
+    for processor in processors.iter().filter(is_searched) {
         let facts = vary_all(set, Scope::Processor(processor), &mut effort);
         let (cpus, server) = (processor.cpus.clone(), processor.server.clone());
         found.extend(facts.map(|facts| BreakdownFacts { cpus, server, ..facts }));
@@ -241,7 +244,7 @@ fn vary_all(set: &TaskSet, scope: Scope, effort: &mut StepLimit) -> Option<Break
     let bounds = upper_bounds::named(own.iter().filter_map(|at| set.tasks.get(*at)));
     let is_given_up = beyond.verdict == Verdict::Unknown(Refusal::TooLong);
     let inexact = (!is_exact).then(|| if is_given_up { GIVEN_UP } else { INEXACT }.to_owned());
-    let reasons: Vec<String> = bounds.into_iter().chain(inexact).collect();
+    let reasons: Vec<String> = bounds.into_iter().chain(inexact).chain(unasked(scope)).collect();
     Some(BreakdownFacts {
         factor: quotient(factor),
         utilisation: utilisation.map(quotient),
@@ -249,6 +252,21 @@ fn vary_all(set: &TaskSet, scope: Scope, effort: &mut StepLimit) -> Option<Break
         reason: (!reasons.is_empty()).then(|| reasons.join("; ")),
         ..BreakdownFacts::default()
     })
+}
+
+/// Which deadlines a factor says nothing of.
+fn unasked(scope: Scope) -> Option<String> {
+    let processors = match scope {
+        Scope::Processor(processor) => std::slice::from_ref(processor),
+        Scope::Chains(chained) => &chained.processors,
+    };
+    let of = |processor: &Processor| {
+        let members = processor.members.iter().enumerate();
+        let left = members.filter(|(at, one)| one.position.is_some() && !is_asked(processor, *at));
+        left.map(|(_, one)| format!("'{}'", one.name)).collect::<Vec<_>>()
+    };
+    let names: Vec<String> = processors.iter().flat_map(of).collect();
+    (!names.is_empty()).then(|| format!("nothing is said of the deadline of {}", names.join(", ")))
 }
 
 /// The verdict on a set of this processor. No test takes more than [`LOOKS`].

@@ -96,15 +96,18 @@ fn protocol(set: &TaskSet, section: &CriticalSection) -> Option<Protocol> {
     named.next().map(|resource| resource.protocol)
 }
 
+/// The servers of a processor, each as a task of it, and why nothing bounds the tasks beside them, if so.
+pub(super) type AsTasks = (Vec<Numbers>, Option<String>);
+
 /// The servers of a processor, each as a task of it, beside these tasks.
 ///
 /// # Errors
 /// No analysis has them there, in a sentence.
-pub(super) fn as_tasks(of: &ProcessorTasks) -> Result<Vec<Numbers>, String> {
+pub(super) fn as_tasks(of: &ProcessorTasks) -> Result<AsTasks, String> {
     let ProcessorTasks { set, rule, tasks: beside, .. } = *of;
     let servers = of.place.servers();
     if servers.is_empty() {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), None));
     }
     let tasks = !beside.is_empty();
     let assignment = set.assignment();
@@ -143,13 +146,26 @@ pub(super) fn as_tasks(of: &ProcessorTasks) -> Result<Vec<Numbers>, String> {
     };
     let placed = servers.iter().map(placed).collect::<Result<Vec<_>, String>>()?;
     match rule {
-        Rule::FixedPriority => servers::among_priorities(&placed, tasks),
-        Rule::Edf => servers::among_deadlines(&placed, tasks),
+        Rule::FixedPriority => match servers::among_priorities(&placed, tasks) {
+            // What is below the class takes nothing from it.
+            Err(why) if is_about_below(why) && placed.iter().all(|one| one.priority.is_none()) => {
+                servers::among_priorities(&placed, false)
+                    .map(|alone| (alone, Some(unfit(why, servers))))
+            }
+            found => found.map(|found| (found, None)),
+        },
+        Rule::Edf => servers::among_deadlines(&placed, tasks).map(|found| (found, None)),
         Rule::Fifo => {
             return Err("no analysis covers servers with first in, first out".to_owned());
         }
     }
     .map_err(|why| unfit(why, servers))
+}
+
+/// Whether only what is below the servers has no bound.
+fn is_about_below(why: UnsupportedServer) -> bool {
+    use UnsupportedServer::{GoesOn, Reclaims, ShortDeadline};
+    matches!(why, GoesOn(_) | Reclaims(_) | ShortDeadline(_))
 }
 
 /// Reservations of the deadline class that share several CPUs.

@@ -217,13 +217,19 @@ fn nanos(ns: u64) -> Span {
     Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX))
 }
 
-/// The execution time and the sections that are not preempted, in parts, rounded up.
+/// The execution time and the sections that are not preempted, in parts, rounded up. The shortest execution time, rounded down,
+/// shrinks as well: a job that ends early may move what comes after it. It does not grow, so that it may be any longer one.
 fn scale(task: &mut Task, factor: u64) {
     let times = |span: &mut Span| {
         let scaled = u128::from(span.nanos_or_zero()) * u128::from(factor);
         *span = nanos(u64::try_from(scaled.div_ceil(PARTS.into())).unwrap_or(u64::MAX));
     };
     times(&mut task.wcet);
+    let shortest = |span: Span| {
+        let scaled = u128::from(span.nanos_or_zero()) * u128::from(factor.min(PARTS));
+        nanos(u64::try_from(scaled / u128::from(PARTS)).unwrap_or(u64::MAX))
+    };
+    task.bcet = task.bcet.map(shortest);
     match &mut task.preemption {
         Preemption::Limited { longest, last } => [longest, last].into_iter().for_each(times),
         Preemption::Floating { longest } => times(longest),

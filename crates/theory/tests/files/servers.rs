@@ -1,6 +1,6 @@
 //! Servers: what is said of the tasks in them, beside them and below them.
 
-use hourglass_documents::check::Verdict;
+use hourglass_documents::check::{CheckDocument, Verdict};
 
 use super::check::{answer, bounds, task};
 
@@ -46,9 +46,26 @@ fn servers_that_reclaim() {
     );
     let below = task("below", "wcet = 1\nperiod = 100\npriority = 5")
         + &task("of-r", "wcet = 1\nperiod = 30\npriority = 1");
-    let found = |kind| answer(&(below.clone() + &server("r", kind, 1)));
-    assert_eq!(found("cbs-hard").verdict, Verdict::Feasible);
-    assert_eq!(found("cbs-reclaim").verdict, Verdict::Unknown);
+    let found = |kind, more: &str| answer(&(below.clone() + more + &server("r", kind, 1)));
+    let hard = found("cbs-hard", "");
+    assert_eq!(hard.verdict, Verdict::Feasible);
+    // What is below the class takes nothing from it: that had no bound either. Nor is a time-sharing task bounded there.
+    let fair = task("fair", "wcet = 1\nperiod = 500\npolicy = \"OTHER:0\"");
+    for (kind, more, why) in [
+        ("cbs-reclaim", "", "all that other reservations leave"),
+        ("cbs-reclaim", fair.as_str(), "all that other reservations leave"),
+        ("cbs-soft", "", "goes on when its budget is spent"),
+    ] {
+        let found = found(kind, more);
+        assert_eq!(found.verdict, Verdict::Unknown, "{kind}: {found:?}");
+        for task in &found.tasks {
+            let is_served = task.name == "of-r";
+            assert_eq!(task.verdict == Verdict::Feasible, is_served, "{kind}: {task:?}");
+            assert!(is_served || task.reason.contains(why), "{task:?}");
+        }
+        let own = |found: &CheckDocument| found.tasks[1].response_time_ns;
+        assert!(kind == "cbs-soft" || own(&found) == own(&hard), "{found:?}");
+    }
 }
 
 /// What a soft server's tasks are ordered by plays no part: 2 + 3 of 2 every 5 are done by 14. Below it,

@@ -12,7 +12,8 @@ use hourglass_time::Span;
 
 use crate::exit::{self, Stop};
 use crate::lab::reserve::{
-    self, AdditionalReservation, Backend, SessionRequest, SessionTarget, TargetSelector,
+    self, AdditionalReservation, Backend, PlannedReservation, SessionRequest, SessionTarget,
+    TargetSelector,
 };
 use crate::lab::task_input;
 use crate::lab::theory::reservations::{self, BudgetRule, ReservationProposal};
@@ -33,7 +34,7 @@ pub(super) struct ProposalOptions<'a> {
     pub(super) backend: Option<Backend>,
 }
 
-/// Proposes a reservation for each task of a file or run folder, and says whether it would be granted, each by itself.
+/// Proposes a reservation for each task of a file or run folder, and says which would be granted, each with those before it.
 /// With a process, its threads of the tasks' names are meant, and get them (`true`) if all would be granted.
 ///
 /// # Errors
@@ -187,11 +188,12 @@ fn backends(wanted: Option<Backend>) -> Vec<(Backend, BudgetRule)> {
             .flat_map(|one| backends(Some(one)))
             .collect(),
         Some(Backend::Deadline) => vec![(Backend::Deadline, BudgetRule::AtWaking)],
-        Some(other) => vec![(other, BudgetRule::OnGrid)],
+        Some(Backend::User) => vec![(Backend::User, BudgetRule::OnGridKept)],
+        Some(Backend::Quota) => vec![(Backend::Quota, BudgetRule::OnGrid)],
     }
 }
 
-/// The answer for each task, or for its thread.
+/// The answer for each task, or for its thread: one that is refused beside those before it takes nothing from those behind it.
 fn proposals(
     set: &TaskSet,
     how: ProposalOptions<'_>,
@@ -201,12 +203,16 @@ fn proposals(
         .into_iter()
         .map(|(backend, rule)| (backend, reservations::propose(set, rule)))
         .collect();
-    let each = set.tasks.iter().enumerate().map(|(at, task)| {
+    let mut answers: Vec<Answer> = Vec::new();
+    let mut planned = Vec::new();
+    for (at, task) in set.tasks.iter().enumerate() {
         let found = by_backend.iter().filter_map(|(backend, all)| Some((*backend, all.get(at)?)));
         let tid = tids.and_then(|tids| tids.get(at)).copied();
-        proposal(task, how, tid, found.collect())
-    });
-    each.collect()
+        let answer = proposal(task, how, tid, found.collect(), &planned)?;
+        planned.extend(reserve::planned(&answer.request, &answer.document));
+        answers.push(answer);
+    }
+    answers.into_iter().map(|answer| answer.beside(&planned)).collect()
 }
 
 /// By the first backend that guarantees it, else the first that takes it, on the first of its CPUs that does.
@@ -215,25 +221,29 @@ fn proposal(
     how: ProposalOptions<'_>,
     tid: Option<u32>,
     found: Vec<(Backend, &Result<ReservationProposal, String>)>,
-) -> Result<ReserveDocument, Stop> {
-    let mut best: Option<ReserveDocument> = None;
+    planned: &[PlannedReservation],
+) -> Result<Answer, Stop> {
+    let mut best: Option<Answer> = None;
     for (backend, proposed) in found {
         for cpu in cpus(task, how, backend) {
             let named = how.backend.is_some();
-            let question = Question { task, strength: how.strength, tid, backend, named, cpu };
-            let document = match proposed {
+            let strength = how.strength;
+            let question = Question { task, strength, tid, backend, named, cpu, planned };
+            let answer = match proposed {
                 Ok(proposed) => question.answer(proposed)?,
                 Err(why) => question.not_proposed(why)?,
             };
-            if document.guarantee {
-                return Ok(document);
+            if answer.document.guarantee {
+                return Ok(answer);
             }
+            let is_taken = answer.document.backend.is_some();
             best = Some(match best {
-                Some(best) if best.backend.is_some() || document.backend.is_none() => {
-                    let refusals = merged(best.refusals, document.refusals);
-                    ReserveDocument { refusals, ..best }
+                Some(best) if best.document.backend.is_some() || !is_taken => {
+                    let refusals = merged(best.document.refusals, answer.document.refusals);
+                    let document = ReserveDocument { refusals, ..best.document };
+                    Answer { document, ..best }
                 }
-                _ => document,
+                _ => answer,
             });
         }
     }
@@ -268,6 +278,30 @@ fn merged(mut all: Vec<ReserveRefusal>, more: Vec<ReserveRefusal>) -> Vec<Reserv
 /// The refusals of which a budget or a period is the cause.
 const OF_BUDGET: [&str; 2] = ["times", "bandwidth"];
 
+/// What was asked for a task, and the answer.
+#[derive(Debug)]
+struct Answer {
+    request: SessionRequest,
+    document: ReserveDocument,
+}
+
+impl Answer {
+    /// The answer beside all that are granted, of which those behind it may delay what the deadline class gives to it: its
+    /// sum is asked for with each one, its guarantee is not.
+    fn beside(self, all: &[PlannedReservation]) -> Result<ReserveDocument, Stop> {
+        let Answer { request, document } = self;
+        let name = document.target.as_str();
+        let in_class = document.backend.as_deref() == Some(Backend::Deadline.name());
+        if !in_class || !document.guarantee {
+            return Ok(document);
+        }
+        let others = all.iter().filter(|one| one.target != name).cloned().collect::<Vec<_>>();
+        let again = reserve::check_beside(&request, &others)
+            .map_err(|failure| Stop::usage(format!("{name}: {failure}")))?;
+        Ok(ReserveDocument { guarantee: again.guarantee, warnings: again.warnings, ..document })
+    }
+}
+
 /// One task, asked of one backend.
 #[derive(Clone, Copy)]
 struct Question<'a> {
@@ -278,28 +312,31 @@ struct Question<'a> {
     /// The user named it.
     named: bool,
     cpu: Option<u32>,
+    /// What is granted to others.
+    planned: &'a [PlannedReservation],
 }
 
 impl Question<'_> {
     /// The answer for a proposal with what a job needs beyond its execution time, as far as that fits.
-    fn answer(&self, proposed: &ReservationProposal) -> Result<ReserveDocument, Stop> {
+    fn answer(&self, proposed: &ReservationProposal) -> Result<Answer, Stop> {
         let exact = self.ask(proposed)?;
-        let more = exact.suggested_budget_ns.and_then(|ns| i64::try_from(ns).ok());
-        let document = match more.map(Span::from_nanos) {
+        let more = exact.document.suggested_budget_ns.and_then(|ns| i64::try_from(ns).ok());
+        let Answer { request, document } = match more.map(Span::from_nanos) {
             Some(more) if more <= proposed.deadline => {
                 self.ask(&ReservationProposal { budget: more, ..*proposed })?
             }
             _ => exact,
         };
-        Ok(ReserveDocument {
+        let document = ReserveDocument {
             target: self.task.name.clone(),
             suggested_budget_ns: None,
             bound_ns: Some(proposed.bound.nanos_or_zero()),
             ..document
-        })
+        };
+        Ok(Answer { request, document })
     }
 
-    fn not_proposed(&self, why: &str) -> Result<ReserveDocument, Stop> {
+    fn not_proposed(&self, why: &str) -> Result<Answer, Stop> {
         let (task, period) = (self.task, self.task.period);
         let budget = task.wcet.min(period);
         let whole = ReservationProposal { budget, period, deadline: period, bound: period };
@@ -311,10 +348,10 @@ impl Question<'_> {
             remedy: "hourglass check FILE --server PERIOD finds a budget where there is one"
                 .to_owned(),
         };
-        let document = self.ask(&whole)?;
+        let Answer { request, document } = self.ask(&whole)?;
         // A budget that fits would not be granted either.
         let others = document.refusals.iter().filter(|other| !OF_BUDGET.contains(&&*other.id));
-        Ok(ReserveDocument {
+        let document = ReserveDocument {
             target: task.name.clone(),
             backend: None,
             guarantee: false,
@@ -322,10 +359,11 @@ impl Question<'_> {
             refusals: std::iter::once(refusal).chain(others.cloned()).collect(),
             suggested_budget_ns: None,
             ..document
-        })
+        };
+        Ok(Answer { request, document })
     }
 
-    fn ask(&self, proposed: &ReservationProposal) -> Result<ReserveDocument, Stop> {
+    fn ask(&self, proposed: &ReservationProposal) -> Result<Answer, Stop> {
         let ReservationProposal { budget, period, deadline, .. } = *proposed;
         let wrong = |error: &dyn std::fmt::Display| {
             Stop::usage(format!("{}: {budget}/{period}: {error}", self.task.name))
@@ -343,7 +381,8 @@ impl Question<'_> {
             additional: Vec::new(),
             aside: false,
         };
-        let mut document = reserve::check(&request).map_err(|failure| wrong(&failure))?;
+        let found = reserve::check_beside(&request, self.planned);
+        let mut document = found.map_err(|failure| wrong(&failure))?;
         if !self.named {
             document.reason = match (&document.backend, document.refusals.first()) {
                 (None, first) => {
@@ -358,6 +397,6 @@ impl Question<'_> {
                 _ => "the deadline class does not guarantee it".to_owned(),
             };
         }
-        Ok(document)
+        Ok(Answer { request, document })
     }
 }

@@ -17,7 +17,12 @@ pub(super) fn mark(
             document.wcet_at_least_ns = task.wcet_at_least.map(|least| least.nanos_or_zero());
             document.warnings.push(warning(task));
         }
-        let bounded = bounded(set, task);
+        // What does not fit beside others rests on all of them.
+        let beside = document.refusals.iter().any(|refusal| refusal.id == NO_ROOM);
+        let bounded = match beside {
+            true => set.tasks.iter().filter(|task| task.has_upper_bound()).collect(),
+            false => bounded(set, task),
+        };
         if document.backend.is_none() && !bounded.is_empty() {
             let least = least.and_then(|least| least.get(at));
             document.unknown_because = unknown(&bounded, least);
@@ -73,6 +78,9 @@ fn bounded<'a>(set: &'a TaskSet, task: &'a Task) -> Vec<&'a Task> {
     found.retain(|task| task.has_upper_bound());
     found
 }
+
+/// The refusal of more than there is, with the others.
+const NO_ROOM: &str = "bandwidth";
 
 /// The refusal of a budget or period that a backend does not take.
 const TOO_LITTLE: &str = "times";

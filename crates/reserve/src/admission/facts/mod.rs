@@ -12,10 +12,11 @@ mod threads;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use hourglass_documents::CpuSet;
+use hourglass_documents::{CpuSet, Reservation};
 use hourglass_sys::sched::{self, Attributes};
 
 use super::tick::Tick;
+use crate::request::BackendKind;
 
 pub(crate) use files::Files;
 pub use servers::{FairServer, FairServerSource};
@@ -58,6 +59,8 @@ pub struct AdmissionFacts {
     pub accounts: BTreeMap<u32, i64>,
     /// Other threads of the deadline class on the machine, as far as they can be seen.
     pub deadline_threads: Vec<DeadlineThread>,
+    /// Reservations that are to be made with this one, and are not there yet.
+    pub planned: Vec<PlannedReservation>,
     /// Real-time time of the subject's control group and its ancestors, own first
     /// (`cpu.rt_runtime_us`); only version 1 with real-time group scheduling has these.
     pub group_budgets: Vec<GroupBudget>,
@@ -71,6 +74,19 @@ pub struct AdmissionFacts {
     pub threads: Option<usize>,
     /// The tick, at which budgets of the deadline class may end.
     pub tick: Option<Tick>,
+}
+
+/// A reservation that is asked for together with others, and counts for these as if it were there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedReservation {
+    /// For whom, in a refusal of others.
+    pub target: String,
+    /// What would enforce it; a quota takes nothing from others.
+    pub backend: BackendKind,
+    /// Its times.
+    pub reservation: Reservation,
+    /// The CPUs on which its target may run.
+    pub cpus: CpuSet,
 }
 
 /// Real-time time of a control group on each CPU.
@@ -105,6 +121,20 @@ impl AdmissionFacts {
         AdmissionFacts { tick: Tick::from_files(&Files::under_root(root)), ..facts }
     }
 
+    /// The same, with these reservations beside what is there.
+    #[must_use]
+    pub fn with_planned(self, planned: &[PlannedReservation]) -> AdmissionFacts {
+        AdmissionFacts { planned: planned.to_vec(), ..self }
+    }
+
+    /// What is planned with this backend.
+    pub(crate) fn planned_by(
+        &self,
+        backend: BackendKind,
+    ) -> impl Iterator<Item = &PlannedReservation> {
+        self.planned.iter().filter(move |one| one.backend == backend)
+    }
+
     /// Those of the machine whose files lie below `root` and whose threads have `policies`. The tick is in no file.
     #[must_use]
     pub fn read(root: &Path, subject: Option<u32>, policies: Policies<'_>) -> AdmissionFacts {
@@ -127,6 +157,7 @@ impl AdmissionFacts {
             deadline_period_max_us: positive("sched_deadline_period_max_us"),
             accounts: servers::accounts(&files),
             deadline_threads: threads::deadline(&files, subject, policies),
+            planned: Vec::new(),
             threads: threads::count(&files, &whose, &status),
             sys_nice: capability(&caller),
             user_namespace: files.text("proc/self/uid_map").map(|map| is_mapped(&map)),

@@ -36,7 +36,7 @@ pub(crate) fn check_present(
     cpus: &[u32],
     facts: &AdmissionFacts,
 ) -> Result<(), Refusal> {
-    admit(&claim(request, cpus), Registry::of_the_machine().all(), facts)
+    admit(&claim(request, cpus), with_planned(Registry::of_the_machine().all(), facts), facts)
 }
 
 /// Why a reservation of this kind would not be seen by all others on this machine, so that they may be promised the
@@ -49,21 +49,18 @@ pub(crate) fn remove_claims() -> Vec<StaleClaim> {
     Registry::of_the_machine().remove_stale()
 }
 
-/// As [`check_present`], beside further reservations that are to be made with it, on its CPUs.
-pub(crate) fn check_beside(
-    request: &BackendRequest,
-    cpus: &[u32],
-    beside: &[BackendRequest],
+/// These, and those of this kind that are to be made with the request.
+fn with_planned(
+    mut all: Vec<RegisteredReservation>,
     facts: &AdmissionFacts,
-) -> Result<(), Refusal> {
-    let mut others = Registry::of_the_machine().all();
-    let with_it = |one: &BackendRequest| RegisteredReservation {
-        share: claim(one, cpus),
-        holder: Holder::this_process(),
+) -> Vec<RegisteredReservation> {
+    let planned = facts.planned_by(BackendKind::User);
+    all.extend(planned.map(|one| RegisteredReservation {
+        share: ReservationClaim::new(&one.reservation, one.cpus.clone()),
+        holder: Holder::Planned(one.target.clone()),
         course: None,
-    };
-    others.extend(beside.iter().map(with_it));
-    admit(&claim(request, cpus), others, facts)
+    }));
+    all
 }
 
 fn claim(request: &BackendRequest, cpus: &[u32]) -> ReservationClaim {
@@ -91,7 +88,7 @@ fn times(request: &BackendRequest) -> Option<Refusal> {
 /// Whether a thread of the deadline class, of which `facts` are, would leave the reservations of this kind their time: it
 /// stands above them all.
 pub(crate) fn check_above(request: &BackendRequest, facts: &AdmissionFacts) -> Result<(), Refusal> {
-    let claims = Registry::of_the_machine().all();
+    let claims = with_planned(Registry::of_the_machine().all(), facts);
     let Some(cpus) = facts.affinity.as_ref().filter(|_| !claims.is_empty()) else { return Ok(()) };
     let cpus: Vec<u32> = cpus.iter().collect();
     let new = ReservationClaim { priority: DEADLINE_CLASS, ..claim(request, &cpus) };
@@ -161,6 +158,7 @@ fn listed(held: RegisteredReservation) -> ReservationInForce {
     let RegisteredReservation { share, holder, course } = held;
     let (pid, tid, command, user, backend) = match holder {
         Holder::Process { pid, command, uid } => (pid, None, command, Some(uid), BackendKind::User),
+        Holder::Planned(target) => (None, None, target, None, BackendKind::User),
         Holder::Thread(tid, name) => {
             let pid = members::process_of(tid);
             let (command, user) = match pid.map(Holder::process) {
@@ -209,7 +207,15 @@ fn in_class(facts: &AdmissionFacts, cpus: &CpuSet) -> Vec<RegisteredReservation>
         holder: Holder::Thread(thread.tid, crate::ownership::for_people(&thread.name)),
         course: None,
     };
-    facts.deadline_threads.iter().map(held).collect()
+    let planned = facts.planned_by(BackendKind::Deadline).map(|one| RegisteredReservation {
+        share: ReservationClaim {
+            priority: DEADLINE_CLASS,
+            ..ReservationClaim::new(&one.reservation, one.cpus.clone())
+        },
+        holder: Holder::Planned(one.target.clone()),
+        course: None,
+    });
+    facts.deadline_threads.iter().map(held).chain(planned).collect()
 }
 
 /// The share of a CPU that real-time threads may have.
@@ -236,13 +242,13 @@ fn misfits(
             holders(others, *cpu)
         ),
         AdmissionFailure::Late { cpu, share } if share == new => format!(
-            "on CPU {cpu} the reservations that are there would delay {} beyond its deadline of {}: {}",
+            "on CPU {cpu} the other reservations would delay {} beyond its deadline of {}: {}",
             Span::saturating_from_nanos(share.budget_ns),
             Span::saturating_from_nanos(share.deadline_ns),
             holders(others, *cpu)
         ),
         AdmissionFailure::Late { cpu, share } => format!(
-            "on CPU {cpu} a reservation that is there would come too late, due within {}: {}",
+            "on CPU {cpu} another reservation would come too late, due within {}: {}",
             Span::saturating_from_nanos(share.deadline_ns),
             holders(others.iter().filter(|held| held.share == *share), *cpu)
         ),

@@ -100,7 +100,7 @@ use hourglass_time::Span;
 pub(super) use self::admit::in_class_beside;
 pub(crate) use self::admit::remove_claims;
 use self::admit::{admit, refusal};
-pub(crate) use self::admit::{check, check_above, check_beside, check_present, in_force, unseen};
+pub(crate) use self::admit::{check, check_above, check_present, in_force, unseen};
 use self::budget::BudgetTerms;
 pub(crate) use self::change::{alone, may_change};
 use self::claims::{ReservationClaim, priority_for};

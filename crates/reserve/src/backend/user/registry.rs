@@ -74,6 +74,8 @@ pub(super) enum Holder {
     },
     /// A thread of the deadline class, with its name.
     Thread(u32, String),
+    /// Nobody yet: it is asked for with others, for this target.
+    Planned(String),
 }
 
 impl Holder {
@@ -98,6 +100,7 @@ impl fmt::Display for Holder {
                 write!(f, "a process of user {uid} in another PID namespace")
             }
             Holder::Thread(tid, name) => write!(f, "thread {tid} ({name}) of the deadline class"),
+            Holder::Planned(target) => write!(f, "the reservation for {target}"),
         }
     }
 }
@@ -229,7 +232,7 @@ impl Registry {
     fn holders(&self) -> Vec<u32> {
         let pid = |held: RegisteredReservation| match held.holder {
             Holder::Process { pid, .. } => pid,
-            Holder::Thread(..) => None,
+            Holder::Thread(..) | Holder::Planned(_) => None,
         };
         self.all().into_iter().filter_map(pid).collect()
     }

@@ -415,15 +415,29 @@ fn beside(machine: &mut System, dice: &mut Dice, server: &servers::Server) {
         }
         return;
     }
-    let own = SimServer::new(ServerKind::ReserveHard, budget, period);
-    machine.servers = vec![own.with_rank(ServerRank::Priority(5))];
-    let above = |cost| Task::new(cost, other, other).unwrap();
+    let deferrable = server.kind() == servers::ServerPolicy::Deferrable;
+    let kind = if deferrable { ServerKind::Deferrable } else { ServerKind::ReserveHard };
+    machine.servers = vec![SimServer::new(kind, budget, period).with_rank(ServerRank::Priority(5))];
+    // Of budgets that wait, others' may come late in one period and early in the next.
+    let late = |cost| if deferrable { other - cost } else { 0 };
+    let above = |cost| Task::new(cost, other, 1_000_000).unwrap().with_jitter(late(cost));
     let delivered = |cost: &u64| {
-        let set = TaskSet::in_order(vec![above(*cost), Task::new(budget, period, period).unwrap()]);
+        let own = Task::new(budget, period, deadline).unwrap();
+        let set = TaskSet::in_order(vec![above(*cost), own]);
         let found = fixed_priority::analyse(&set, Sections::Preemptive, TimeModel::Discrete);
-        found.from_arrival()[1].is_some_and(|bound| bound <= period)
+        found.from_arrival()[1].is_some_and(|bound| bound <= deadline)
     };
-    if let Some(cost) = (1..other).rev().find(delivered) {
+    let Some(cost) = (1..other).rev().find(delivered) else { return };
+    if deferrable {
+        let (mut at, mut jobs) = (dice.between(0, other), Vec::new());
+        for begin in (0..400).step_by(usize::try_from(other).unwrap()) {
+            at = at.max(begin + dice.between(0, late(cost)));
+            jobs.push((at, cost));
+        }
+        let own = SimServer::new(ServerKind::Deferrable, cost, other);
+        machine.servers.push(own.with_rank(ServerRank::Priority(9)));
+        machine.threads.push(served(&jobs, 1));
+    } else {
         machine.threads.push(Thread::periodic(cost, other).with_class(Class::Fifo(9)));
     }
 }
@@ -432,7 +446,8 @@ fn beside(machine: &mut System, dice: &mut Dice, server: &servers::Server) {
 /// deadline from the arrival holds, and some job needs all of it.
 #[test]
 fn a_budget_of_a_whole_job_keeps_the_deadline() {
-    for kind in [servers::ServerPolicy::HardBandwidth, servers::ServerPolicy::Periodic] {
+    use servers::ServerPolicy::{Deferrable, HardBandwidth, Periodic};
+    for kind in [HardBandwidth, Periodic, Deferrable] {
         let (mut kept, mut reached) = (0, [0, 0, 0]);
         for seed in 0..3_000 {
             let mut dice = Dice::new(seed);
