@@ -178,6 +178,7 @@ fn wait(
 ) -> PyResult<UtcWait> {
     let (begun_ns, first) = (sleeper.now_ns(), clock().utc_bounded());
     let passed_ns = |sleeper: &Sleeper| sleeper.now_ns().saturating_sub(begun_ns);
+    let mut was_ahead = false;
     // The main thread hears signals on the way; the rest, or a refusal, is the sleeper's.
     while let Utc::Bounded(found) = clock().utc_bounded() {
         let left_ns = u64::try_from(time_ns.saturating_sub(found.earliest_ns)).unwrap_or(0);
@@ -188,6 +189,7 @@ fn wait(
         }
         let ahead_ns = left_ns.min(3 * SLICE_NS);
         come_near(py, sleeper, sleeper.now_ns().saturating_add(ahead_ns))?;
+        was_ahead = true;
     }
     let before_ns = passed_ns(sleeper);
     let left = |most: u64| Span::saturating_from_nanos(most.saturating_sub(before_ns));
@@ -195,7 +197,7 @@ fn wait(
     let time = Instant::<Realtime>::from_nanos(time_ns);
     let mut wait = py.detach(|| sleeper.wait_until_past(time, at_most));
     py.check_signals()?;
-    if before_ns > SLICE_NS {
+    if was_ahead {
         wait.waited_ns = wait.waited_ns.saturating_add(before_ns);
         wait.end = if wait.is_past() { UtcWaitEnd::Past } else { wait.end };
         if let Utc::Bounded(first) = first {

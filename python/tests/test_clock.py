@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 
 import pytest
@@ -113,6 +114,15 @@ def test_utc_is_between_two_bounds_and_can_be_waited_out() -> None:
         stop = sleep.Interrupt()
         stop.set()
         assert sleep.wait_until_past(far, interrupt=stop).end == "interrupted"
+        for interrupted_s in (0.008, 0.2):
+            stop.clear()
+            timer, started_ns = threading.Timer(interrupted_s, stop.set), time.monotonic_ns()
+            timer.start()
+            wait = sleep.wait_until_past(far, interrupt=stop)
+            passed_ns = time.monotonic_ns() - started_ns
+            timer.join()
+            assert wait.end == "interrupted" and interrupted_s * 5e8 < wait.waited_ns <= passed_ns
+            assert wait.ahead_ns > 3_600_000_000_000
         # Long enough for several looks for signals.
         wait = sleep.wait_until_past(clock.wall().ns + 200_000_000)
         assert wait.end == "past" and wait.waited_ns > 200_000_000 and wait.ahead_ns > 190_000_000

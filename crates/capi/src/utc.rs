@@ -137,7 +137,8 @@ pub unsafe extern "C" fn hg_utc_wait_until_past(
             )),
             UtcWaitEnd::Unvouched => Err(CapiError::new(
                 HG_UNSUPPORTED,
-                "no source vouches for the wall clock: let chronyd or another daemon synchronise it",
+                "no source vouches for the wall clock: run chronyd or ntpd, which state a bound, or have ClockBound's daemon or ptp4l \
+                 asked by hg_utc_keeper_start; systemd-timesyncd and phc2sys state none",
             )),
         }
     };

@@ -255,11 +255,41 @@ pub struct ResponseModel {
     /// As `alone_ns`, from the nominal arrival.
     #[serde(default)]
     pub from_nominal_alone_ns: Option<u64>,
+    /// The job whose response says most against a bound: a long one that such threads held up little. Null in older documents.
+    #[serde(default)]
+    pub least_held: Option<HeldResponse>,
+    /// As `least_held`, from the nominal arrival.
+    #[serde(default)]
+    pub from_nominal_least_held: Option<HeldResponse>,
     /// Number of jobs of which the waking and the end were seen.
     pub jobs: u64,
     /// Number of others, but for the last one of the record, whose response may be longer.
     #[serde(default)]
     pub unseen: u64,
+}
+
+/// A response beside threads that are not in the model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldResponse {
+    /// ns.
+    pub response_ns: u64,
+    /// For how long such threads, or an idle CPU, held up the thread or more urgent ones whose work it still had before it, ns.
+    pub others_ns: u64,
+}
+
+impl HeldResponse {
+    /// The response without that time.
+    #[must_use]
+    pub fn alone_ns(self) -> u64 {
+        self.response_ns.saturating_sub(self.others_ns)
+    }
+
+    /// What the response is worth: behind time that others had, more urgent threads that take seven eighths of a CPU need eight
+    /// times as long to be as far as they would be.
+    #[must_use]
+    pub fn weight(self) -> i128 {
+        i128::from(self.response_ns) - 8 * i128::from(self.others_ns)
+    }
 }
 
 /// Waits within jobs.

@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::cause::Cause;
 use crate::occupants::OccupantReport;
 use crate::warning::{Premise, Warning};
 
@@ -202,6 +203,21 @@ pub struct DelayReport {
     /// The longest delay, with its time and CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worst: Option<WorstDelay>,
+    /// Of these, the delays that began as the thread's budget of the deadline class was used up. Only of that class.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_budget: Option<BudgetEndReport>,
+}
+
+/// Delays that began as a budget was used up. What was left of a budget is reckoned, and
+/// taken for whole where it is not known: some may be missing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BudgetEndReport {
+    /// Number of delays.
+    pub count: u64,
+    /// Sum of the delays, ns.
+    pub total_ns: u64,
+    /// The longest, ns.
+    pub max_ns: u64,
 }
 
 /// The longest delay of a thread.
@@ -217,6 +233,9 @@ pub struct WorstDelay {
     pub cpu: u32,
     /// Whether the thread had waited by its own will before; else the CPU was taken from it.
     pub after_wait: bool,
+    /// `deadline_budget` where it began as the thread's budget was used up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
     /// The three occupants that had the CPU for the longest time in the delay; 0 is the idle CPU.
     pub ran: Vec<OccupantReport>,
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use hourglass_documents::document::RunDocument;
 use hourglass_documents::task_model::{MODEL_SCHEMA, ModelDocument, ModelSource, ThreadModel};
-use hourglass_documents::{CpuSet, thread_name};
+use hourglass_documents::{CpuSet, Policy, thread_name};
 use hourglass_time::Span;
 use hourglass_trace::model::{self, Activity, Budget, FollowedThread};
 
@@ -114,7 +114,47 @@ fn followed<'a>(
         let reserved = facts.reservation.as_deref().filter(|_| facts.policy == "DEADLINE")?;
         budget_of(reserved)
     };
-    tids.iter().map(move |(id, tid)| FollowedThread { tid: *tid, budget: budget(*id) })
+    let facts = |id: u32| document.manifest.threads.iter().find(move |facts| facts.id == id);
+    let cpus = |id: u32| facts(id).and_then(|facts| facts.cpus.parse::<CpuSet>().ok());
+    let groups = groups(tids.keys().map(|id| (*id, cpus(*id).unwrap_or_default())));
+    let urgency = move |id: u32| match facts(id).and_then(|facts| facts.policy.parse().ok()) {
+        Some(Policy::Deadline) => u8::MAX,
+        Some(Policy::Fifo(priority) | Policy::RoundRobin(priority)) => priority,
+        _ => 0,
+    };
+    tids.iter().map(move |(id, tid)| FollowedThread {
+        tid: *tid,
+        budget: budget(*id),
+        urgency: urgency(*id),
+        group: groups.get(id).copied().unwrap_or(0),
+    })
+}
+
+/// Threads that share a CPU with others have one number, also where others are between them; no CPU is any.
+fn groups(threads: impl Iterator<Item = (u32, CpuSet)>) -> BTreeMap<u32, u32> {
+    let mut found: Vec<(CpuSet, Vec<u32>)> = Vec::new();
+    let mut anywhere = Vec::new();
+    for (id, cpus) in threads {
+        if cpus.is_empty() {
+            anywhere.push(id);
+            continue;
+        }
+        let meets = |(other, _): &(CpuSet, Vec<u32>)| !other.intersection(&cpus).is_empty();
+        let (mut cpus, mut ids) = (cpus.clone(), vec![id]);
+        let (met, rest): (Vec<_>, Vec<_>) = found.into_iter().partition(meets);
+        for (other, others) in met {
+            cpus = cpus.union(&other);
+            ids.extend(others);
+        }
+        found = rest;
+        found.push((cpus, ids));
+    }
+    if !anywhere.is_empty() {
+        let ids = found.into_iter().flat_map(|(_, ids)| ids).chain(anywhere);
+        return ids.map(|id| (id, 0)).collect();
+    }
+    let numbered = (0..).zip(found);
+    numbered.flat_map(|(group, (_, ids))| ids.into_iter().map(move |id| (id, group))).collect()
 }
 
 /// As `2.5ms/10ms`.
@@ -141,5 +181,21 @@ mod tests {
     fn a_thread_that_ended_could_run_where_it_ran() {
         assert_eq!(allowed("", &[3, 1]), "1,3");
         assert_eq!(allowed("0-3", &[3, 1]), "0-3");
+    }
+
+    #[test]
+    fn threads_that_never_meet_are_of_different_groups() {
+        for (cpus, expected) in [
+            (["0", "1", "0"], [0, 1, 0]),
+            (["0", "1", "0-1"], [0, 0, 0]),
+            (["0-1", "2-3", "1-2"], [0, 0, 0]),
+            (["0", "1", ""], [0, 0, 0]),
+        ] {
+            let found = groups((0..).zip(cpus.map(|cpus| cpus.parse().unwrap_or_default())));
+            let same = |a: usize, b: usize| found[&(a as u32)] == found[&(b as u32)];
+            for (a, b) in [(0, 1), (1, 2), (0, 2)] {
+                assert_eq!(same(a, b), expected[a] == expected[b], "{cpus:?}: {found:?}");
+            }
+        }
     }
 }

@@ -4,12 +4,16 @@
 //! Nothing is assumed of a thread before an event says where it is. After events were lost nothing is known of any
 //! thread until its next one: a delay with a hole in it is no delay that was measured.
 
+mod budget_ends;
+
 use std::collections::BTreeMap;
 
+use crate::model::Budget;
 use crate::{IntervalStart, KernelEvent, KernelEventKind as Kind};
 use hourglass_documents::document::{GapReport, OccupantReport};
 
 use crate::GapStatistics;
+pub use budget_ends::BudgetEnds;
 
 /// `TASK_STOPPED` and `TASK_TRACED` of `sched_switch` (trace/events/sched.h).
 const STOPPED_STATES: u64 = 0x4 | 0x8;
@@ -337,10 +341,25 @@ pub struct DelayTally {
     ran: BTreeMap<u32, u64>,
     /// The first of the longest.
     pub worst: Option<Delay>,
+    /// Whether that one began as a budget was used up.
+    pub worst_by_budget: bool,
+    /// Of a thread of the deadline class.
+    pub budget_ends: Option<BudgetEnds>,
 }
 
 impl DelayTally {
+    /// The thread has a budget of the deadline class from now on.
+    pub fn reserve(&mut self, budget: Budget) {
+        self.budget_ends.get_or_insert_with(|| BudgetEnds::of(budget)).change(budget);
+    }
+
+    /// What comes between its delays.
+    pub fn ran(&mut self, segment: &RunSegment) {
+        self.budget_ends.iter_mut().for_each(|ends| ends.ran(segment));
+    }
+
     pub fn push(&mut self, delay: Delay) {
+        let by_budget = self.budget_ends.as_mut().is_some_and(|ends| ends.delayed(&delay));
         self.lengths.push(delay.length_ns());
         self.after_wait = self.after_wait.saturating_add(u64::from(delay.after_wait));
         for (tid, ns) in &delay.occupants {
@@ -348,7 +367,7 @@ impl DelayTally {
             *sum = sum.saturating_add(*ns);
         }
         if self.worst.as_ref().is_none_or(|worst| worst.length_ns() < delay.length_ns()) {
-            self.worst = Some(delay);
+            (self.worst, self.worst_by_budget) = (Some(delay), by_budget);
         }
     }
 
@@ -357,7 +376,7 @@ impl DelayTally {
     }
 
     /// The threads that had the CPU in all delays, the longest first.
-    pub fn ran(&self) -> Vec<(u32, u64)> {
+    pub fn occupants(&self) -> Vec<(u32, u64)> {
         longest(&self.ran)
     }
 }

@@ -1,7 +1,7 @@
 """Clocks of nodes: how a monotonic clock stands to UTC, and how sure that is.
 
-The kernel keeps a bound on the error of its UTC (`adjtimex`, `maxerror`), which chronyd, ntpd and ptp4l's phc2sys maintain;
-it holds while the kernel says that the clock is synchronised. Run folders have it, and the time, from before the run and
+The kernel keeps a bound on the error of its UTC (`adjtimex`, `maxerror`), which chronyd and ntpd maintain, and systemd-timesyncd
+and phc2sys do not: they set it to 0. It holds while the kernel says that the clock is synchronised. Run folders have it, and the time, from before the run and
 after it (`utc` in the manifest). Two times of different machines are together only
 where the bounds of both leave no other possibility.
 """

@@ -4,14 +4,16 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use hdrhistogram::Histogram;
+use hourglass_documents::Cause;
 use hourglass_documents::document::Warning;
 use hourglass_documents::host::Host;
 use hourglass_documents::kernel::KernelFacts;
-use hourglass_documents::watched::{DelayReport, WatchedThread, WorstDelay};
+use hourglass_documents::watched::{BudgetEndReport, DelayReport, WatchedThread, WorstDelay};
 use hourglass_machine::facts::ThreadCounts;
 use hourglass_machine::refusal::Refusal;
 use hourglass_machine::usual_cpus;
 use hourglass_trace::delay::{DelayEvent, DelayTally, Delays, InitialState, named};
+use hourglass_trace::model::Budget;
 use hourglass_trace::{Interval, KernelEvent};
 
 use crate::kernel_trace::SWITCHES_MISSING;
@@ -107,6 +109,11 @@ impl KernelTracer {
         self.delays.follow(tid, i64::try_from(at_ns).unwrap_or(i64::MAX), first);
     }
 
+    /// The budget of the deadline class that a thread was found to have.
+    pub(super) fn reserve(&mut self, tid: u32, budget: Budget) {
+        self.tallies.entry(tid).or_default().reserve(budget);
+    }
+
     /// Takes what came since the last time.
     pub(super) fn take(&mut self, epoch_ns: u64) {
         let KernelTracer { live, delays, tallies, kept, followed, is_told, troubles, .. } = self;
@@ -164,7 +171,7 @@ impl KernelTracer {
             return;
         };
         let lengths = tally.lengths();
-        thread.ran = named(&tally.ran(), names);
+        thread.ran = named(&tally.occupants(), names);
         thread.delays = Some(DelayReport {
             count: lengths.count,
             after_wait: tally.after_wait,
@@ -179,7 +186,13 @@ impl KernelTracer {
                 delay_ns: worst.length_ns(),
                 cpu: worst.cpu,
                 after_wait: worst.after_wait,
+                cause: tally.worst_by_budget.then_some(Cause::DeadlineBudget),
                 ran: named(&worst.occupants, names),
+            }),
+            deadline_budget: tally.budget_ends.as_ref().map(|ends| {
+                let found = ends.lengths();
+                let (count, total_ns, max_ns) = (found.count, found.total_ns, found.max_ns);
+                BudgetEndReport { count, total_ns, max_ns }
             }),
         });
     }
@@ -223,6 +236,9 @@ fn sort(
             tallies.entry(tid).or_default().push(delay);
         }
         DelayEvent::Ran(thread, stretch) => {
+            if let Some(tally) = tallies.get_mut(&thread) {
+                tally.ran(&stretch);
+            }
             let Some(kept) = kept.filter(|kept| stretch.from_ns >= 0 && kept.room > 0) else {
                 return;
             };

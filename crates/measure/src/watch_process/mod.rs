@@ -292,6 +292,9 @@ impl WatchSession {
         let children = command.and_then(|pid| Some((pid, self.reader.children_cpu_ns(pid)?)));
         for tally in self.threads.values_mut() {
             tally.sample(&self.reader, || monotonic_ns().saturating_sub(self.begin_ns));
+            if let (Some(traced), Some(budget)) = (&mut self.traced, tally.reservation()) {
+                traced.reserve(tally.tid, budget);
+            }
             if let Some(kept) = self.kept.as_mut().filter(|kept| kept.len() < MOST_LOOKS) {
                 kept.extend(tally.at_last_look());
             }

@@ -7,7 +7,7 @@ use hourglass_documents::{CpuSet, Policy};
 use hourglass_machine::facts::{HostReader, ThreadCounts};
 use hourglass_sys::sched::{self, Attributes};
 use hourglass_time::Span;
-use hourglass_trace::model::{CountReckoning, CountSample};
+use hourglass_trace::model::{Budget, CountReckoning, CountSample};
 
 /// A thread since it was first seen.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(super) struct ThreadTotals {
     worst: Option<WatchedInterval>,
     stopped_ns: u64,
     /// Of the deadline class, at the last look that found it.
-    reservation: Option<String>,
+    reservation: Option<Budget>,
     settled_ns: Option<u64>,
     /// By who had its CPU: name, process, and the most that it can have had, ns.
     pub(super) others: BTreeMap<u32, (String, u64)>,
@@ -101,7 +101,7 @@ impl ThreadTotals {
     /// Notes a change of what its jobs rest on. One that has ended tells no budget any more.
     fn settle(&mut self, counts: &ThreadCounts, at_ns: u64) {
         let is_reserved = counts.policy == Some(Policy::Deadline);
-        let budget = if is_reserved { budget(self.tid).or(self.reservation.clone()) } else { None };
+        let budget = if is_reserved { budget(self.tid).or(self.reservation) } else { None };
         let policy = counts.policy.or(self.last.policy);
         // The CPUs of one that ends cannot be read any more.
         let cpus = if counts.cpus.is_empty() { &self.last.cpus } else { &counts.cpus };
@@ -161,6 +161,10 @@ impl ThreadTotals {
         self.last.cpu
     }
 
+    pub(super) fn reservation(&self) -> Option<Budget> {
+        self.reservation
+    }
+
     /// The CPUs on which it could run at the last look.
     pub(super) fn cpus(&self) -> &CpuSet {
         &self.last.cpus
@@ -208,7 +212,7 @@ impl ThreadTotals {
             pid: self.pid,
             name: self.last.name.clone(),
             policy: self.last.policy.map(|policy| policy.to_string()),
-            reservation: self.reservation.clone(),
+            reservation: self.reservation.and_then(written),
             settled_ns: self.settled_ns,
             state: self.last.state.to_string(),
             ended: self.ended,
@@ -230,15 +234,19 @@ impl ThreadTotals {
 }
 
 /// Budget and period of a thread of the deadline class that is still there.
-fn budget(tid: u32) -> Option<String> {
+fn budget(tid: u32) -> Option<Budget> {
     let Ok(Some(Attributes::Deadline { runtime_ns, deadline_ns, period_ns, .. })) =
         sched::read(tid)
     else {
         return None;
     };
     let period_ns = if period_ns == 0 { deadline_ns } else { period_ns };
+    Some(Budget { budget_ns: runtime_ns, period_ns })
+}
+
+fn written(budget: Budget) -> Option<String> {
     let span = |ns: u64| i64::try_from(ns).ok().map(Span::from_nanos);
-    Some(format!("{}/{}", span(runtime_ns)?, span(period_ns)?))
+    Some(format!("{}/{}", span(budget.budget_ns)?, span(budget.period_ns)?))
 }
 
 /// By how much a count grew; `None` if one of them is unknown.

@@ -1,5 +1,6 @@
 //! Threads of other processes that `watch` looked at.
 
+use hourglass_documents::Cause;
 use hourglass_documents::watched::{WatchedProcess, WatchedReport, WatchedThread};
 
 use super::table::{HtmlTable, begin_section};
@@ -52,6 +53,16 @@ fn had_its_cpu(thread: &WatchedThread, traced: bool) -> String {
     }
     let had = if traced { "had its CPU" } else { "had its CPU at most" };
     let mut said = format!("While it waited, {had}: {}.", ran(&thread.ran));
+    let ends = thread.delays.as_ref().and_then(|delays| delays.deadline_budget);
+    if let Some(ends) = ends.filter(|ends| ends.count > 0) {
+        said.push_str(&format!(
+            " Budget used up ({}): {} times, {} without a CPU, {} at most.",
+            Cause::DeadlineBudget.name(),
+            ends.count,
+            rounded(ends.total_ns),
+            rounded(ends.max_ns)
+        ));
+    }
     if let Some(worst) = thread.delays.as_ref().and_then(|delays| delays.worst.as_ref()) {
         let at = u64::try_from(worst.at_ns).unwrap_or(0);
         said.push_str(&format!(

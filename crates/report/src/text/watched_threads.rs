@@ -1,5 +1,6 @@
 //! Threads of other processes that were watched, while they are and afterwards.
 
+use hourglass_documents::Cause;
 use hourglass_documents::document::Warning;
 use hourglass_documents::watched::{DelayReport, WatchedProcess, WatchedReport, WatchedThread};
 
@@ -168,6 +169,11 @@ fn lines(out: &mut String, report: &WatchedReport, explained: usize, style: Styl
             out.push_str(&wrapped_within(NARROW, &line, 0, 2));
             out.push('\n');
         }
+        if let Some(line) = thread.delays.as_ref().and_then(|delays| budget_ends(thread, delays)) {
+            out.push_str("  ");
+            out.push_str(&wrapped_within(NARROW, &line, 2, 4));
+            out.push('\n');
+        }
         if let Some(worst) = thread.delays.as_ref().and_then(worst) {
             out.push_str("  ");
             out.push_str(&wrapped_within(NARROW, &format!("worst: {worst}"), 2, 4));
@@ -198,11 +204,26 @@ fn throttled(process: &WatchedProcess) -> Option<String> {
     Some(format!("A quota (cpu.max) stopped {name} ({}) in {periods} periods{time}", process.pid))
 }
 
+fn budget_ends(thread: &WatchedThread, delays: &DelayReport) -> Option<String> {
+    let ends = delays.deadline_budget.filter(|ends| ends.count > 0)?;
+    let of = thread.reservation.as_ref().map_or_else(String::new, |budget| format!(" of {budget}"));
+    let times = if ends.count == 1 { "once".to_owned() } else { format!("{} times", ends.count) };
+    Some(format!(
+        "{}: its budget{of} was used up {times}, and it had no CPU for {} then, {} at most",
+        Cause::DeadlineBudget.name(),
+        rounded(ends.total_ns),
+        rounded(ends.max_ns)
+    ))
+}
+
 fn worst(delays: &DelayReport) -> Option<String> {
     let worst = delays.worst.as_ref()?;
     let at = u64::try_from(worst.at_ns).unwrap_or(0);
-    let after =
-        if worst.after_wait { "after it was woken" } else { "after the CPU was taken from it" };
+    let after = match (worst.cause, worst.after_wait) {
+        (Some(Cause::DeadlineBudget), _) => "after its budget was used up",
+        (_, true) => "after it was woken",
+        (_, false) => "after the CPU was taken from it",
+    };
     let had = if worst.ran.is_empty() { String::new() } else { format!(": {}", all(&worst.ran)) };
     Some(format!(
         "{} at {}, on CPU {}, {after}{had}",
@@ -215,7 +236,7 @@ fn worst(delays: &DelayReport) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use hourglass_documents::document::{OccupantReport, Premise};
-    use hourglass_documents::watched::{WatchedInterval, WorstDelay};
+    use hourglass_documents::watched::{BudgetEndReport, WatchedInterval, WorstDelay};
 
     use super::*;
 
@@ -318,8 +339,45 @@ mod tests {
             ..DelayReport::default()
         });
         let text = watched(&report, Style::Plain);
+        assert!(!text.contains("deadline_budget"), "{text}");
         let worst = "  worst: 60.0 us at 1.50 s, on CPU 2, after it was woken: idle 40.0 us, stress\n    (900) 20.0 us\n";
         assert!(text.contains(worst), "{text}");
+    }
+
+    #[test]
+    fn a_used_up_budget_is_named() {
+        for (count, times) in [(1, "once,"), (118, "118 times,")] {
+            let mut report = report(1);
+            report.threads[0].reservation = Some("2ms/10ms".into());
+            report.threads[0].delays = Some(DelayReport {
+                count: 122,
+                total_ns: 1_520_000_000,
+                max_ns: 19_800_000,
+                worst: Some(WorstDelay {
+                    at_ns: 555_000_000,
+                    delay_ns: 19_800_000,
+                    cause: Some(Cause::DeadlineBudget),
+                    ..WorstDelay::default()
+                }),
+                deadline_budget: Some(BudgetEndReport {
+                    count,
+                    total_ns: 1_500_000_000,
+                    max_ns: 19_800_000,
+                }),
+                ..DelayReport::default()
+            });
+            let text = watched(&report, Style::Plain);
+            let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            for part in [
+                &format!(
+                    "deadline_budget: its budget of 2ms/10ms was used up {times} and it had no CPU for 1.50 s then, 19.8 ms at most"
+                ),
+                "worst: 19.8 ms at 555 ms, on CPU 0, after its budget was used up",
+            ] {
+                assert!(words.contains(part), "{part}: {text}");
+            }
+            assert!(text.lines().all(|line| line.chars().count() <= NARROW), "{text}");
+        }
     }
 
     #[test]

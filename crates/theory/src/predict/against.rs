@@ -3,10 +3,12 @@
 //! Owns: which measured time a bound is about, and when it says nothing. Must not: bound or measure anything.
 
 use hourglass_documents::predict::{AgainstFacts, Assumption, PredictDocument, PredictedTask};
-use hourglass_documents::task_model::{ActivationClass, ModelDocument, ThreadModel};
+use hourglass_documents::task_model::{ActivationClass, HeldResponse, ModelDocument, ThreadModel};
 use hourglass_documents::{CpuSet, Policy};
 use hourglass_tasks::{Activation, Scheduler, Task, TaskSet};
 use hourglass_time::Span;
+
+use super::theory;
 
 /// Holds the bound of each task against the thread of its name, and the assumptions that the record shows.
 ///
@@ -30,7 +32,7 @@ pub fn hold_against(
         let nominal = thread.as_ref().ok().and_then(|seen| nominal(task, seen, set, model));
         let is_as_stated = |thread| same_setup(task, thread, set, model).map(|()| thread);
         let held = thread.clone().and_then(is_as_stated);
-        match held.and_then(|thread| held_by(row, task, thread, nominal)) {
+        match held.and_then(|thread| held_by(row, (task, set), thread, nominal)) {
             Ok(true) if model.events_lost > 0 => {
                 row.not_held = Some(format!(
                     "{} events of the kernel were lost, and a longer job may be among them",
@@ -136,7 +138,7 @@ fn nominal(task: &Task, thread: &ThreadModel, set: &TaskSet, model: &ModelDocume
 
 fn held_by(
     row: &mut PredictedTask,
-    task: &Task,
+    (task, set): (&Task, &TaskSet),
     thread: &ThreadModel,
     nominal: Option<u64>,
 ) -> Result<bool, String> {
@@ -156,26 +158,26 @@ fn held_by(
         (None, false) => None,
     };
     // The bound is of the threads of the file alone.
-    let broken = |alone_ns: Option<u64>| match alone_ns.is_none_or(|alone_ns| alone_ns > bound) {
-        true => Ok(false),
-        false => {
-            Err("threads that are not in the file had its CPU while it was ready, or it stood idle"
-                .to_owned())
-        }
+    let broken = |alone_ns: Option<u64>, held: Option<HeldResponse>| match alone_ns {
+        Some(alone_ns) if alone_ns <= bound => Err(OTHERS.to_owned()),
+        _ if held.is_none_or(|held| is_longer(held, bound, (task, set))) => Ok(false),
+        _ => Err(OTHERS_BEFORE.to_owned()),
     };
     let is_merged = thread.after_fit.is_some_and(|fit| fit.merged > 0);
     match latest {
         _ if nominal.unwrap_or(seen.max_ns).max(seen.max_ns) > bound && is_merged => Err(
             "the longest may be of several of its jobs, whose wakings came while it was still at work".to_owned(),
         ),
-        _ if seen.max_ns > bound => broken(seen.alone_ns),
+        _ if seen.max_ns > bound => broken(seen.alone_ns, seen.least_held),
         Some(latest) if latest <= bound => match seen.unseen {
             0 => may_be_later(thread, nominal, bound),
             unseen => Err(format!(
                 "jobs not seen from their waking to their end: {unseen}, and a longer one may be among them"
             )),
         },
-        Some(_) if nominal.is_some() => broken(seen.from_nominal_alone_ns),
+        Some(_) if nominal.is_some() => {
+            broken(seen.from_nominal_alone_ns, seen.from_nominal_least_held)
+        }
         Some(_) => {
             Err("its jobs came up to the jitter after their arrival, which was not seen".to_owned())
         }
@@ -183,6 +185,62 @@ fn held_by(
             Err("its bound counts from the arrival of the first of its chain, which the record does not show".to_owned())
         }
     }
+}
+
+const OTHERS: &str =
+    "threads that are not in the file had its CPU while it was ready, or it stood idle";
+const OTHERS_BEFORE: &str = "threads that are not in the file, or an idle CPU, held up more urgent ones, whose work then came before it";
+
+/// Whether a response is longer than the bound with as much blocking as others held it up: meanwhile more jobs of more urgent
+/// threads come, so that it is late by more than that time.
+fn is_longer(held: HeldResponse, bound: u64, (task, set): (&Task, &TaskSet)) -> bool {
+    let mut beside = set.clone();
+    let mut held_up = vec![task.name.clone()];
+    while let Some(name) = held_up.pop() {
+        // One that was held up already is not again: threads may activate each other.
+        let Some(place) = beside.tasks.iter().position(|other| other.name == name) else {
+            continue;
+        };
+        let blocking = set.tasks[place].blocking;
+        let more = blocking.saturating_add(Span::saturating_from_nanos(held.others_ns));
+        if beside.tasks[place].blocking != more {
+            beside.tasks[place].blocking = more;
+            held_up.extend(beside.tasks[place].after.iter().cloned());
+        }
+    }
+    let place = set.tasks.iter().position(|other| other.name == task.name);
+    let bounds = theory::bounds_on_paper(&beside);
+    let beside = place.and_then(|place| bounds.tasks.get(place)?.response_ns);
+    // Not every analysis knows blocking.
+    let later = || bound.checked_add(latest_delay(held.others_ns, task, set)?);
+    beside.or_else(later).is_some_and(|bound| held.response_ns > bound)
+}
+
+/// By how much time that others had delays a job at most: by itself, and by what comes meanwhile of all that is not less urgent.
+/// `None` where that does not end soon.
+fn latest_delay(others_ns: u64, task: &Task, set: &TaskSet) -> Option<u64> {
+    const MOST_STEPS: u32 = 1_000;
+    let is_below = |other: &Task| {
+        let both = other.priority().zip(task.priority());
+        set.scheduler == Scheduler::FixedPriority
+            && task.after.is_empty()
+            && both.is_some_and(|(other, own)| other < own)
+    };
+    let counts = |other: &&Task| other.name != task.name && !is_below(other);
+    let mut delay_ns = others_ns;
+    for _ in 0..MOST_STEPS {
+        let work_ns = set.tasks.iter().filter(counts).try_fold(others_ns, |sum, other| {
+            let apart = other.arrivals.first().copied().unwrap_or(other.period);
+            let jobs = delay_ns.checked_next_multiple_of(apart.nanos_or_zero())?;
+            let jobs = jobs.checked_div(apart.nanos_or_zero())?;
+            sum.checked_add(jobs.checked_mul(other.wcet.nanos_or_zero())?)
+        })?;
+        if work_ns == delay_ns {
+            return Some(delay_ns);
+        }
+        delay_ns = work_ns;
+    }
+    None
 }
 
 /// That no job was released so late that it looks like that of the next period: a few periods without a job may be such ones.
@@ -333,6 +391,51 @@ mod tests {
                 row.not_held.as_deref().is_some_and(|why| why.contains("not in the file")),
                 held.is_none()
             );
+        }
+    }
+
+    /// A task of 3 ms below one of 2 in 5 ms: 10 ms behind others, three jobs of that one come instead of one.
+    #[test]
+    fn what_more_urgent_ones_had_to_make_up_for_breaks_no_bound() {
+        let other = "[[task]]\nname = \"b\"\nwcet = \"2ms\"\nperiod = \"5ms\"\npriority = 10";
+        for (response_ns, others_ns, held) in [
+            (6 * MS, 0, Some(false)),
+            (6 * MS, 10_000, None),
+            (8 * MS, 10_000, Some(false)),
+            (19 * MS, 10 * MS, None),
+            (25 * MS, 10 * MS, Some(false)),
+        ] {
+            let mut seen = thread(response_ns, None);
+            let response = seen.response.as_mut().unwrap();
+            response.alone_ns = Some(response_ns - others_ns);
+            response.least_held = Some(HeldResponse { response_ns, others_ns });
+            let document = against(&format!("deadline = \"40ms\"\n{other}"), vec![seen]);
+            assert_eq!(document.tasks[0].bound_ns, Some(5 * MS));
+            assert_eq!(document.tasks[0].held, held, "{response_ns} {others_ns}");
+        }
+    }
+
+    #[test]
+    fn time_of_others_delays_by_what_comes_meanwhile() {
+        let set = |wcet: &str| {
+            let text = format!(
+                "[[task]]\nname = \"a\"\nwcet = \"3ms\"\nperiod = \"20ms\"\npriority = 9\n\
+                 [[task]]\nname = \"b\"\nwcet = \"{wcet}\"\nperiod = \"5ms\"\npriority = 10"
+            );
+            TaskSet::from_toml(&text).unwrap()
+        };
+        for (place, wcet, others_ns, delay_ns) in [
+            (0, "2ms", 0, Some(0)),
+            (0, "2ms", 1, Some(2 * MS + 1)),
+            // 10 and, until 18, four jobs.
+            (0, "2ms", 10 * MS, Some(18 * MS)),
+            (0, "5ms", MS, None),
+            (0, "2ms", u64::MAX, None),
+            (1, "2ms", 10 * MS, Some(10 * MS)),
+        ] {
+            let set = set(wcet);
+            let found = latest_delay(others_ns, &set.tasks[place], &set);
+            assert_eq!(found, delay_ns, "{place} {wcet} {others_ns}");
         }
     }
 

@@ -80,10 +80,14 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
             error_ns: first.map_or(0, |found| found.error_ns()),
             last,
         };
+        let mut interrupted = false;
         wait.end = loop {
             let now_ns = self.now_ns();
             wait.waited_ns = now_ns.saturating_sub(begin_ns);
             wait.last = last;
+            if interrupted {
+                break UtcWaitEnd::Interrupted;
+            }
             let Utc::Bounded(found) = last else { break UtcWaitEnd::Unvouched };
             if found.earliest_ns > time_ns {
                 break if wait.end == UtcWaitEnd::Past {
@@ -99,9 +103,8 @@ impl<B: Timebase, C: Deref<Target = Clock<B>>, M: Mechanism> Sleeper<C, M> {
                 break UtcWaitEnd::OutOfReach;
             }
             wait.end = UtcWaitEnd::Past;
-            if self.sleep_until_ns(now_ns.saturating_add(left_ns.min(SLICE_NS))).interrupted {
-                break UtcWaitEnd::Interrupted;
-            }
+            let until_ns = now_ns.saturating_add(left_ns.min(SLICE_NS));
+            interrupted = self.sleep_until_ns(until_ns).interrupted;
             last = self.clock.utc_bounded();
         };
         wait

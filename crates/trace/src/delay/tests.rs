@@ -67,7 +67,7 @@ fn a_woken_thread_waits_for_two_others_and_is_then_put_aside() {
     let mut tally = DelayTally::default();
     [first.clone(), second].into_iter().for_each(|delay| tally.push(delay));
     assert_eq!((tally.lengths().count, tally.lengths().total_ns, tally.after_wait), (2, 65, 1));
-    assert_eq!((tally.worst.as_ref(), tally.ran()), (Some(&first), vec![(8, 60), (9, 5)]));
+    assert_eq!((tally.worst.as_ref(), tally.occupants()), (Some(&first), vec![(8, 60), (9, 5)]));
 }
 
 #[test]

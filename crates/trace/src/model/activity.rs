@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::others::{OtherThreads, ReadyMoment};
 use super::places::WaitPlace;
 use super::reserved::{BudgetAccount, FollowedThread, THROTTLED};
+use super::urgency::Levels;
 use crate::{Interval, IntervalStart, KernelEvent, KernelEventKind as Kind};
 
 /// Flags of a moment in an interrupt or a softirq (`TRACE_FLAG_HARDIRQ`, `TRACE_FLAG_SOFTIRQ`).
@@ -62,7 +63,8 @@ pub struct Burst {
     /// In which system call; `None` where that was not recorded.
     pub place: Option<WaitPlace>,
     pub run_ns: u64,
-    /// Time at most that its CPU was idle, or had threads which are not followed, while it was ready.
+    /// Time at most that its CPU was idle, or had threads which are not followed, while it was ready, or a more urgent one whose
+    /// work was not over since.
     pub others_ns: u64,
     pub end_ns: i64,
     /// The thread still ran when it was woken: it had been released then, or before.
@@ -136,8 +138,9 @@ pub fn of_events<E>(
     followed: impl IntoIterator<Item = impl Into<FollowedThread>>,
     events: impl IntoIterator<Item = Result<KernelEvent, E>>,
 ) -> Result<BTreeMap<u32, Activity>, E> {
-    let mut threads: BTreeMap<u32, Follower> =
-        followed.into_iter().map(|thread| Follower::of(thread.into())).collect();
+    let followed: Vec<FollowedThread> = followed.into_iter().map(Into::into).collect();
+    let mut levels = Levels::of(&followed);
+    let mut threads: BTreeMap<u32, Follower> = followed.into_iter().map(Follower::of).collect();
     let mut current: BTreeMap<u32, u32> = BTreeMap::new();
     let mut seen: BTreeMap<u32, LastSeen> = BTreeMap::new();
     let mut others = OtherThreads::default();
@@ -161,11 +164,10 @@ pub fn of_events<E>(
                 let is_other = |tid: u32| !threads.contains_key(&tid);
                 others.switch(event.ns, event.cpu, is_other(event.a), is_other(event.b));
                 if let Some(thread) = threads.get_mut(&event.b) {
-                    thread.fill(event.ns, None);
-                    thread.take(event.ns);
-                    let ready = thread.ready.take();
-                    let held = ready.map_or(0, |since| others.since(&since, event.ns, event.cpu));
-                    thread.held_up(held);
+                    thread.take_from(&event, &others, &mut levels);
+                }
+                for (tid, thread) in [event.a, event.b].map(|tid| (tid, threads.get(&tid))) {
+                    levels.set(tid, thread.is_some_and(Follower::is_pending));
                 }
                 current.insert(event.cpu, event.b);
                 seen.entry(event.cpu).or_default().switch(event.ns);
@@ -180,23 +182,24 @@ pub fn of_events<E>(
                     if let Some(open) = thread.open.as_mut().filter(|open| open.at_ns == event.ns) {
                         open.by = by;
                     }
+                    levels.set(event.a, thread.is_pending());
                 }
                 if event.value != 0 {
                     seen.entry(event.cpu).or_default().see(event.ns, event.value >> 32);
                 }
             }
             Kind::Call => {
-                if let Some(thread) = threads.get_mut(&event.a) {
-                    thread.call = WaitPlace::of(&event);
-                }
+                threads.entry(event.a).and_modify(|thread| thread.call = WaitPlace::of(&event));
             }
             // A thread that is given its budget may be moved then.
             Kind::Migrate => {
                 if let Some(thread) = threads.get_mut(&event.a) {
                     thread.fill(event.ns, Some(others.now(event.ns)));
+                    levels.set(event.a, thread.is_pending());
                 }
             }
             Kind::Lost => {
+                levels.lose();
                 current.clear();
                 others.lose();
                 threads.values_mut().for_each(|thread| thread.lose(event.ns));
@@ -294,6 +297,14 @@ impl Follower {
 
     fn held_up(&mut self, ns: u64) {
         self.open.iter_mut().for_each(|open| open.others_ns = open.others_ns.saturating_add(ns));
+    }
+
+    fn held_up_at_least(&mut self, ns: u64) {
+        self.open.iter_mut().for_each(|open| open.others_ns = open.others_ns.max(ns));
+    }
+
+    fn is_pending(&self) -> bool {
+        matches!(self.state, State::Ready(_) | State::Running(_))
     }
 
     fn close(&mut self, ns: i64, is_whole: bool) {
@@ -435,6 +446,18 @@ impl Follower {
             self.is_patched = self.open.as_ref().is_some_and(|open| !open.is_whole);
         }
         (self.state, self.slept) = (State::Ready(ns), None);
+    }
+
+    /// It takes a CPU from what ran there.
+    fn take_from(&mut self, event: &KernelEvent, others: &OtherThreads, levels: &mut Levels) {
+        self.fill(event.ns, None);
+        self.take(event.ns);
+        if let Some(since) = self.ready.take() {
+            levels.set(event.b, true);
+            levels.take(event.b, &since, others, (event.ns, event.cpu));
+            self.held_up(others.since(&since, event.ns, event.cpu));
+        }
+        self.held_up_at_least(levels.held_ns(event.b));
     }
 
     fn take(&mut self, ns: i64) {

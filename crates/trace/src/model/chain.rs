@@ -3,7 +3,7 @@
 //! A thread that is still at work when it is woken again shows one job for two: such a chain is found, too, with its share, and
 //! is not exact.
 
-use hourglass_documents::task_model::{ChainFitModel, ThreadModel};
+use hourglass_documents::task_model::{ChainFitModel, HeldResponse, ThreadModel};
 
 use super::activity::length;
 use super::jobs::{Grouped, Job};
@@ -69,7 +69,7 @@ pub(super) fn from_first(
     place: usize,
     chains: &[Option<Chain>],
     all: &[(ThreadModel, Grouped)],
-) -> Option<(u64, Option<u64>)> {
+) -> Option<(u64, Option<HeldResponse>)> {
     let jobs = || all[place].1.jobs.iter().enumerate().filter(|(_, job)| job.is_seen());
     let response = |(at, job): (usize, &Job)| {
         let first = first_of(place, at, chains, all)?;
@@ -77,7 +77,9 @@ pub(super) fn from_first(
     };
     let longest = jobs().filter_map(response).map(|(length, _)| length).max()?;
     let whole = jobs().filter_map(response).filter(|(_, first)| first.is_whole);
-    let alone = whole.map(|(length, first)| length.saturating_sub(first.others_ns)).max();
+    let held =
+        whole.map(|(response_ns, first)| HeldResponse { response_ns, others_ns: first.others_ns });
+    let alone = held.max_by_key(|held| held.weight());
     Some((longest, alone))
 }
 

@@ -17,13 +17,14 @@ mod period;
 mod places;
 mod reserved;
 mod sleeps;
+mod urgency;
 
 use std::collections::BTreeMap;
 
 use hourglass_documents::histogram_steps::step_of_bits;
 use hourglass_documents::task_model::{
-    ActivationClass, ActivationModel, ExecutionBucket, ExecutionModel, FitModel, ResponseModel,
-    SuspensionModel, ThreadModel, WakerModel,
+    ActivationClass, ActivationModel, ExecutionBucket, ExecutionModel, FitModel, HeldResponse,
+    ResponseModel, SuspensionModel, ThreadModel, WakerModel,
 };
 
 pub use activity::{Activity, Burst, Waker, of_events, of_intervals};
@@ -85,7 +86,7 @@ pub fn infer(mut threads: Vec<(ThreadModel, Activity)>) -> Vec<ThreadModel> {
         all[place].0.unmodelled = doubtful[place].map(str::to_owned);
         chains = chains_of(&all);
     }
-    let from_first: Vec<Option<(u64, Option<u64>)>> =
+    let from_first: Vec<Option<(u64, Option<HeldResponse>)>> =
         (0..all.len()).map(|place| chain::from_first(place, &chains, &all)).collect();
     let merged = |place: usize, at_root: fn(&Grouped, usize) -> u64| {
         chain::merged(place, &chains, &all, at_root)
@@ -107,7 +108,9 @@ pub fn infer(mut threads: Vec<(ThreadModel, Activity)>) -> Vec<ThreadModel> {
         found.fit.merged = merged.into_iter().fold(0, u64::saturating_add);
         if let Some(response) = &mut thread.response {
             response.from_nominal_ns = from_first.map(|(longest, _)| longest);
-            response.from_nominal_alone_ns = from_first.and_then(|(_, alone)| alone);
+            response.from_nominal_alone_ns =
+                from_first.and_then(|(_, alone)| alone).map(|held| held.alone_ns());
+            response.from_nominal_least_held = from_first.and_then(|(_, alone)| alone);
         }
         if found.fit.own < found.fit.jobs || found.fit.merged > 0 {
             thread.after_fit = Some(found.fit);
@@ -354,8 +357,17 @@ fn response(grouped: &Grouped) -> Option<ResponseModel> {
         |job: &Job| Some(u64::try_from(job.end_ns.saturating_sub(job.nominal_ns?)).unwrap_or(0));
     let alone = |job: &Job| length(job).saturating_sub(job.others_ns);
     let nominal_alone = |job: &Job| Some(from_nominal(job)?.saturating_sub(job.others_ns));
+    let held = |length_ns: &dyn Fn(&Job) -> Option<u64>| {
+        whole()
+            .filter_map(|job| {
+                Some(HeldResponse { response_ns: length_ns(job)?, others_ns: job.others_ns })
+            })
+            .max_by_key(|held| held.weight())
+    };
     Some(ResponseModel {
         max_ns: seen().map(length).max()?,
+        least_held: held(&|job| Some(length(job))),
+        from_nominal_least_held: held(&from_nominal),
         alone_ns: whole().map(alone).max(),
         from_nominal_ns: seen().filter_map(from_nominal).max(),
         from_nominal_alone_ns: whole().filter_map(nominal_alone).max(),

@@ -56,9 +56,14 @@ impl OtherThreads {
         ReadyMoment { at_ns: ns, ran_ns: self.cpus.iter().map(ran).collect() }
     }
 
+    /// What they ran on `cpu` in all.
+    pub(super) fn ran(&self, ns: i64, cpu: u32) -> u64 {
+        self.cpus.get(&cpu).map_or(0, |on_cpu| on_cpu.until(ns))
+    }
+
     /// At most this time on `cpu` since then.
     pub(super) fn since(&self, since: &ReadyMoment, ns: i64, cpu: u32) -> u64 {
-        let ran_ns = self.cpus.get(&cpu).map_or(0, |on_cpu| on_cpu.until(ns));
+        let ran_ns = self.ran(ns, cpu);
         let before_ns = since.ran_ns.get(&cpu).copied().unwrap_or(0);
         ran_ns.saturating_sub(before_ns).min(length(since.at_ns, ns))
     }

@@ -21,11 +21,15 @@ pub struct FollowedThread {
     pub tid: u32,
     /// Where it is of the deadline class.
     pub budget: Option<Budget>,
+    /// Who has more comes before who has less.
+    pub urgency: u8,
+    /// Threads of different ones share no CPU.
+    pub group: u32,
 }
 
 impl From<u32> for FollowedThread {
     fn from(tid: u32) -> FollowedThread {
-        FollowedThread { tid, budget: None }
+        FollowedThread { tid, budget: None, urgency: 0, group: 0 }
     }
 }
 

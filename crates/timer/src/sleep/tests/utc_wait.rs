@@ -134,6 +134,39 @@ fn what_cannot_be_waited_for_is_said() {
     assert_eq!((wait.end, time.true_time().nanos() < 100_000), (UtcWaitEnd::OutOfReach, true));
 }
 
+/// Whatever ends a wait, and in whichever of its sleeps: its length and the last reading are those of the end.
+#[test]
+fn every_end_says_how_long_the_wait_was() {
+    let no: Happens<'_> = &[];
+    let let_go = [(S / 4, Kind::Unsynchronised)];
+    let set_back = [(S / 4, Kind::Step(-10 * S))];
+    let rows: &[(Happens<'_>, Option<i64>, UtcWaitEnd)] = &[
+        (no, Some(30 * MS), UtcWaitEnd::Interrupted),
+        (no, Some(90 * MS), UtcWaitEnd::Interrupted),
+        (no, Some(S / 4), UtcWaitEnd::Interrupted),
+        (&let_go, None, UtcWaitEnd::Unvouched),
+        (&set_back, None, UtcWaitEnd::OutOfReach),
+        (no, None, UtcWaitEnd::Past),
+    ];
+    for (happens, interrupt_at, end) in rows {
+        let (time, mut sleeper) = sleeper(happens);
+        let interrupter = sleeper.interrupter();
+        if let Some(at) = interrupt_at {
+            sleeper.mechanism().interrupt_at(at.unsigned_abs(), interrupter);
+        }
+        let begun = time.true_time().nanos();
+        let wait = sleeper.wait_until_past(after(S), Span::from_secs(2));
+        let passed = (time.true_time().nanos() - begun).unsigned_abs();
+        assert_eq!(wait.end, *end, "{interrupt_at:?}: {wait:?}");
+        assert!(wait.waited_ns.abs_diff(passed) < 200_000, "{interrupt_at:?}: {passed}, {wait:?}");
+        let now = sleeper.clock.utc_bounded();
+        let both = wait.last.interval().zip(now.interval());
+        let apart = both.map_or(0, |(last, now)| last.earliest_ns.abs_diff(now.earliest_ns));
+        assert_eq!(wait.last.interval().is_some(), now.interval().is_some(), "{wait:?}");
+        assert!(apart < 1_000_000, "{interrupt_at:?}: {now:?}, {wait:?}");
+    }
+}
+
 #[test]
 fn an_interrupt_ends_a_wait() {
     let (time, mut sleeper) = sleeper(&[]);

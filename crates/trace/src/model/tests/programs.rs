@@ -370,7 +370,8 @@ fn a_yield_in_the_deadline_class_ends_a_job() {
             }
         }
         let budget = Some(Budget { budget_ns: budget, period_ns: period });
-        let found = one(writer.infer_followed([FollowedThread { tid: 7, budget }]));
+        let found =
+            one(writer.infer_followed([FollowedThread { budget, ..FollowedThread::from(7) }]));
         let (law, ran) = (&found.activation, &found.execution);
         let is_law = law.class == ActivationClass::Periodic
             && law.period_ns.abs_diff(period) <= period / 1_000
@@ -399,7 +400,8 @@ fn a_throttled_thread_is_not_ready() {
             }
         }
         let budget = Some(Budget { budget_ns: 2 * MS, period_ns: 10 * MS });
-        let found = one(writer.infer_followed([FollowedThread { tid: 7, budget }]));
+        let found =
+            one(writer.infer_followed([FollowedThread { budget, ..FollowedThread::from(7) }]));
         let response = found.response.unwrap();
         assert_eq!((response.max_ns, response.alone_ns), (max_ns, Some(alone_ns)), "{found:?}");
     }
