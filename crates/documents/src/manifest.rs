@@ -145,10 +145,11 @@ pub struct UtcReading {
     pub realtime_ns: u64,
     /// Between the two readings of `CLOCK_MONOTONIC` around that of `CLOCK_REALTIME`.
     pub bracket_ns: u64,
-    /// Upper bound of the difference of `CLOCK_REALTIME` from UTC, by the service that synchronises it; null
-    /// without one (`STA_UNSYNC`): the difference is then unknown.
+    /// Upper bound of the difference of `CLOCK_REALTIME` from UTC, by the narrowest of those who vouch for it; null
+    /// without one: the difference is then unknown.
     pub max_error_ns: Option<u64>,
-    /// Who said the bound: `adjtimex`, or `none` where the kernel was not to be asked.
+    /// Who said the bound: `adjtimex` (the kernel), `chronyd`, `ptp4l`, `clockbound`; `none` where nobody did, and the kernel was not to
+    /// be asked.
     pub source: String,
 }
 

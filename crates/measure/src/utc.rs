@@ -3,11 +3,11 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use hourglass_clock::timekeeping::{UtcStatement, states_bound};
+use hourglass_clock::timekeeping::UtcStatement;
 use hourglass_clock::utc::{Chronyd, Kernel, Ptp4l, UtcAnswer, UtcEvidence, UtcKeeper, UtcSource};
 use hourglass_documents::clocks::{SourceEvidence, UtcFacts, UtcSourceFacts};
 use hourglass_documents::manifest::UtcReading;
-use hourglass_sys::adjtimex::{self, ClockPair, Discipline};
+use hourglass_sys::adjtimex::{self, ClockPair};
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::signal;
 use hourglass_time::Span;
@@ -16,6 +16,8 @@ use hourglass_time::Span;
 const ATTENTION_NS: u64 = 50_000_000;
 /// Below this a better source is hardly to be had over a network.
 const NARROW_NS: u64 = 1_000_000;
+/// What manifests call the kernel's bound.
+const ADJTIMEX: &str = "adjtimex";
 /// How often the sources are asked again after the clock was set meanwhile.
 const TRIES: u32 = 4;
 
@@ -27,6 +29,11 @@ pub fn look() -> UtcFacts {
 
 /// Asks the kernel and these.
 fn look_at(others: &[Box<dyn UtcSource>]) -> UtcFacts {
+    read_at(others).1
+}
+
+/// The same, with both clocks.
+fn read_at(others: &[Box<dyn UtcSource>]) -> (ClockPair, UtcFacts) {
     let ask = || {
         let kernel = (Kernel.name(), Kernel.ask());
         let others = others.iter().map(|source| (source.name(), source.ask()));
@@ -65,13 +72,13 @@ impl Moment {
 fn of_one_clock(
     mut read: impl FnMut() -> Moment,
     mut ask: impl FnMut() -> Vec<(&'static str, UtcAnswer)>,
-) -> UtcFacts {
+) -> (ClockPair, UtcFacts) {
     let mut before = read();
     for _ in 0..TRIES {
         let answers = ask();
         let now = read();
         if !is_stepped(before.both, now.both) {
-            return facts(now.both, now.slewed_since(&before), answers);
+            return (now.both, facts(now.both, now.slewed_since(&before), answers));
         }
         before = now;
     }
@@ -79,7 +86,7 @@ fn of_one_clock(
         let said = Err("the clock was set while it was asked, again and again".to_owned());
         (name, UtcAnswer { said, ..answer })
     };
-    facts(before.both, 0, ask().into_iter().map(refused).collect())
+    (before.both, facts(before.both, 0, ask().into_iter().map(refused).collect()))
 }
 
 /// Slewing changes both clocks alike.
@@ -193,22 +200,26 @@ fn wait_until(due_ns: u64) -> bool {
     false
 }
 
-/// Reads both clocks and asks the kernel for its bound; some microseconds, no privilege.
+/// Reads both clocks and asks everybody who may vouch, without a privilege; a tenth of a second at most.
 pub(crate) fn reading() -> UtcReading {
-    stated(adjtimex::both_clocks(), adjtimex::discipline().ok())
+    let (both, facts) = read_at(&UtcKeeper::sources());
+    stated(both, &facts, adjtimex::discipline().is_ok())
 }
 
-/// The time in UTC; without a bound where the clock is not synchronised, or the kernel does not say.
-fn stated(both: ClockPair, discipline: Option<Discipline>) -> UtcReading {
-    let bound = discipline.filter(|found| found.synchronised);
+/// The time in UTC; without a bound where nobody vouches for it.
+fn stated(both: ClockPair, facts: &UtcFacts, is_asked: bool) -> UtcReading {
+    let source = match facts.source.as_str() {
+        "none" if !is_asked => "none",
+        "none" => ADJTIMEX,
+        name if name == Kernel::NAME => ADJTIMEX,
+        name => name,
+    };
     UtcReading {
         monotonic_ns: both.monotonic_ns,
         realtime_ns: both.realtime_ns,
         bracket_ns: both.bracket_ns,
-        max_error_ns: bound
-            .and_then(|found| found.max_error_us.checked_mul(1_000))
-            .filter(|ns| states_bound(*ns)),
-        source: if discipline.is_some() { "adjtimex" } else { "none" }.to_owned(),
+        max_error_ns: facts.error_ns,
+        source: source.to_owned(),
     }
 }
 
@@ -221,28 +232,24 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_holds_only_while_the_clock_is_synchronised() {
+    fn a_manifest_has_the_narrowest_bound_or_none() {
         let both = ClockPair { monotonic_ns: 5, realtime_ns: 7, bracket_ns: 2 };
-        let found = Discipline {
-            synchronised: true,
-            max_error_us: 1_501,
-            frequency: 0,
-            tick_us: 10_000,
-            slewing: false,
-            leap: adjtimex::Leap::None,
+        let said =
+            |error_ns| UtcAnswer { said: Ok(statement(error_ns, 0, 0, 0)), evidence: Vec::new() };
+        let silent = || UtcAnswer { said: Err("away".to_owned()), evidence: Vec::new() };
+        let of = |kernel, chronyd, is_asked| {
+            let answers = vec![(Kernel::NAME, kernel), (Chronyd::NAME, chronyd)];
+            stated(both, &facts(both, 0, answers), is_asked)
         };
-        let with = stated(both, Some(found));
-        assert_eq!((with.max_error_ns, with.source.as_str()), (Some(1_501_000), "adjtimex"));
-        assert_eq!((with.monotonic_ns, with.realtime_ns, with.bracket_ns), (5, 7, 2));
-        let without = stated(both, Some(Discipline { synchronised: false, ..found }));
-        assert_eq!((without.max_error_ns, without.source.as_str()), (None, "adjtimex"));
-        // As systemd-timesyncd leaves it, three seconds later.
-        let counted = stated(both, Some(Discipline { max_error_us: 1_500, ..found }));
-        assert_eq!((counted.max_error_ns, counted.source.as_str()), (None, "adjtimex"));
-        let forbidden = stated(both, None);
-        assert_eq!((forbidden.max_error_ns, forbidden.source.as_str()), (None, "none"));
-        let huge = stated(both, Some(Discipline { max_error_us: u64::MAX, ..found }));
-        assert_eq!(huge.max_error_ns, None);
+        let best = of(said(1_501_000), said(2_000), true);
+        assert_eq!((best.max_error_ns, best.source.as_str()), (Some(2_003), "chronyd"));
+        assert_eq!((best.monotonic_ns, best.realtime_ns, best.bracket_ns), (5, 7, 2));
+        let kernel = of(said(1_501_000), silent(), true);
+        assert_eq!((kernel.max_error_ns, kernel.source.as_str()), (Some(1_501_003), "adjtimex"));
+        for (is_asked, source) in [(true, "adjtimex"), (false, "none")] {
+            let without = of(silent(), silent(), is_asked);
+            assert_eq!((without.max_error_ns, without.source.as_str()), (None, source));
+        }
     }
 
     #[test]
@@ -297,7 +304,7 @@ mod tests {
         for (stepped_at, always, questions) in [(9, false, 1), (2, false, 2), (0, true, TRIES + 1)]
         {
             let mut asked = 0;
-            let found = of_one_clock(read(stepped_at, always), || {
+            let (_, found) = of_one_clock(read(stepped_at, always), || {
                 asked += 1;
                 vec![("kernel", said())]
             });
@@ -325,7 +332,7 @@ mod tests {
             let mut raw = [(5, 7), (raw_ns + 5, raw_ns + 7)].into_iter();
             let mut at_ns = [0, 40_000_000].into_iter();
             let read = || Moment { both: both(at_ns.next().unwrap()), raw_ns: raw.next().unwrap() };
-            let found = of_one_clock(read, || vec![("chronyd", said())]);
+            let (_, found) = of_one_clock(read, || vec![("chronyd", said())]);
             assert_eq!(found.error_ns, Some(error_ns + 2), "{raw_ns}");
         }
     }

@@ -1,9 +1,9 @@
 """Clocks of nodes: how a monotonic clock stands to UTC, and how sure that is.
 
-The kernel keeps a bound on the error of its UTC (`adjtimex`, `maxerror`), which chronyd and ntpd maintain, and systemd-timesyncd
-and phc2sys do not: they set it to 0. It holds while the kernel says that the clock is synchronised. Run folders have it, and the time, from before the run and
-after it (`utc` in the manifest). Two times of different machines are together only
-where the bounds of both leave no other possibility.
+Run folders have the time in UTC from before the run and after it, with the narrowest bound on its error that somebody vouched for
+(`utc` in the manifest): chronyd's, a PTP clock's, ClockBound's, or that which the kernel keeps for chronyd or ntpd (`adjtimex`).
+systemd-timesyncd and phc2sys state none. Two times of different machines are together only where the bounds of both leave no other
+possibility.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ class Relation:
 
 def relation(readings: Optional[list[Mapping[str, Any]]]) -> Optional[Relation]:
     """What the readings before and after a run allow to say; None where the clock was not synchronised or was set."""
-    # A multiple of what the kernel adds each second began at 0: its synchroniser stated no bound.
-    if not readings or any(not (one["max_error_ns"] or 0) % 500_000 for one in readings):
+    if not readings or not all(_is_stated(one) for one in readings):
         return None
     offsets = [one["realtime_ns"] - one["monotonic_ns"] for one in readings]
     errors = [one["max_error_ns"] + one["bracket_ns"] for one in readings]
@@ -39,3 +38,9 @@ def relation(readings: Optional[list[Mapping[str, Any]]]) -> Optional[Relation]:
     error = max(*errors, (errors[0] + errors[-1] + drift + 1) // 2)
     # The monotonic clock is slewed with UTC; what is left between the readings is a step or the clocks' difference.
     return Relation(middle, error + (max(offsets) - min(offsets) + 1) // 2)
+
+
+def _is_stated(reading: Mapping[str, Any]) -> bool:
+    """A multiple of what the kernel adds each second began at 0: its synchroniser stated no bound."""
+    error = reading["max_error_ns"]
+    return error is not None and (reading.get("source", "adjtimex") != "adjtimex" or error % 500_000 != 0)

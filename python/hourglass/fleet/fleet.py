@@ -311,7 +311,7 @@ class Fleet:
             # Only those of the same machine are compared with it: no bound on UTC holds.
             offset = readings[0]["realtime_ns"] - readings[0]["monotonic_ns"]
             return begun + offset, 2**62
-        return "its clock is not synchronised, or by nothing that states a bound to the kernel (adjtimex); run chronyd or ntpd"
+        return "its clock is not synchronised, or by nothing that states a bound; run chronyd or ntpd"
 
     def report(self, path: Union[str, os.PathLike[str]], *, max_gap: Optional[SpanLike] = None) -> Path:
         """One page of HTML that needs nothing else: nodes as rows, causes as colours, the worst first."""
