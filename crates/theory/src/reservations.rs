@@ -35,7 +35,11 @@ pub struct ReservationProposal {
 /// For each task of a set the reservation of the longest period, with no other task in it; or why there is none, in a
 /// sentence.
 ///
-/// A task after others is released by their ends, which their own deadlines bound: these count as its jitter.
+/// A task after others is released by their ends, which their own deadlines bound: these count as its jitter. Of a chain in which
+/// only the last task has a deadline, or none has, the time that no job needs is shared by its stages as their work is.
+///
+/// A wait within a job counts as execution where a budget is there until its period ends: the wait takes none of it, ends without
+/// a CPU, and is held up by nobody (suspension-oblivious; Chen and others, Real-Time Systems 2019).
 #[must_use]
 pub fn propose(set: &TaskSet, rule: BudgetRule) -> Vec<Result<ReservationProposal, String>> {
     let alone = set.tasks.iter().map(|task| proposal(set, task, rule));
@@ -64,17 +68,14 @@ pub fn propose(set: &TaskSet, rule: BudgetRule) -> Vec<Result<ReservationProposa
 }
 
 fn proposal(set: &TaskSet, task: &Task, rule: BudgetRule) -> Result<ReservationProposal, String> {
-    waits(set, task)?;
-    let deadline = task.deadline();
-    if task.wcet > deadline {
-        return Err(format!(
-            "a job takes up to {}, more than the deadline of {deadline}",
-            task.wcet
-        ));
+    waits(set, task, rule)?;
+    let (deadline, work) = (stage_deadline(set, task), work(task));
+    if work > deadline {
+        return Err(format!("a job takes up to {work}, more than the deadline of {deadline}"));
     }
     let released = released_within(set, task);
     let left = deadline.saturating_sub(released);
-    if task.wcet > left {
+    if work > left {
         let why = match task.after.is_empty() {
             true => String::new(),
             false => format!(
@@ -83,13 +84,12 @@ fn proposal(set: &TaskSet, task: &Task, rule: BudgetRule) -> Result<ReservationP
             ),
         };
         return Err(format!(
-            "a job takes up to {}, and may be released {released} after its arrival, which leaves {} of the deadline \
+            "a job takes up to {work}, and may be released {released} after its arrival, which leaves {} of the deadline \
              of {deadline}{why}",
-            task.wcet,
             left.max(Span::ZERO)
         ));
     }
-    let numbers = numbers(task, released)?;
+    let numbers = numbers(task, (work, released, deadline))?;
     let kind = match rule {
         BudgetRule::AtWaking => ServerPolicy::HardBandwidth,
         BudgetRule::OnGrid => ServerPolicy::Periodic,
@@ -98,16 +98,15 @@ fn proposal(set: &TaskSet, task: &Task, rule: BudgetRule) -> Result<ReservationP
     let Some(server) = design::of_whole_jobs(kind, &numbers) else {
         let apart = numbers.curve().map_or(Some(numbers.period()), |curve| curve.distance(2));
         return Err(format!(
-            "jobs may come closer together ({}) than one of them takes ({})",
-            span(apart.unwrap_or(0)),
-            task.wcet
+            "jobs may come closer together ({}) than one of them takes ({work})",
+            span(apart.unwrap_or(0))
         ));
     };
     let [period, served] = [server.period(), server.deadline()].map(span);
     // From the release, and on the grid after what is left of a period that has begun.
     let before = match rule {
         BudgetRule::AtWaking => Span::ZERO,
-        BudgetRule::OnGrid | BudgetRule::OnGridKept => served.saturating_sub(task.wcet),
+        BudgetRule::OnGrid | BudgetRule::OnGridKept => served.saturating_sub(work),
     };
     let bound = released.saturating_add(before).saturating_add(served);
     Ok(ReservationProposal { budget: span(server.budget()), period, deadline: served, bound })
@@ -116,14 +115,90 @@ fn proposal(set: &TaskSet, task: &Task, rule: BudgetRule) -> Result<ReservationP
 /// How long after its nominal arrival, that of a chain's first task, a job is released at the latest.
 fn released_within(set: &TaskSet, task: &Task) -> Span {
     let before = set.tasks.iter().filter(|other| task.after.contains(&other.name));
-    let ended = before.map(Task::deadline).max().unwrap_or(Span::ZERO);
+    let ended = before.map(|other| stage_deadline(set, other)).max().unwrap_or(Span::ZERO);
     ended.saturating_add(task.jitter).saturating_add(task.tick_delay())
 }
 
-fn numbers(task: &Task, released: Span) -> Result<Numbers, String> {
+/// What a job takes from its release on, with its waits.
+fn work(task: &Task) -> Span {
+    task.wcet.saturating_add(task.suspension)
+}
+
+/// A part of a chain, from a time that is known to one that is.
+#[derive(Clone, Copy)]
+struct Stretch {
+    /// The end of what is before it, or the deadline at its end.
+    at: Span,
+    work: Span,
+}
+
+impl Stretch {
+    fn with(self, task: &Task) -> Stretch {
+        Stretch { work: self.work.saturating_add(work(task)), ..self }
+    }
+}
+
+/// The deadline of a task, from the arrival of the first of its chain: the stated one, or a part of that of the chain.
+fn stage_deadline(set: &TaskSet, task: &Task) -> Span {
+    let most = set.tasks.len();
+    let Some(before) = stages_before(set, task, most) else { return task.deadline() };
+    let share = |after: Stretch| {
+        let needed = before.at.saturating_add(before.work).saturating_add(after.work);
+        let [slack, done, left] = [after.at.saturating_sub(needed), before.work, after.work]
+            .map(|span| i128::from(span.nanos()));
+        let part = i64::try_from(slack.checked_mul(done)? / (done + left).max(1)).ok()?;
+        let end = before.at.saturating_add(before.work).saturating_add(Span::from_nanos(part));
+        (slack > 0).then_some(end)
+    };
+    let ends = stages_after(set, task, most);
+    match task.deadline {
+        None if !ends.is_empty() => {
+            let shares: Option<Vec<Span>> = ends.into_iter().map(share).collect();
+            shares.and_then(|shares| shares.into_iter().min()).unwrap_or(task.deadline())
+        }
+        _ => task.deadline(),
+    }
+}
+
+/// From the last stated deadline, or the release of the first task, to the end of this one; `None` after so many tasks.
+fn stages_before(set: &TaskSet, task: &Task, most: usize) -> Option<Stretch> {
+    let released = Stretch { at: task.jitter.saturating_add(task.tick_delay()), work: Span::ZERO };
+    let mut latest = released;
+    for other in set.tasks.iter().filter(|other| task.after.contains(&other.name)) {
+        let before = match other.deadline {
+            Some(at) => Stretch { at: at.saturating_add(released.at), ..released },
+            None => stages_before(set, other, most.checked_sub(1)?)?,
+        };
+        let end = |stretch: &Stretch| stretch.at.saturating_add(stretch.work);
+        if end(&before) > end(&latest) {
+            latest = before;
+        }
+    }
+    Some(latest.with(task))
+}
+
+/// From the end of this task to each deadline that comes first behind it; empty for the last of a chain.
+fn stages_after(set: &TaskSet, task: &Task, most: usize) -> Vec<Stretch> {
+    let Some(most) = most.checked_sub(1) else { return Vec::new() };
+    let next = set.tasks.iter().filter(|other| other.after.contains(&task.name));
+    next.flat_map(|next| {
+        let ends = match next.deadline {
+            Some(_) => Vec::new(),
+            None => stages_after(set, next, most),
+        };
+        let end = Stretch { at: next.deadline(), work: Span::ZERO };
+        let ends = if ends.is_empty() { vec![end] } else { ends };
+        ends.into_iter().map(|stretch| stretch.with(next)).collect::<Vec<Stretch>>()
+    })
+    .collect()
+}
+
+/// `of_job`: what a job takes, when it is released at the latest, and its deadline.
+fn numbers(task: &Task, of_job: (Span, Span, Span)) -> Result<Numbers, String> {
     let ns = |time: &Span| time.nanos_or_zero();
     let later: Vec<u64> = task.arrivals.iter().map(ns).collect();
-    let made = Numbers::new(ns(&task.wcet), ns(&task.period), ns(&task.deadline()));
+    let (work, released, deadline) = of_job;
+    let made = Numbers::new(ns(&work), ns(&task.period), ns(&deadline));
     let made = made.map_err(|why| why.to_string())?.with_jitter(ns(&released));
     made.with_bursts(&later).map_err(|why| why.to_string())
 }
@@ -132,9 +207,10 @@ fn span(ns: u64) -> Span {
     Span::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX))
 }
 
-/// That no job of the task waits before its end: after a wait, the budget that remains is not known.
-fn waits(set: &TaskSet, task: &Task) -> Result<(), String> {
-    if task.suspension.is_positive() || task.program.is_some() {
+/// That no job of the task waits before its end: after a wait, the budget that remains is not known but by the last rule.
+fn waits(set: &TaskSet, task: &Task, rule: BudgetRule) -> Result<(), String> {
+    let is_known = rule == BudgetRule::OnGridKept;
+    if task.program.is_some() || task.suspension.is_positive() && !is_known {
         return Err(
             "a job waits before its end, and the budget that remains then is not known".to_owned()
         );
@@ -189,6 +265,17 @@ mod tests {
         }
     }
 
+    /// 3 ms of work and 1 ms of waiting: 2 x 12 - 4 = 20.
+    #[test]
+    fn waits_count_as_execution_where_a_budget_is_kept() {
+        let set = "[[task]]\nname = \"a\"\nwcet = \"3ms\"\nperiod = \"20ms\"\nsuspension = \"1ms\"";
+        let found = propose(&TaskSet::from_toml(set).unwrap(), BudgetRule::OnGridKept).pop();
+        let ms = Span::from_millis;
+        let expected =
+            ReservationProposal { budget: ms(4), period: ms(20), deadline: ms(12), bound: ms(20) };
+        assert_eq!(found, Some(Ok(expected)));
+    }
+
     #[test]
     fn what_no_budget_of_a_job_keeps_is_refused() {
         for (keys, cause) in [
@@ -217,7 +304,12 @@ mod tests {
         let next = "[[task]]\nname = \"b\"\nwcet = \"2ms\"\nafter = [\"a\"]\n";
         let found = proposed(&format!("deadline = \"5ms\"\n{next}"), BudgetRule::AtWaking);
         assert_eq!(found, Ok((15, 15, 20)));
-        let late = proposed(next, BudgetRule::AtWaking).unwrap_err();
+        // 15 ms are left over in all, and 9 of them are for the 3 ms of the first.
+        assert_eq!(proposed(next, BudgetRule::AtWaking), Ok((8, 8, 20)));
+        let three = format!("{next}[[task]]\nname = \"c\"\nwcet = \"3ms\"\nafter = [\"b\"]\n");
+        assert_eq!(proposed(&three, BudgetRule::AtWaking), Ok((7, 7, 20)));
+        let long = next.replace("2ms", "18ms");
+        let late = proposed(&long, BudgetRule::AtWaking).unwrap_err();
         assert!(late.contains("state an earlier deadline"), "{late}");
         let none = format!("deadline = \"5ms\"\nsuspension = \"1ms\"\n{next}");
         let none = proposed(&none, BudgetRule::AtWaking).unwrap_err();

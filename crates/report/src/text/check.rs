@@ -354,8 +354,18 @@ fn task_proof(out: &mut String, task: &TaskFacts) {
     let name = clean::for_terminal(&task.name);
     let Some(worst) = task.fixed_points.iter().rev().max_by_key(|point| point.response_time_ns)
     else {
-        let why = if task.reason.is_empty() { "no fixed point" } else { task.reason.as_str() };
-        bullet(out, &format!("  {name}: "), why);
+        let why = match (&task.server, task.response_time_ns) {
+            _ if !task.reason.is_empty() => task.reason.clone(),
+            (Some(server), Some(bound)) => {
+                format!(
+                    "done within {}, by what '{}' supplies",
+                    time(bound),
+                    clean::for_terminal(server)
+                )
+            }
+            _ => "no fixed point".to_owned(),
+        };
+        bullet(out, &format!("  {name}: "), &why);
         return;
     };
     let count = task.fixed_point_count;

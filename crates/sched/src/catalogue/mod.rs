@@ -236,7 +236,7 @@ pub const ALL: &[AnalysisEntry] = &[
     AnalysisEntry {
         name: "supply",
         about: "response times under fixed priorities, and demand under EDF, inside a server",
-        source: "Shin and Lee 2003; Easwaran, Anand and Lee 2007",
+        source: "Shin and Lee 2003; Easwaran, Anand and Lee 2007; one task by whole budgets: Abeni and Buttazzo 1998",
         fits: |q| matches!(q.situation, Situation::Inside(_)),
         cases: &[
             ("supply-periodic", busy::supply),

@@ -340,13 +340,17 @@ impl Question<'_> {
         let (task, period) = (self.task, self.task.period);
         let budget = task.wcet.min(period);
         let whole = ReservationProposal { budget, period, deadline: period, bound: period };
+        // No analysis has a server for tasks that wait in their jobs.
+        let remedy = match task.suspension.is_positive() {
+            true => "--backend user, where waits count as execution",
+            false => "hourglass check FILE --server PERIOD finds a budget where there is one",
+        };
         let refusal = ReserveRefusal {
             backend: "any".to_owned(),
             id: "no-proposal".to_owned(),
             errno: None,
             cause: why.to_owned(),
-            remedy: "hourglass check FILE --server PERIOD finds a budget where there is one"
-                .to_owned(),
+            remedy: remedy.to_owned(),
         };
         let Answer { request, document } = self.ask(&whole)?;
         // A budget that fits would not be granted either.
