@@ -20,7 +20,7 @@ pub(super) struct Chain {
     /// For each job of the thread, how many of the one before came while it was at work, beside its own.
     merged: Vec<u64>,
     /// The place of the thread before.
-    before: usize,
+    pub(super) before: usize,
     /// For each job of the thread, the place behind the one of the thread before that activated it.
     numbers: Vec<usize>,
 }

@@ -55,6 +55,9 @@ const TURNS: &str = "its wakers take turns: nothing shows whether each of them b
 const PLACES: &str = "it waits in several system calls, and nothing shows which of them begins its jobs: how long a job takes is then \
                       not known";
 
+/// Why a thread of several that wake each other in a circle is no task.
+const CIRCLE: &str = "it and those that wake it begin each other's jobs in a circle, and nothing from outside begins any";
+
 /// Models each thread, of which the other facts are in `threads`, and finds who activates whom.
 pub fn infer(mut threads: Vec<(ThreadModel, Activity)>) -> Vec<ThreadModel> {
     arrivals::mark_answers(&mut threads);
@@ -78,13 +81,13 @@ pub fn infer(mut threads: Vec<(ThreadModel, Activity)>) -> Vec<ThreadModel> {
         .zip(grouped)
         .map(|((facts, activity), grouped)| (model(facts, &activity, &grouped), grouped));
     let mut all: Vec<(ThreadModel, Grouped)> = models.collect();
-    let mut chains = chains_of(&all);
+    let mut chains = chains_of(&mut all);
     // What is no task activates none.
     while let Some(place) = (0..all.len()).find(|place| {
         all[*place].0.unmodelled.is_none() && chains[*place].is_none() && doubtful[*place].is_some()
     }) {
         all[place].0.unmodelled = doubtful[place].map(str::to_owned);
-        chains = chains_of(&all);
+        chains = chains_of(&mut all);
     }
     let from_first: Vec<Option<(u64, Option<HeldResponse>)>> =
         (0..all.len()).map(|place| chain::from_first(place, &chains, &all)).collect();
@@ -120,8 +123,21 @@ pub fn infer(mut threads: Vec<(ThreadModel, Activity)>) -> Vec<ThreadModel> {
     all.into_iter().map(|(thread, _)| thread).collect()
 }
 
-fn chains_of(all: &[(ThreadModel, Grouped)]) -> Vec<Option<chain::Chain>> {
-    all.iter().map(|(thread, grouped)| chain::find(thread, &grouped.jobs, all)).collect()
+fn chains_of(all: &mut [(ThreadModel, Grouped)]) -> Vec<Option<chain::Chain>> {
+    let find = |all: &[(ThreadModel, Grouped)]| -> Vec<Option<chain::Chain>> {
+        all.iter().map(|(thread, grouped)| chain::find(thread, &grouped.jobs, all)).collect()
+    };
+    let found = find(all);
+    let next = |place: &usize| Some(found.get(*place)?.as_ref()?.before);
+    let mut has_circle = false;
+    for place in 0..all.len() {
+        let mut before = std::iter::successors(next(&place), next).take(all.len());
+        if before.any(|other| other == place) {
+            all[place].0.unmodelled = Some(CIRCLE.to_owned());
+            has_circle = true;
+        }
+    }
+    if has_circle { find(all) } else { found }
 }
 
 /// Joins what a thread does within one job of the thread that wakes it, for one thread that has more jobs than that; false

@@ -166,3 +166,18 @@ fn random_times_of_one_timer_are_jobs() {
     assert_eq!(found.unmodelled, None, "{found:?}");
     assert_ne!(found.activation.class, ActivationClass::Periodic, "{found:?}");
 }
+
+/// Two threads that wake each other once in each job: each was after the other.
+#[test]
+fn a_circle_is_no_chain() {
+    let mut writer = Writer::new(Dice::new(8));
+    let mut at = 20 * MS;
+    for _ in 0..300 {
+        let woken = writer.step(7, (at, 500 * US), Some(8), QUEUE) - 20 * US;
+        at = writer.step(8, (woken, 700 * US), Some(7), ANSWER) + 5 * MS;
+    }
+    for thread in writer.infer(&[7, 8]) {
+        let why = thread.unmodelled.clone().unwrap_or_default();
+        assert!(thread.after.is_none() && why.contains("in a circle"), "{thread:?}");
+    }
+}
