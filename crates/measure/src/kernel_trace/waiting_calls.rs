@@ -86,15 +86,42 @@ fn ranges(tids: &BTreeSet<u32>) -> Vec<(u32, u32)> {
 
 #[cfg(test)]
 mod tests {
+    use hourglass_sys::tracefs::Format;
+
     use super::*;
 
     /// The kernel takes a page at most.
     #[test]
     fn the_condition_fits_into_a_page() {
-        let many: BTreeSet<u32> = (0..1_000).map(|number| 4_000_000 + number * 7).collect();
-        let condition = condition(&many);
+        // Ranges take more room than single numbers.
+        let pairs = (0..1_000).flat_map(|number| [4_000_000 + number * 7, 4_000_001 + number * 7]);
+        let condition = condition(&pairs.collect());
         assert!(condition.len() < 4_096, "{}", condition.len());
-        assert!(condition.starts_with("(common_pid == 4000000 || "), "{condition}");
+        assert!(condition.starts_with("((common_pid >= 4000000 && common_pid <= 4000001) || "));
+    }
+
+    /// The form that Linux 6.18 gives.
+    #[test]
+    fn a_call_is_read_from_its_number_and_arguments() {
+        let format = Format::parse(
+            "ID: 443\nfield:long id;\toffset:8;\tsize:8;\tsigned:1;\n\
+             field:unsigned long args[6];\toffset:16;\tsize:48;\tsigned:0;\n",
+        );
+        let format = format.unwrap();
+        let [number, arguments] = ["id", "args"].map(|name| format.field(name).unwrap());
+        let decoding = CallDecoding::of(number, arguments).unwrap();
+        let read = |family: CallFamily, first: u64, second: u64| {
+            let (number, _) = waiting_calls().into_iter().find(|(_, of)| *of == family).unwrap();
+            let words = [0, number, first, second, 0, 0, 0, 0];
+            decoding.read(&words.map(u64::to_ne_bytes).concat())
+        };
+        assert_eq!(read(CallFamily::ClockNanosleep, 1, 1), Some((WaitCall::SleepUntil, 0)));
+        assert_eq!(read(CallFamily::ClockNanosleep, 1, 0), Some((WaitCall::Sleep, 0)));
+        // FUTEX_WAIT and FUTEX_WAKE, both private.
+        assert_eq!(read(CallFamily::Futex, 0x1000, 128), Some((WaitCall::Futex, 0x1000)));
+        assert_eq!(read(CallFamily::Futex, 0x1000, 129), None);
+        assert_eq!(read(CallFamily::Descriptor, 5, 0), Some((WaitCall::Descriptor, 5)));
+        assert_eq!(decoding.read(&[0; 24]), None);
     }
 
     #[test]
