@@ -25,7 +25,7 @@ pub(super) struct Chain {
     numbers: Vec<usize>,
 }
 
-/// The thread that wakes this one for its jobs, in each of its own jobs once at most.
+/// The thread that wakes this one for its jobs, in each of its own jobs once.
 pub(super) fn find(
     thread: &ThreadModel,
     jobs: &[Job],
@@ -40,20 +40,19 @@ pub(super) fn find(
     }
     let at = |job: &Job| before.jobs.partition_point(|earlier| earlier.at_ns <= job.at_ns);
     let numbers: Vec<usize> = jobs.iter().map(at).collect();
-    let is_once = numbers.windows(2).all(|pair| pair[0] < pair[1]);
+    // One that was late goes on without a wait: what it does in several of its jobs is in one.
+    let again = again(&numbers, before)?;
     let span = numbers.last()?.checked_sub(*numbers.first()?)?.checked_add(1)?;
     // The jobs before the next one's that began while this one was at work.
     let came = |at: usize| {
-        let between = numbers[at]..numbers.get(at + 1).map_or(numbers[at], |next| next - 1);
+        let between =
+            numbers[at]..numbers.get(at + 1).map_or(numbers[at], |next| next.saturating_sub(1));
         let others = before.jobs.get(between).unwrap_or_default();
         others.iter().filter(|other| other.at_ns <= jobs[at].end_ns).count() as u64
     };
-    if !is_once {
-        return None;
-    }
     let merged: Vec<u64> = (0..jobs.len()).map(came).collect();
     let fit = ChainFitModel {
-        jobs: span as u64,
+        jobs: (span as u64).saturating_add(again),
         own: numbers.len() as u64,
         merged: merged.iter().copied().fold(0, u64::saturating_add),
     };
@@ -61,6 +60,19 @@ pub(super) fn find(
     let is_each = covers(fit.own.saturating_add(fit.merged), fit.jobs)
         && fit.merged.saturating_mul(MERGED) <= fit.jobs;
     is_each.then(|| Chain { after: from.name.clone(), fit, merged, before: place, numbers })
+}
+
+/// How many jobs came in the same one of the thread before as another one; `None` where one did not stand for so many.
+fn again(numbers: &[usize], before: &Grouped) -> Option<u64> {
+    let mut all = 0;
+    for same in numbers.chunk_by(PartialEq::eq) {
+        let more = same.len() as u64 - 1;
+        // What came before its first job is not known.
+        let place = same.first()?.checked_sub(1);
+        let allowed = place.map_or(more, |place| before.more_than_one(place));
+        all += Some(more).filter(|more| *more <= allowed)?;
+    }
+    Some(all)
 }
 
 /// The longest from the nominal arrival of the first of its chain to the end of a job, and that without the time that threads

@@ -141,6 +141,9 @@ pub(super) fn group(bursts: &[Burst]) -> Grouped {
         let is_inner =
             |burst: &Burst| in_kernel(burst) || burst.place.is_some_and(|at| at != begin);
         let basis = "the system call: another one begins jobs";
+        let placed = places::from_first(bursts);
+        let has_inner = placed.iter().any(is_inner);
+        let bursts = if has_inner { &placed } else { bursts };
         return Grouped { places, ..grouped(bursts, is_inner, basis) };
     }
     Grouped { places, ..by_times(bursts, in_kernel) }

@@ -18,6 +18,8 @@ const WIDEST_NS: i128 = 9_000;
 const NEAR: i128 = 10_000;
 /// One release in this number may be far later than all others: by the width of these and this, ns.
 pub(super) const RARE: usize = 100;
+/// One in this number where no law has so few: a busy host holds up its guests in stretches.
+const OFTEN: usize = 20;
 const FAR_NS: i128 = 20_000;
 /// Where fewer than half of the periods have a job, the jitter is this part of the period at most.
 const SPARSE: i128 = 8;
@@ -35,7 +37,7 @@ pub struct PeriodFit {
     pub jitter_ns: u64,
     /// The jitter without the late releases.
     pub usual_ns: u64,
-    /// Number of releases far later than all others, one in a hundred at most.
+    /// Number of releases far later than all others, one in twenty at most.
     pub late: u64,
     /// The earliest release in the period of the first activation.
     pub offset_ns: i64,
@@ -67,12 +69,14 @@ pub fn fit(times: &[i64]) -> Option<PeriodFit> {
         u128::from(fit.usual_ns).saturating_mul(1 << 20) / u128::from(fit.period_ns.max(1))
     };
     let first = i128::from(*times.first()?);
-    let best = |numbered: &dyn Fn(&[i64], i128) -> Option<Numbered>| {
+    let best = |numbered: &dyn Fn(&[i64], i128) -> Option<Numbered>, rare| {
         let found = guesses.clone().filter_map(|guess| numbered(times, guess));
-        found.filter_map(|numbered| on_line(numbered, first)).min_by_key(relative)
+        found.filter_map(|numbered| on_line(numbered, first, rare)).min_by_key(relative)
     };
     let start = steadiest(times);
-    best(&by_steps).or_else(|| best(&|times, guess| by_doubling(times, guess, start)))
+    let from_start = |times: &[i64], guess| by_doubling(times, guess, start);
+    let law = |rare| best(&by_steps, rare).or_else(|| best(&from_start, rare));
+    law(RARE).or_else(|| law(OFTEN))
 }
 
 /// The place of the few activations in a row whose distances differ least.
@@ -156,9 +160,9 @@ fn settled(points: &mut [Point]) -> Option<Line> {
     Some(line)
 }
 
-fn on_line((points, line): Numbered, first: i128) -> Option<PeriodFit> {
+fn on_line((points, line): Numbered, first: i128, rare: usize) -> Option<PeriodFit> {
     let (mut all, has_early) = without_doubles(points);
-    let points = usual(&mut all, line.0)?;
+    let points = usual(&mut all, line.0, rare)?;
     let slope = narrowest(&points)?;
     let width = |slope: Ratio| {
         let (low, high) = bounds(&points, slope);
@@ -208,26 +212,31 @@ fn without_doubles(mut points: Vec<Point>) -> (Vec<Point>, bool) {
     (points, has_early)
 }
 
-/// The points without those, one in `RARE` at most, that are far later than all others: a host or an interrupt held up
+/// The points without those, one in `rare` at most, that are far later than all others: a host or an interrupt held up
 /// the timer. One that seems far too early is that of the period before, which has none else, if the first job lies before it:
-/// that one may have begun with the thread, or with the record. `None` where two are in one period.
-fn usual(points: &mut [Point], slope: Ratio) -> Option<Vec<Point>> {
+/// that one may have begun with the thread, or with the record, unless the second is in its period. `None` where two are in one.
+fn usual(points: &mut [Point], slope: Ratio, rare: usize) -> Option<Vec<Point>> {
     let rest = |point: &Point| point.1 * slope.1 - point.0 * slope.0;
     let mut rests: Vec<i128> = points.iter().map(rest).collect();
     rests.sort_unstable();
-    let most = rests.len() - rests.len() / RARE;
+    let most = rests.len() - rests.len() / rare;
     let narrow = rests.windows(most).min_by_key(|window| window[most - 1] - window[0])?;
     let (low, high) = (*narrow.first()?, *narrow.last()?);
     let width = high - low + FAR_NS * slope.1;
     let mut before: Option<i128> = None;
-    for point in &mut *points {
-        if rest(point) < low - width && before.is_some_and(|before| point.0 - 1 > before) {
-            point.0 -= 1;
+    for place in 0..points.len() {
+        let point = points[place];
+        let is_free = match before {
+            Some(before) => point.0 - 1 > before,
+            None => points.get(1).is_some_and(|next| next.0 == point.0),
+        };
+        if is_free && rest(&point) < low - width {
+            points[place].0 -= 1;
         }
-        if before.is_some_and(|before| point.0 <= before) {
+        if before.is_some_and(|before| points[place].0 <= before) {
             return None;
         }
-        before = Some(point.0);
+        before = Some(points[place].0);
     }
     let is_usual = |point: &&Point| (low - width..=high + width).contains(&rest(point));
     Some(points.iter().filter(is_usual).copied().collect())

@@ -107,3 +107,16 @@ pub(super) fn of(bursts: &[Burst], in_kernel: impl Fn(&Burst) -> bool) -> Places
         [(place, _), ..] => Places::Begin(place),
     }
 }
+
+/// The bursts of each stretch from the first one on of which the call is known: of a wait that began before its record nothing tells
+/// whether it lies within a job.
+pub(super) fn from_first(bursts: &[Burst]) -> Vec<Burst> {
+    let mut known = None;
+    let is_known = |burst: &&Burst| {
+        if burst.place.is_some() {
+            known = Some(burst.stretch);
+        }
+        known == Some(burst.stretch)
+    };
+    bursts.iter().filter(is_known).copied().collect()
+}

@@ -321,6 +321,27 @@ fn bursts_become_an_arrival_curve_that_holds_all_of_them() {
     });
 }
 
+/// A busy host holds up its guests in stretches: up to one release in twenty is late, by up to a period. It was no task.
+#[test]
+fn a_timer_that_is_late_in_stretches_keeps_its_period() {
+    right(|mut dice| {
+        let (period, every) = (dice.between(1, 20) * MS, dice.between(400, 900));
+        let (from, held) = (dice.between(0, every - 1), every / 40);
+        let mut writer = Writer::new(Dice::new(dice.below(1 << 40)));
+        for number in 1..1_000 {
+            let is_held = (number + from) % every < held;
+            let most = if is_held { period * 9 / 10 } else { period / 50 };
+            let at = number * period + dice.between(0, most);
+            writer.burst(7, at, period / 40, None);
+        }
+        let found = writer.infer(&[7]);
+        let law = &found[0].activation;
+        let is_right = law.class == ActivationClass::Periodic
+            && law.period_ns.abs_diff(period) <= period / 1_000;
+        if is_right { Ok(()) } else { Err(format!("{period} {every} {from}: {law:?}")) }
+    });
+}
+
 #[test]
 fn a_pipeline_is_a_chain_by_its_wakings() {
     right(|mut dice| {

@@ -181,3 +181,57 @@ fn a_circle_is_no_chain() {
         assert!(thread.after.is_none() && why.contains("in a circle"), "{thread:?}");
     }
 }
+
+/// The calls of its first waits began before they were recorded: none of these wakings is known to begin a job. One within a job was
+/// a release, late by its distance from the begin, and a job that took no time.
+#[test]
+fn jobs_begin_where_the_calls_are_known() {
+    for first in [0, 1, 2, 3] {
+        let mut writer = Writer::new(Dice::new(9));
+        for job in 1..300 {
+            let at = job * 10 * MS + 50 * US;
+            let known = |of: u64| job * 2 + of > first + 2;
+            let parts = [(at, 500 * US, SLEEP), (at + 3 * MS, 800 * US, TIMER)];
+            for (place, (at, run, then)) in parts.into_iter().enumerate() {
+                match known(place as u64) {
+                    true => _ = writer.step(7, (at, run), None, then),
+                    false => _ = writer.burst(7, at, run, None),
+                }
+            }
+        }
+        let found = of(writer, &[7], 7);
+        let law = &found.activation;
+        assert_eq!(found.unmodelled, None, "{first}: {found:?}");
+        assert_eq!((law.period_ns, law.jitter_ns), (10 * MS, 0), "{first}: {found:?}");
+        assert_eq!(found.execution.max_ns, 1_300 * US, "{first}: {found:?}");
+        assert!(found.execution.at_least_ns >= Some(1_300 * US), "{first}: {found:?}");
+    }
+}
+
+/// A thread that a busy host holds up does several jobs without a wait, and wakes the next one as often: it was no chain then.
+#[test]
+fn a_late_thread_wakes_the_next_one_several_times_in_a_job() {
+    for is_late in [true, false] {
+        let mut writer = Writer::new(Dice::new(10));
+        for job in 1..400 {
+            let at = job * 10 * MS;
+            // Of the 100th job on, three are done in one, or one wakes the next thread three times.
+            if job == 101 || job == 102 {
+                if !is_late {
+                    writer.step(8, (at, MS), None, TIMER);
+                }
+                continue;
+            }
+            let run = if job == 100 && is_late { 25 * MS } else { 2 * MS };
+            writer.step(8, (at, run), None, TIMER);
+            let woken = at + run - 10 * US;
+            for again in 0..if job == 100 { 3 } else { 1 } {
+                writer.step(7, (woken + again * MS, 500 * US), Some(8), QUEUE);
+            }
+        }
+        let found = of(writer, &[7, 8], 7);
+        assert_eq!(found.after.as_deref(), is_late.then_some("8"), "{found:?}");
+        let fit = found.after_fit.map(|fit| (fit.jobs, fit.own));
+        assert_eq!(fit, is_late.then_some((399, 399)), "{found:?}");
+    }
+}
