@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::others::{OtherThreads, ReadyMoment};
+use super::others::{LastSeen, OtherThreads, ReadyMoment};
 use super::places::WaitPlace;
 use super::reserved::{BudgetAccount, FollowedThread, THROTTLED};
 use super::urgency::Levels;
@@ -216,40 +216,6 @@ fn waker(event: &KernelEvent) -> Waker {
         _ if event.value & IN_INTERRUPT != 0 => Waker::Interrupt,
         IDLE => Waker::Interrupt,
         tid => u32::try_from(tid).map_or(Waker::Unknown, Waker::Thread),
-    }
-}
-
-/// Whom the last events show on a CPU. Some kernels leave out switches; wakings say who ran, too.
-#[derive(Clone, Copy, Debug)]
-struct LastSeen {
-    /// A thread's number, and when it was seen last; `None` after a switch.
-    thread: Option<u64>,
-    at_ns: i64,
-    /// When another one was, or who comes was not there yet.
-    before_ns: i64,
-}
-
-impl Default for LastSeen {
-    fn default() -> LastSeen {
-        LastSeen { thread: None, at_ns: i64::MIN, before_ns: i64::MIN }
-    }
-}
-
-impl LastSeen {
-    fn switch(&mut self, ns: i64) {
-        *self = LastSeen { thread: None, at_ns: ns, before_ns: ns };
-    }
-
-    fn see(&mut self, ns: i64, thread: u64) {
-        if self.thread != Some(thread) {
-            (self.thread, self.before_ns) = (Some(thread), self.at_ns);
-        }
-        self.at_ns = ns;
-    }
-
-    /// The last time at which `tid` did not run.
-    fn without(&self, tid: u32) -> i64 {
-        if self.thread == Some(u64::from(tid)) { self.before_ns } else { self.at_ns }
     }
 }
 

@@ -11,6 +11,7 @@ mod arrivals;
 mod chain;
 mod counts;
 mod curve;
+mod grouping;
 mod jobs;
 mod others;
 mod period;
@@ -62,7 +63,7 @@ const CIRCLE: &str = "it and those that wake it begin each other's jobs in a cir
 pub fn infer(mut threads: Vec<(ThreadModel, Activity)>) -> Vec<ThreadModel> {
     arrivals::mark_answers(&mut threads);
     let group = |threads: &[(ThreadModel, Activity)]| -> Vec<Grouped> {
-        threads.iter().map(|(_, activity)| jobs::group(&activity.bursts)).collect()
+        threads.iter().map(|(_, activity)| grouping::group(&activity.bursts)).collect()
     };
     let first = group(&threads);
     arrivals::lift_to_jobs(&mut threads, &first);
@@ -152,7 +153,7 @@ fn regroup(threads: &[(ThreadModel, Activity)], grouped: &mut [Grouped]) -> bool
         let Some(waker) = first_thread(jobs) else { continue };
         let before = threads.iter().position(|(facts, _)| facts.tid == Some(waker));
         let Some(before) = before.filter(|before| *before != place) else { continue };
-        let found = jobs::by_jobs(&activity.bursts, &grouped[before].jobs);
+        let found = grouping::by_jobs(&activity.bursts, &grouped[before].jobs);
         let is_by_waker = |found: &Grouped| main_waker(&found.jobs) == Some(waker);
         let found = found.filter(is_by_waker);
         if let Some(found) = found.filter(|found| found.jobs.len() < jobs.len()) {

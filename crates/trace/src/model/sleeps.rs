@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::activity::{Burst, Waker, length};
-use super::jobs::spread;
+use super::grouping::spread;
 
 /// Lengths of a sleep differ by this, ns, or by this part of it: the timer's slack and the way into the wait.
 const NEAR_NS: u64 = 100_000;
