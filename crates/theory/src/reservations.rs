@@ -1,10 +1,10 @@
 //! What to reserve for each task of a set, so that its deadline holds while its jobs are no longer than stated.
 //!
-//! Owns: what of a file becomes a number of `sched::design::of_whole_jobs`, and in words why nothing can be proposed.
+//! Owns: what of a file becomes a number of `sched::design`, and in words why nothing can be proposed.
 //! Must not: bound anything itself, ask the machine.
 
 use hourglass_sched::Task as Numbers;
-use hourglass_sched::design;
+use hourglass_sched::design::{self, Stage, StageServer};
 use hourglass_sched::servers::ServerPolicy;
 use hourglass_tasks::{Task, TaskSet};
 use hourglass_time::Span;
@@ -65,6 +65,51 @@ pub fn propose(set: &TaskSet, rule: BudgetRule) -> Vec<Result<ReservationProposa
         }
     }
     all
+}
+
+/// User-space reserves that hold beside each other, for the tasks with a budget and a CPU here; `None` if none are found, or one of
+/// these has no proposal alone. The deadlines of chains are shared so that the reserves have different priorities.
+///
+/// `less_urgent`: the shortest deadline of which the reserve has a lower priority than that of this one.
+#[must_use]
+pub fn propose_together(
+    set: &TaskSet,
+    shares: &[Option<(Span, u32)>],
+    less_urgent: impl Fn(Span) -> Option<Span>,
+) -> Option<Vec<Option<ReservationProposal>>> {
+    let of_set = || set.tasks.iter().zip(shares);
+    let shared: Vec<(&Task, Span, u32)> =
+        of_set().filter_map(|(task, share)| share.map(|(span, cpu)| (task, span, cpu))).collect();
+    let place = |name: &String| shared.iter().position(|(task, ..)| task.name == *name);
+    let numbers = |(task, budget, _): &(&Task, Span, u32)| {
+        waits(set, task, BudgetRule::OnGridKept).ok()?;
+        // What has no reserve of this kind is bounded by its own deadline.
+        let others = set.tasks.iter().filter(|other| task.after.contains(&other.name));
+        let others = others.filter(|other| place(&other.name).is_none());
+        let before = others.map(|other| stage_deadline(set, other)).max().unwrap_or(Span::ZERO);
+        let released = before.saturating_add(task.jitter).saturating_add(task.tick_delay());
+        numbers(task, (*budget, released, task.deadline())).ok()
+    };
+    let numbers = shared.iter().map(numbers).collect::<Option<Vec<Numbers>>>()?;
+    let after = shared.iter().map(|(task, ..)| task.after.iter().filter_map(place).collect());
+    let after: Vec<Vec<usize>> = after.collect();
+    let stage = |at: usize| {
+        let (task, _, processor) = shared[at];
+        let is_last = !set.tasks.iter().any(|other| other.after.contains(&task.name));
+        let deadline = task.deadline.is_some() || is_last;
+        let deadline = deadline.then(|| task.deadline().nanos_or_zero());
+        Stage { task: &numbers[at], processor, after: &after[at], deadline }
+    };
+    let stages: Vec<Stage<'_>> = (0..shared.len()).map(stage).collect();
+    let next = |ns| less_urgent(span(ns)).map(Span::nanos_or_zero);
+    let mut found = design::together(&stages, next)?.into_iter();
+    let proposal = |(task, share): (&Task, &Option<(Span, u32)>)| {
+        share.as_ref()?;
+        let StageServer { server, bound } = found.next()?;
+        let [period, deadline, bound] = [server.period(), server.deadline(), bound].map(span);
+        Some(ReservationProposal { budget: work(task), period, deadline, bound })
+    };
+    Some(of_set().map(proposal).collect())
 }
 
 fn proposal(set: &TaskSet, task: &Task, rule: BudgetRule) -> Result<ReservationProposal, String> {
@@ -314,5 +359,32 @@ mod tests {
         let none = format!("deadline = \"5ms\"\nsuspension = \"1ms\"\n{next}");
         let none = proposed(&none, BudgetRule::AtWaking).unwrap_err();
         assert!(none.contains("those of a, for which nothing"), "{none}");
+    }
+
+    /// As by hand in `sched::design`: 600 us, 1.1 ms and 1.1 ms in 10 ms, in octaves of 100 us: half of 600 us more, a quarter of
+    /// 2.3 ms for the last one, which is the second most urgent, and an eighth of 4.5 ms. What has no share waits until its own deadline.
+    #[test]
+    fn reserves_hold_beside_each_other() {
+        let task = |name: &str, wcet: &str, after: &str| {
+            format!("[[task]]\nname = \"{name}\"\nwcet = \"{wcet}\"\nperiod = \"10ms\"\n{after}\n")
+        };
+        let chain = task("a", "500us", "")
+            + &task("b", "1ms", "after = [\"a\"]")
+            + &task("c", "1ms", "after = [\"b\"]");
+        let set = TaskSet::from_toml(&chain).unwrap();
+        let us = Span::from_micros;
+        let shares = [Some((us(600), 1)), Some((us(1_100), 1)), Some((us(1_100), 1))];
+        let octave = |deadline: Span| Some(us(100 << ((deadline.nanos() / 100_000).ilog2() + 1)));
+        let found = propose_together(&set, &shares, octave).unwrap();
+        let numbers = |one: ReservationProposal| {
+            [one.budget, one.period, one.deadline, one.bound].map(|span| span.nanos() / 1_000)
+        };
+        let numbers: Vec<[i64; 4]> = found.into_iter().flatten().map(numbers).collect();
+        assert_eq!(
+            numbers,
+            [[500, 9_700, 900, 900], [1_000, 5_137, 5_062, 5_962], [1_000, 3_425, 2_875, 10_000]]
+        );
+        let one = propose_together(&set, &[None, None, Some((us(1_100), 1))], octave).unwrap();
+        assert!(one[0].is_none() && one[2].is_some_and(|one| one.bound > us(6_000)), "{one:?}");
     }
 }

@@ -3,6 +3,8 @@
 use std::fs;
 use std::process::{Command, Output};
 
+use hourglass_skip::{Requirement, skip};
+
 use crate::calls::{document, ends, hourglass_in, is_refused, stderr};
 
 /// The answer for a file of one task of 3 ms every 8 ms with these keys.
@@ -95,6 +97,31 @@ fn proposals_are_judged_together() {
         let plain = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(plain.contains(why), "{text}");
     }
+}
+
+/// A pipeline with no deadline but the last, of a quarter of its CPU: equal parts of the time have equal priorities, and it was refused.
+#[test]
+fn a_pipeline_has_reserves_that_hold_together() {
+    let task = |(name, wcet, keys): &(&str, &str, &str)| {
+        format!(
+            "[[task]]\nname = \"{name}\"\nwcet = \"{wcet}\"\nperiod = \"10ms\"\ncpus = \"0\"\n{keys}\n"
+        )
+    };
+    let asked = |tasks: &[(&str, &str, &str)]| {
+        let home = tempfile::tempdir().unwrap();
+        let text: String = tasks.iter().map(task).collect();
+        fs::write(home.path().join("tasks.toml"), text).unwrap();
+        hourglass_in(home.path(), "reserve --from tasks.toml --backend user --json")
+    };
+    let chain =
+        [("a", "500us", ""), ("b", "1ms", "after = [\"a\"]"), ("c", "1ms", "after = [\"b\"]")];
+    if !asked(&chain[..1]).status.success() {
+        return skip(Requirement::REAL_TIME, "a reserve from user space");
+    }
+    let output = asked(&chain);
+    let found = document(&output);
+    assert!(output.status.success(), "{found}");
+    assert!(found["also"][1]["bound_ns"].as_u64().unwrap() <= 10_000_000, "{found}");
 }
 
 /// One job in each period was said to be enough for all of these.

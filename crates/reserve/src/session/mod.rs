@@ -50,6 +50,7 @@ use std::ffi::OsString;
 use std::io;
 
 pub use crate::backend::BackendKind as Backend;
+pub use crate::backend::user::less_urgent;
 pub use crate::command::{AttachError, LaunchError, TargetSelector};
 pub use crate::smt::co_runners::Selection;
 pub use crate::smt::monitor::SiblingPolicy;

@@ -193,26 +193,85 @@ fn backends(wanted: Option<Backend>) -> Vec<(Backend, BudgetRule)> {
     }
 }
 
-/// The answer for each task, or for its thread: one that is refused beside those before it takes nothing from those behind it.
+/// How often proposals that are to hold together are asked for again with the budgets that the answers have.
+const ROUNDS: usize = 3;
+
+/// What each backend is asked for, for each task.
+type Proposals = Vec<(Backend, Vec<Result<ReservationProposal, String>>)>;
+
+/// The answer for each task, or for its thread. Where one is refused beside the others, user-space reserves that hold together are
+/// asked for.
 fn proposals(
     set: &TaskSet,
     how: ProposalOptions<'_>,
     tids: Option<&[u32]>,
 ) -> Result<Vec<ReserveDocument>, Stop> {
-    let by_backend: Vec<(Backend, Vec<_>)> = backends(how.backend)
+    let mut asked: Proposals = backends(how.backend)
         .into_iter()
         .map(|(backend, rule)| (backend, reservations::propose(set, rule)))
         .collect();
+    let refused = |answers: &[Answer]| answers.iter().filter(|one| one.is_refused()).count();
+    let (mut best, mut planned) = answers(set, how, tids, &asked)?;
+    let mut last = best.clone();
+    for _ in 0..ROUNDS {
+        let user = asked.iter_mut().find(|(backend, _)| *backend == Backend::User);
+        let Some((_, of_user)) = user.filter(|_| refused(&best) > 0) else { break };
+        let mut shares = shares(set, how, &last);
+        shares
+            .iter_mut()
+            .zip(&*of_user)
+            .filter(|(_, own)| own.is_err())
+            .for_each(|(share, _)| *share = None);
+        let together = reservations::propose_together(set, &shares, reserve::less_urgent);
+        let Some(together) = together else { break };
+        for (own, found) in of_user.iter_mut().zip(together) {
+            if let Some(found) = found {
+                *own = Ok(found);
+            }
+        }
+        let (found, of_found) = answers(set, how, tids, &asked)?;
+        last.clone_from(&found);
+        if refused(&found) < refused(&best) {
+            (best, planned) = (found, of_found);
+        }
+    }
+    best.into_iter().map(|answer| answer.beside(&planned)).collect()
+}
+
+/// The budget and the CPU of each task that has, or is to have, a user-space reserve on one CPU.
+fn shares(set: &TaskSet, how: ProposalOptions<'_>, answers: &[Answer]) -> Vec<Option<(Span, u32)>> {
+    let share = |(task, answer): (&Task, &Answer)| {
+        let document = &answer.document;
+        let is_user = |backend: &String| backend == Backend::User.name();
+        if !document.backend.as_ref().is_none_or(is_user) {
+            return None;
+        }
+        let cpu = match cpus(task, how, Backend::User)[..] {
+            [cpu] => cpu,
+            _ => document.backend.as_ref().and_then(|_| document.cpus.first().copied()),
+        };
+        Some((Span::saturating_from_nanos(document.budget_ns), cpu?))
+    };
+    set.tasks.iter().zip(answers).map(share).collect()
+}
+
+/// The answers in turn: a task that is refused beside those before it takes nothing from those behind it.
+fn answers(
+    set: &TaskSet,
+    how: ProposalOptions<'_>,
+    tids: Option<&[u32]>,
+    asked: &Proposals,
+) -> Result<(Vec<Answer>, Vec<PlannedReservation>), Stop> {
     let mut answers: Vec<Answer> = Vec::new();
     let mut planned = Vec::new();
     for (at, task) in set.tasks.iter().enumerate() {
-        let found = by_backend.iter().filter_map(|(backend, all)| Some((*backend, all.get(at)?)));
+        let found = asked.iter().filter_map(|(backend, all)| Some((*backend, all.get(at)?)));
         let tid = tids.and_then(|tids| tids.get(at)).copied();
         let answer = proposal(task, how, tid, found.collect(), &planned)?;
         planned.extend(reserve::planned(&answer.request, &answer.document));
         answers.push(answer);
     }
-    answers.into_iter().map(|answer| answer.beside(&planned)).collect()
+    Ok((answers, planned))
 }
 
 /// By the first backend that guarantees it, else the first that takes it, on the first of its CPUs that does.
@@ -279,13 +338,17 @@ fn merged(mut all: Vec<ReserveRefusal>, more: Vec<ReserveRefusal>) -> Vec<Reserv
 const OF_BUDGET: [&str; 2] = ["times", "bandwidth"];
 
 /// What was asked for a task, and the answer.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Answer {
     request: SessionRequest,
     document: ReserveDocument,
 }
 
 impl Answer {
+    fn is_refused(&self) -> bool {
+        self.document.backend.is_none()
+    }
+
     /// The answer beside all that are granted, of which those behind it may delay what the deadline class gives to it: its
     /// sum is asked for with each one, its guarantee is not.
     fn beside(self, all: &[PlannedReservation]) -> Result<ReserveDocument, Stop> {

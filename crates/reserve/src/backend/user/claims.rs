@@ -8,6 +8,7 @@ use hourglass_sched::admission::{Fraction, admits};
 use hourglass_sched::effort::StepLimit;
 use hourglass_sched::fixed_priority::{Sections, TimeModel, verdict_within};
 use hourglass_sched::{Task, TaskSet, Verdict};
+use hourglass_time::Span;
 
 /// One reservation among others, in ns.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,18 +35,28 @@ impl ReservationClaim {
     }
 }
 
+/// The longest deadline of the highest priority is below twice this.
+const SHORTEST_NS: u64 = 100_000;
 /// Above every FIFO priority: the deadline class.
 pub(crate) const DEADLINE_CLASS: u32 = 1_000;
 
 /// The FIFO priority for a deadline: the shorter, the higher, by octaves from 100 us on. Each has
 /// the next number too, so they are two apart.
 pub(crate) fn priority_for(deadline_ns: u64) -> u8 {
-    const SHORTEST_NS: u64 = 100_000;
     const HIGHEST: u8 = 88;
     const LOWEST: u8 = 58;
     let octave = (deadline_ns / SHORTEST_NS).checked_ilog2().unwrap_or(0);
     let below = u8::try_from(octave).unwrap_or(u8::MAX).saturating_mul(2);
     HIGHEST.saturating_sub(below).max(LOWEST)
+}
+
+/// The shortest deadline of which a reserve has a lower priority than one of this deadline; `None` where none has.
+#[must_use]
+pub fn less_urgent(deadline: Span) -> Option<Span> {
+    let own = priority_for(deadline.nanos_or_zero());
+    let octaves = (1..u64::BITS).map(|octave| SHORTEST_NS.saturating_mul(1 << octave));
+    let mut lower = octaves.filter(|deadline_ns| priority_for(*deadline_ns) < own);
+    lower.next().map(Span::saturating_from_nanos)
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -181,6 +192,9 @@ mod tests {
         assert_eq!(priority_for(200_000), 86);
         assert_eq!(priority_for(8 * MS), 76);
         assert_eq!(priority_for(u64::MAX), 58);
+        let next = |us| less_urgent(Span::from_micros(us)).map(|next| next.nanos() / 1_000);
+        assert_eq!([50, 100, 200, 799, 800].map(next), [200, 200, 400, 800, 1_600].map(Some));
+        assert_eq!(next(i64::MAX / 1_000), None);
     }
 
     #[test]

@@ -89,6 +89,7 @@ mod unseen;
 mod urgent;
 mod written;
 
+pub use self::claims::less_urgent;
 use std::io;
 use std::path::Path;
 

@@ -2,6 +2,7 @@
 
 mod blocking;
 mod bounds;
+mod designs;
 mod servers;
 mod several;
 mod support;

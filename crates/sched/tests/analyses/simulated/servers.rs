@@ -8,18 +8,18 @@ use hourglass_sim::{
     System, Thread, run_with,
 };
 
-use hourglass_sched::{Task, TaskSet, Verdict, cbs, checker, design, servers};
+use hourglass_sched::{Task, TaskSet, Verdict, cbs, checker, servers};
 
 use crate::simulated::support::{Record, deadlines, system};
 
-fn traced(system: &System, horizon: u64) -> Record {
+pub(super) fn traced(system: &System, horizon: u64) -> Record {
     let mut record = Record::default();
     run_with(system, SimSettings::until(horizon), &mut record, &mut sim::NullMonitor).unwrap();
     record
 }
 
 /// Jobs of given arrivals and costs in a server.
-fn served(jobs: &[(u64, u64)], server: usize) -> Thread {
+pub(super) fn served(jobs: &[(u64, u64)], server: usize) -> Thread {
     let arrivals = ArrivalPattern::Listed(jobs.iter().map(|(at, _)| *at).collect());
     let costs = CostModel::Listed(jobs.iter().map(|(_, cost)| *cost).collect());
     Thread::new(Class::Edf, arrivals, costs, 1_000).in_server(server)
@@ -325,7 +325,7 @@ fn of_whole_budgets(dice: &mut Dice, server: &servers::Server) -> (Task, Vec<(u6
 }
 
 /// Jobs of a task: arrival, release, execution time.
-fn some_jobs(dice: &mut Dice, task: &Task) -> Vec<(u64, u64, u64)> {
+pub(super) fn some_jobs(dice: &mut Dice, task: &Task) -> Vec<(u64, u64, u64)> {
     let (mut arrival, mut jobs) = (dice.between(0, 20), Vec::new());
     for _ in 0..30 {
         // Releases of one task come in their order.
@@ -398,80 +398,6 @@ fn a_task_of_whole_budgets_keeps_its_bound() {
     }
     let all_reached = reached.iter().flatten().all(|count| *count > 0);
     assert!(bounded > 1_000 && all_reached, "{bounded} {reached:?}");
-}
-
-/// Of work that fills what a reservation leaves: another server by deadlines, or a thread above it as long as the
-/// budget is delivered within the period.
-fn beside(machine: &mut System, dice: &mut Dice, server: &servers::Server) {
-    let (budget, period, deadline) = (server.budget(), server.period(), server.deadline());
-    let other = dice.between(2, 15);
-    if server.kind() == servers::ServerPolicy::HardBandwidth {
-        let own = SimServer::new(ServerKind::CbsHard, budget, period).with_deadline(deadline);
-        machine.servers = vec![own];
-        let rest = other * (deadline - budget) / deadline;
-        if rest > 0 {
-            machine.servers.push(SimServer::new(ServerKind::CbsHard, rest, other));
-            machine.threads.push(served(&[(0, 10_000)], 1));
-        }
-        return;
-    }
-    let deferrable = server.kind() == servers::ServerPolicy::Deferrable;
-    let kind = if deferrable { ServerKind::Deferrable } else { ServerKind::ReserveHard };
-    machine.servers = vec![SimServer::new(kind, budget, period).with_rank(ServerRank::Priority(5))];
-    // Of budgets that wait, others' may come late in one period and early in the next.
-    let late = |cost| if deferrable { other - cost } else { 0 };
-    let above = |cost| Task::new(cost, other, 1_000_000).unwrap().with_jitter(late(cost));
-    let delivered = |cost: &u64| {
-        let own = Task::new(budget, period, deadline).unwrap();
-        let set = TaskSet::in_order(vec![above(*cost), own]);
-        let found = fixed_priority::analyse(&set, Sections::Preemptive, TimeModel::Discrete);
-        found.from_arrival()[1].is_some_and(|bound| bound <= deadline)
-    };
-    let Some(cost) = (1..other).rev().find(delivered) else { return };
-    if deferrable {
-        let (mut at, mut jobs) = (dice.between(0, other), Vec::new());
-        for begin in (0..400).step_by(usize::try_from(other).unwrap()) {
-            at = at.max(begin + dice.between(0, late(cost)));
-            jobs.push((at, cost));
-        }
-        let own = SimServer::new(ServerKind::Deferrable, cost, other);
-        machine.servers.push(own.with_rank(ServerRank::Priority(9)));
-        machine.threads.push(served(&jobs, 1));
-    } else {
-        machine.threads.push(Thread::periodic(cost, other).with_class(Class::Fifo(9)));
-    }
-}
-
-/// The argument of [`design::of_whole_jobs`], on random jobs beside work that takes what the reservation leaves: every
-/// deadline from the arrival holds, and some job needs all of it.
-#[test]
-fn a_budget_of_a_whole_job_keeps_the_deadline() {
-    use servers::ServerPolicy::{Deferrable, HardBandwidth, Periodic};
-    for kind in [HardBandwidth, Periodic, Deferrable] {
-        let (mut kept, mut reached) = (0, [0, 0, 0]);
-        for seed in 0..3_000 {
-            let mut dice = Dice::new(seed);
-            let cost = dice.between(1, 5);
-            let period = cost + dice.between(0, 12);
-            let jitter = dice.between(0, 1) * dice.between(0, period + 3);
-            let deadline = cost + jitter + dice.between(0, period * 2);
-            let task = Task::new(cost, period, deadline).unwrap().with_jitter(jitter);
-            let Some(server) = design::of_whole_jobs(kind, &task) else { continue };
-            let jobs = some_jobs(&mut dice, &task);
-            let releases: Vec<_> = jobs.iter().map(|(_, at, cost)| (*at, *cost)).collect();
-            let mut machine = system(1, vec![served(&releases, 0)]);
-            beside(&mut machine, &mut dice, &server);
-            let ends = traced(&machine, 20_000).completions(0);
-            assert_eq!(ends.len(), jobs.len(), "seed {seed}");
-            let longest = jobs.iter().zip(&ends).map(|((at, ..), end)| end - at).max().unwrap();
-            assert!(longest <= deadline, "seed {seed}: {longest}: {server:?} {task:?} {jobs:?}");
-            kept += 1;
-            if longest == deadline {
-                reached[usize::from(jitter > 0) + usize::from(deadline < period)] += 1;
-            }
-        }
-        assert!(kept > 1_000 && reached.iter().all(|n| *n > 0), "{kind:?}: {kept} {reached:?}");
-    }
 }
 
 /// Never more than the budget in any period, whatever the load: hard servers are isolated.

@@ -8,6 +8,10 @@
 //! More budget never supplies less, so that bisection finds the smallest budget that the test
 //! accepts. It is rounded up to whole steps.
 
+mod together;
+
+pub use together::{Stage, StageServer, together};
+
 use crate::servers::{LocalScheduler, Server, ServerPolicy};
 use crate::task::{Task, TaskSet};
 use crate::verdict::{Refusal, Verdict};
