@@ -46,7 +46,9 @@ pub(super) fn group(bursts: &[Burst]) -> Grouped {
         let placed = places::from_first(bursts);
         let has_inner = placed.iter().any(is_inner);
         let bursts = if has_inner { &placed } else { bursts };
-        return Grouped { places, ..grouped(bursts, is_inner, basis) };
+        let found = grouped(bursts, is_inner, basis);
+        let fit = found.fit.filter(|_| found.is_full() || !repeats(&found));
+        return Grouped { places, fit, ..found };
     }
     Grouped { places, ..by_times(bursts, in_kernel) }
 }

@@ -235,3 +235,46 @@ fn a_late_thread_wakes_the_next_one_several_times_in_a_job() {
         assert_eq!(fit, is_late.then_some((399, 399)), "{found:?}");
     }
 }
+
+/// A wait for 7 ms of 10 within each job, by a timeout or a timer of its own: it is longer than that for the job, and what is left
+/// of the job behind it was told as the response of all of it.
+#[test]
+fn a_timeout_begins_no_job_however_long() {
+    const OTHER_TIMER: (WaitCall, u64) = (WaitCall::Descriptor, 6);
+    const POLL: (WaitCall, u64) = (WaitCall::Several, 0);
+    for (outer, inner) in
+        [(TIMER, POLL), (TIMER, ANSWER), (TIMER, OTHER_TIMER), (LOOP, POLL), (LOOP, OTHER_TIMER)]
+    {
+        let mut writer = Writer::new(Dice::new(11));
+        for job in 1..500 {
+            let late = writer.dice.between(0, 20) * US;
+            let run = writer.dice.between(300, 900) * US;
+            let end = writer.step(7, (job * 10 * MS + late, run), None, inner);
+            let wait = 7 * MS + writer.dice.between(0, 20) * US;
+            writer.step(7, (end + wait, 500 * US), None, outer);
+        }
+        let found = of(writer, &[7], 7);
+        assert_eq!(found.unmodelled, None, "{inner:?}: {found:?}");
+        let waits = found.suspension.as_ref().map(|waits| waits.max_ns / MS);
+        assert_eq!(waits, Some(7), "{outer:?} {inner:?}: {found:?}");
+        assert!(found.response.is_some_and(|all| all.max_ns > 7 * MS), "{outer:?} {inner:?}");
+    }
+}
+
+/// Distances of 2, 2 and 36 ms, of 4, 6 and 11, of 3 and 7: they are on a grid of which most periods, or each 4th, have no job, and it
+/// is no law of theirs.
+#[test]
+fn distances_that_come_again_are_no_period() {
+    for distances in [&[2, 2, 36][..], &[4, 6, 11], &[3, 7]] {
+        let mut writer = Writer::new(Dice::new(12));
+        let mut at = 20 * MS;
+        for distance in distances.iter().cycle().take(600) {
+            let late = writer.dice.between(0, 20) * US;
+            writer.step(7, (at + late, 500 * US), None, TIMER);
+            at += distance * MS;
+        }
+        let found = of(writer, &[7], 7);
+        assert_eq!(found.unmodelled, None, "{distances:?}: {found:?}");
+        assert_ne!(found.activation.class, ActivationClass::Periodic, "{distances:?}: {found:?}");
+    }
+}
