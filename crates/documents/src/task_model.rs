@@ -83,6 +83,10 @@ pub struct ThreadModel {
     /// then. Absent elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_fit: Option<ChainFitModel>,
+    /// Whether that task waits within its job until the one of this thread is done, as for an answer: its own time has that of
+    /// this thread in it, which a file of tasks has with arrivals of its own, and not after it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub waited_for: bool,
     /// How much of the record the model has.
     pub fit: FitModel,
     /// Why the thread is no task. The figures are then what was seen, and no model.

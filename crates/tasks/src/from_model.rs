@@ -69,7 +69,7 @@ impl TaskSet {
             recorded.set.tasks.push(Task {
                 policy: Some(policy),
                 cpus: Some(cpus),
-                after: thread.after.iter().cloned().collect(),
+                after: before(thread).cloned().into_iter().collect(),
                 ..match first {
                     // What arrives at the first is what arrives here.
                     Some(first) => Task {
@@ -103,14 +103,19 @@ impl TaskSet {
     }
 }
 
+/// The thread whose jobs begin those of this one when they end: not one that waits for these within its own.
+fn before(thread: &ThreadModel) -> Option<&String> {
+    thread.after.as_ref().filter(|_| !thread.waited_for)
+}
+
 /// The thread that begins the chain of `thread`; `None` where that is itself.
 fn first_of_chain<'a>(model: &'a ModelDocument, thread: &ThreadModel) -> Option<&'a ThreadModel> {
     let named = |name: &String| model.threads.iter().find(|thread| thread.name == *name);
-    let mut first = named(thread.after.as_ref()?)?;
+    let mut first = named(before(thread)?)?;
     // A chain is not longer than there are threads.
     for _ in &model.threads {
-        let Some(before) = first.after.as_ref().and_then(named) else { break };
-        first = before;
+        let Some(earlier) = before(first).and_then(named) else { break };
+        first = earlier;
     }
     Some(first)
 }
@@ -231,7 +236,12 @@ fn explained(thread: &ThreadModel) -> Vec<String> {
         }
         _ => "no period: the shortest distance of two jobs".to_owned(),
     });
-    if let Some((before, fit)) = thread.after.as_ref().zip(thread.after_fit) {
+    if let Some(before) = thread.after.as_ref().filter(|_| thread.waited_for) {
+        lines.push(format!(
+            "{before} wakes it and waits for it within its own job, whose suspension has its time"
+        ));
+    }
+    if let Some((before, fit)) = before(thread).zip(thread.after_fit) {
         let ChainFitModel { jobs, own, merged } = fit;
         lines.push(format!(
             "after {before}, not exactly: {own} of its {jobs} jobs were seen to wake it, {merged} came while it still ran"
@@ -403,15 +413,18 @@ mod tests {
             after_fit: after.map(|_| ChainFitModel { jobs: 100, own: 97, merged: 3 }),
             ..ThreadModel::default()
         };
-        let threads = vec![thread("first", None), thread("next", Some("first"))];
+        let asked = ThreadModel { waited_for: true, ..thread("asked", Some("first")) };
+        let threads = vec![thread("first", None), thread("next", Some("first")), asked];
         let model = ModelDocument { threads, never_ran: Vec::new(), ..by_counts() };
         let model = ModelDocument { source: ModelSource::Events, ..model };
         let text = model_toml(&model).unwrap();
         let set = TaskSet::from_toml(&text).unwrap();
         let bounds: Vec<bool> = set.tasks.iter().map(Task::has_upper_bound).collect();
-        assert_eq!(bounds, [false, true], "{text}");
+        assert_eq!(bounds, [false, true, true], "{text}");
         let said = "# after first, not exactly: 97 of its 100 jobs were seen to wake it, 3 came while it still ran\n";
         assert!(text.contains(said) && set.tasks[1].after == ["first"], "{text}");
+        let said = "# first wakes it and waits for it within its own job";
+        assert!(text.contains(said) && set.tasks[2].after.is_empty(), "{text}");
     }
 
     /// A record of which no thread is a task makes no file.

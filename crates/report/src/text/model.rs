@@ -50,7 +50,9 @@ pub fn task_model(model: &ModelDocument, style: Style) -> String {
                 )
             });
             let not_exactly = not_exactly.unwrap_or_default();
-            let text = format!("each of its jobs is activated by one of {after}{not_exactly}");
+            let waits = if thread.waited_for { ", which waits for it" } else { "" };
+            let text =
+                format!("each of its jobs is activated by one of {after}{waits}{not_exactly}");
             line(&mut out, thread, &text);
         }
     }

@@ -19,6 +19,8 @@ pub(super) struct Chain {
     pub(super) fit: ChainFitModel,
     /// For each job of the thread, how many of the one before came while it was at work, beside its own.
     merged: Vec<u64>,
+    /// The thread before waits within its own job for this one's.
+    pub(super) waited_for: bool,
     /// The place of the thread before.
     pub(super) before: usize,
     /// For each job of the thread, the place behind the one of the thread before that activated it.
@@ -59,7 +61,16 @@ pub(super) fn find(
     // A thread that follows only some of the jobs is not activated by each.
     let is_each = covers(fit.own.saturating_add(fit.merged), fit.jobs)
         && fit.merged.saturating_mul(MERGED) <= fit.jobs;
-    is_each.then(|| Chain { after: from.name.clone(), fit, merged, before: place, numbers })
+    let answers = thread.tid.and_then(|tid| before.answers.get(&tid)).copied().unwrap_or(0);
+    let waited_for = answers.saturating_mul(2) >= fit.own;
+    is_each.then(|| Chain {
+        after: from.name.clone(),
+        fit,
+        merged,
+        waited_for,
+        before: place,
+        numbers,
+    })
 }
 
 /// How many jobs came in the same one of the thread before as another one; `None` where one did not stand for so many.
@@ -147,7 +158,7 @@ fn first_of(
     for _ in 0..all.len() {
         others_ns = others_ns.saturating_add(job.others_ns);
         is_whole &= job.is_whole;
-        let Some(chain) = &chains[place] else {
+        let Some(chain) = chains[place].as_ref().filter(|chain| !chain.waited_for) else {
             return Some(FirstJob { place, at, nominal_ns: job.nominal_ns, others_ns, is_whole });
         };
         at = chain.numbers.get(at)?.checked_sub(1)?;

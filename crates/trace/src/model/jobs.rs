@@ -2,6 +2,8 @@
 //!
 //! Owns: how the bursts of jobs become these. Must not: know how their waits are told from others (`grouping` does).
 
+use std::collections::BTreeMap;
+
 use super::activity::{Burst, Waker, length};
 use super::curve::Distances;
 use super::period::{self, PeriodFit};
@@ -43,6 +45,8 @@ pub(super) struct Grouped {
     pub(super) has_sleeps: bool,
     /// What is held to be within a job may be one of its own.
     pub(super) may_be_several: bool,
+    /// How often each thread ended a wait within a job.
+    pub(super) answers: BTreeMap<u32, u64>,
     /// What the system calls of its waits say.
     pub(super) places: Places,
 }
@@ -118,12 +122,16 @@ pub(super) fn grouped(
     // Behind a wait that was not seen there may be the rest of a job, which was released before.
     let is_rest = |burst: &Burst| is_inner(burst) || burst.slept.is_none();
     let mut jobs: Vec<Job> = Vec::new();
+    let mut answers: BTreeMap<u32, u64> = BTreeMap::new();
     for burst in bursts {
         let last = jobs.last_mut().filter(|last| last.stretch == burst.stretch);
         let goes_on = is_inner(burst) && (burst.slept.is_some() || burst.is_late);
         let is_cut = last.is_none() && has_waits && is_rest(burst);
         match last.filter(|_| goes_on) {
             Some(job) => {
+                if let Waker::Thread(tid) = burst.waker {
+                    *answers.entry(tid).or_default() += 1;
+                }
                 job.run_ns = job.run_ns.saturating_add(burst.run_ns);
                 job.longest_ns = job.longest_ns.max(burst.run_ns);
                 job.others_ns = job.others_ns.saturating_add(burst.others_ns);
@@ -157,7 +165,7 @@ pub(super) fn grouped(
     let fit = period::fit(&seen.collect::<Vec<i64>>());
     fit.iter().for_each(|fit| join_early(&mut jobs, fit));
     let fit = fit.and_then(|fit| place(&mut jobs, fit));
-    Grouped { fit, jobs, basis, ..Grouped::default() }
+    Grouped { fit, jobs, basis, answers, ..Grouped::default() }
 }
 
 /// The first job that was seen to be released is a part of the next one if that one is in its period: a thread that begins may be

@@ -116,6 +116,7 @@ pub fn infer(mut threads: Vec<(ThreadModel, Activity)>) -> Vec<ThreadModel> {
                 from_first.and_then(|(_, alone)| alone).map(|held| held.alone_ns());
             response.from_nominal_least_held = from_first.and_then(|(_, alone)| alone);
         }
+        thread.waited_for = found.waited_for;
         if found.fit.own < found.fit.jobs || found.fit.merged > 0 {
             thread.after_fit = Some(found.fit);
         }

@@ -278,3 +278,23 @@ fn distances_that_come_again_are_no_period() {
         assert_ne!(found.activation.class, ActivationClass::Periodic, "{distances:?}: {found:?}");
     }
 }
+
+/// A server that works within each job of the thread that asks it: its time is in the suspension of that one, and it was after its end
+/// as well. One that is asked at the end is after it.
+#[test]
+fn who_is_waited_for_is_not_after_the_job() {
+    for is_within in [true, false] {
+        let mut writer = Writer::new(Dice::new(13));
+        for job in 1..400 {
+            let at = job * 10 * MS;
+            let asked = writer.step(7, (at, MS), None, if is_within { ANSWER } else { TIMER });
+            let done = writer.step(10, (asked - 5 * US, 2 * MS), Some(7), QUEUE);
+            if is_within {
+                writer.step(7, (done - 5 * US, MS), Some(10), TIMER);
+            }
+        }
+        let server = of(writer, &[7, 10], 10);
+        let found = (server.after.as_deref(), server.waited_for);
+        assert_eq!(found, (Some("7"), is_within), "{server:?}");
+    }
+}
