@@ -126,7 +126,7 @@ fn beside(set: &TaskSet, cpu: &CpuSet, tasks: &[usize]) -> Result<BackgroundWork
         }
         let why =
             || format!("nothing bounds how often the background thread '{}' runs", thread.name);
-        let demand = demand(set, &thread.program).ok_or_else(why)?;
+        let demand = demand(&thread.program).ok_or_else(why)?;
         found.once = found.once.checked_add(demand.once).ok_or_else(why)?;
         found.members.extend(demand.each.map(|each| member(thread, each)).transpose()?);
     }
@@ -142,16 +142,11 @@ fn member(thread: &Background, (run, sleep): (u64, u64)) -> Result<Member, Strin
 }
 
 /// The demand of a program; `None` without a bound.
-fn demand(set: &TaskSet, program: &Program) -> Option<Demand> {
+fn demand(program: &Program) -> Option<Demand> {
     let (mut run, mut sleep) = (0u64, 0u64);
     for phase in program.phases.iter().filter(|phase| phase.loops != Some(0)) {
-        let (one_run, one_sleep, ends) = once_through(set, &phase.steps)?;
-        let Some(loops) = phase.loops.filter(|_| !ends) else {
-            return match ends {
-                true => Some(Demand { once: run.checked_add(one_run)?, each: None }),
-                false => again(run, one_run, one_sleep),
-            };
-        };
+        let (one_run, one_sleep) = once_through(&phase.steps)?;
+        let Some(loops) = phase.loops else { return again(run, one_run, one_sleep) };
         run = run.checked_add(one_run.checked_mul(loops)?)?;
         sleep = sleep.checked_add(one_sleep.checked_mul(loops)?)?;
     }
@@ -173,9 +168,9 @@ fn again(once: u64, run: u64, sleep: u64) -> Option<Demand> {
     }
 }
 
-/// What steps execute and sleep, and whether a thread stops in them for ever. What others do about it counts as
-/// done at once.
-fn once_through(set: &TaskSet, steps: &[ProgramStep]) -> Option<(u64, u64, bool)> {
+/// What steps execute and sleep. What others do about it counts as done at once: also where the file names nobody who
+/// does, since the threads of a record are woken by what was not recorded.
+fn once_through(steps: &[ProgramStep]) -> Option<(u64, u64)> {
     let (mut run, mut sleep) = (0u64, 0u64);
     for step in steps {
         match step {
@@ -183,9 +178,6 @@ fn once_through(set: &TaskSet, steps: &[ProgramStep]) -> Option<(u64, u64, bool)
                 run = run.checked_add(time.nanos_or_zero())?
             }
             ProgramStep::Sleep(time) => sleep = sleep.checked_add(time.nanos_or_zero())?,
-            ProgramStep::Suspend(name) if !is_resumed(set, name) => {
-                return Some((run, sleep, true));
-            }
             ProgramStep::Memory(_)
             | ProgramStep::Io(_)
             | ProgramStep::Read { .. }
@@ -194,15 +186,7 @@ fn once_through(set: &TaskSet, steps: &[ProgramStep]) -> Option<(u64, u64, bool)
             _ => {}
         }
     }
-    Some((run, sleep, false))
-}
-
-/// Whether any thread resumes the one with this name.
-fn is_resumed(set: &TaskSet, name: &str) -> bool {
-    let tasks = set.tasks.iter().filter_map(|task| task.program.as_ref());
-    let programs = tasks.chain(set.background.iter().map(|thread| &thread.program));
-    let mut steps = programs.flat_map(|program| &program.phases).flat_map(|phase| &phase.steps);
-    steps.any(|step| matches!(step, ProgramStep::Resume(resumed) if resumed == name))
+    Some((run, sleep))
 }
 
 /// Bounds the time-sharing tasks of a processor whose other tasks are done.

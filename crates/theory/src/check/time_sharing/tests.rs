@@ -124,8 +124,11 @@ fn no_simulated_response_is_over_its_bound() {
 fn what_a_background_thread_may_take_is_bounded() {
     // Steps, loops of the phase and of the program, the bound in ms.
     let cases = [
-        (&["suspend b", "run 1ms"][..], None, None, Some(4)),
-        (&["run 1ms", "suspend b"], Some(3), None, Some(5)),
+        // The file does not say who ends the wait, so nothing says how often.
+        (&["suspend b", "run 1ms"][..], None, None, None),
+        (&["run 1ms", "suspend b"], Some(3), None, None),
+        (&["suspend b", "run 1ms"], Some(1), Some(1), Some(5)),
+        (&["suspend b", "sleep 3ms", "run 1ms"], None, None, Some(6)),
         (&["sleep 100ms", "run 1ms"], None, None, Some(5)),
         (&["sleep 3ms", "run 1ms"], None, None, Some(6)),
         (&["run 1ms"], Some(1), Some(1), Some(5)),
@@ -151,6 +154,40 @@ fn what_a_background_thread_may_take_is_bounded() {
     }
 }
 
+/// A thread that a record saw, but of which it did not see what wakes it: it waits, and then has a job longer than the task's
+/// deadline. Ordinary threads of any class and nice value hold each other up, real-time ones those that are not above them.
+#[test]
+fn a_task_that_a_background_thread_may_hold_up_has_no_verdict() {
+    use Policy::{Batch, Deadline, Fifo, Idle, Other, RoundRobin};
+    let ordinary = [Other(0), Other(5), Other(-20), Other(19), Batch, Idle];
+    let urgent = [Fifo(40), RoundRobin(40), Fifo(50), RoundRobin(50), Deadline];
+    let level = |policy| match policy {
+        Fifo(priority) | RoundRobin(priority) => u32::from(priority),
+        Deadline => u32::MAX,
+        _ => 0,
+    };
+    let steps = || ["suspend b", "run 30ms"].iter().map(|step| step.parse().unwrap()).collect();
+    let tasks = ordinary.into_iter().chain([Fifo(45), RoundRobin(50)]);
+    let others = || ordinary.into_iter().chain(urgent);
+    for (own, other) in tasks.flat_map(|own| others().map(move |other| (own, other))) {
+        let mut set = TaskSet::new(vec![Task::new("a", us(2_000), us(20_000))]);
+        set.tasks[0].policy = Some(own);
+        let (name, policy) = ("b".to_owned(), Some(other));
+        let phase =
+            Phase { name: String::new(), loops: None, policy: None, cpus: None, steps: steps() };
+        let program = Program { loops: None, phases: vec![phase] };
+        set.background = vec![Background { name, policy, cpus: None, program }];
+        let request = CheckRequest { sensitivity: true, growth: true, ..CheckRequest::default() };
+        let document = check(&set, &request).unwrap();
+        let may_wait = level(other) >= level(own);
+        let verdict = if may_wait { Verdict::Unknown } else { Verdict::Feasible };
+        assert_eq!(document.verdict, verdict, "{own:?} beside {other:?}: {document:?}");
+        assert_eq!(document.tasks[0].response_time_ns.is_none(), may_wait, "{own:?} {other:?}");
+        let row = &document.sensitivity.as_ref().unwrap()[0];
+        assert_eq!(row.largest_wcet_ns.is_none(), may_wait, "{own:?} {other:?}: {row:?}");
+    }
+}
+
 /// A phase without an end is repeated, what stands behind it never comes.
 #[test]
 fn phases_without_an_end_are_the_last() {
@@ -163,6 +200,6 @@ fn phases_without_an_end_are_the_last() {
         phase(None, &["run 5ns", "sleep 7ns", "run 1ns", "sleep 2ns"]),
         phase(Some(1), &["run 1s"]),
     ];
-    let found = demand(&TaskSet::default(), &Program { loops: None, phases });
+    let found = demand(&Program { loops: None, phases });
     assert_eq!(found, Some(Demand { once: 6, each: Some((6, 9)) }));
 }
