@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::KernelNames;
+use crate::premise::PremiseKind;
 use crate::warning::{Premise, Warning};
 
 /// Name and version of the document.
@@ -27,7 +28,7 @@ pub struct ModelDocument {
     /// What a reader must know before believing the numbers (model --pid).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
-    /// Assumptions that did not hold to the end (model --pid).
+    /// Assumptions that did not hold to the end of the record.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub premises: Vec<Premise>,
 }
@@ -48,7 +49,8 @@ pub enum ModelSource {
 /// A thread as a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadModel {
-    /// The name of the task: that of the thread, with its number where two threads share a name.
+    /// The name of the task: that of the thread, with its number where two threads that ran share a name; the only task among
+    /// them has it alone.
     pub name: String,
     /// The kernel's number of the thread, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -353,9 +355,16 @@ impl ModelDocument {
         self.threads.iter().filter_map(with_reason)
     }
 
-    /// Whether every thread that ran is a task; where none ran, nothing is known.
+    /// Whether every thread that ran is a task, and the record has all that it was to have; where none ran, nothing is known.
     pub fn is_whole(&self) -> bool {
-        !self.threads.is_empty() && self.unmodelled().next().is_none()
+        let are_tasks = !self.threads.is_empty() && self.unmodelled().next().is_none();
+        are_tasks && self.premises.is_empty()
+    }
+
+    /// Whether threads ran that the record does not follow.
+    pub fn has_unfollowed(&self) -> bool {
+        let kinds = [PremiseKind::ThreadsUnseen, PremiseKind::ProcessesUnseen];
+        self.premises.iter().any(|premise| kinds.iter().any(|kind| kind.name() == premise.id))
     }
 
     /// Names the wakers by the kernel's names of threads.
@@ -364,6 +373,14 @@ impl ModelDocument {
             let known = waker.tid.and_then(|tid| names.threads.get(&tid));
             waker.name = known.unwrap_or(&waker.name).clone();
         }
+    }
+}
+
+impl ThreadModel {
+    /// Its name without its number.
+    pub fn plain_name(&self) -> &str {
+        let number = self.tid.map(|tid| format!("-{tid}"));
+        number.and_then(|number| self.name.strip_suffix(&number)).unwrap_or(&self.name)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hourglass_documents::document::RunDocument;
+use hourglass_documents::document::{RunDocument, ThreadReport};
 use hourglass_documents::task_model::{MODEL_SCHEMA, ModelDocument, ModelSource, ThreadModel};
 use hourglass_documents::{CpuSet, Policy, thread_name};
 use hourglass_time::Span;
@@ -48,19 +48,26 @@ pub fn of_run(run: &OpenRun) -> Result<ModelDocument, TraceError> {
         events_lost: kernel.map_or(0, |facts| facts.lost()),
         ..ModelDocument::default()
     };
+    activities.retain(|_, activity| !activity.bursts.is_empty() || activity.unwoken > 0);
+    let reports = document.result.threads.iter();
+    let all: Vec<&str> = reports.clone().filter_map(|thread| thread.name.as_deref()).collect();
+    let ran = reports.clone().filter(|thread| activities.contains_key(&thread.id));
+    let ran: Vec<&str> = ran.filter_map(|thread| thread.name.as_deref()).collect();
     let mut threads: Vec<(ThreadModel, Activity)> = Vec::new();
-    for facts in facts(document) {
-        let (id, facts) = facts;
-        let mut activity: Activity = activities.remove(&id).unwrap_or_default();
-        if activity.bursts.is_empty() && activity.unwoken == 0 {
-            model.never_ran.push(facts.name);
+    for thread in reports {
+        let Some(mut activity) = activities.remove(&thread.id) else {
+            model.never_ran.push(name_among(thread, &all));
             continue;
-        }
+        };
+        let facts = facts(document, thread, name_among(thread, &ran));
         let from_ns = facts.settled_ns.and_then(|ns| i64::try_from(ns).ok());
         activity.bursts.retain(|burst| from_ns.is_none_or(|from_ns| burst.at_ns >= from_ns));
         threads.push((facts, activity));
     }
     model.threads = model::infer(threads);
+    name_lone_tasks(&mut model.threads);
+    model.premises =
+        document.result.watched.as_ref().map_or(Vec::new(), |watched| watched.premises.clone());
     if let Some(kernel) = kernel {
         model.name_wakers(&kernel.names);
     } else {
@@ -81,27 +88,45 @@ pub fn task_name(name: Option<&str>, number: u32, all: &[&str]) -> String {
     }
 }
 
-/// What is known of each thread besides its activity, under a name of its own.
-fn facts(document: &RunDocument) -> Vec<(u32, ThreadModel)> {
-    let names = document.result.threads.iter().filter_map(|thread| thread.name.as_deref());
-    let names: Vec<&str> = names.collect();
-    let each = document.result.threads.iter().map(|thread| {
-        let setup = document.manifest.threads.iter().find(|facts| facts.id == thread.id);
-        let facts = ThreadModel {
-            name: match thread.name.as_deref() {
-                Some(name) => task_name(Some(name), thread.tid.unwrap_or(thread.id), &names),
-                None => task_name(None, thread.id, &names),
-            },
-            tid: thread.tid,
-            policy: thread.policy.clone(),
-            reservation: setup.and_then(|facts| facts.reservation.clone()),
-            settled_ns: setup.and_then(|facts| facts.settled_ns),
-            cpus: allowed(setup.map_or("", |facts| &facts.cpus), &thread.cpus),
-            ..ThreadModel::default()
-        };
-        (thread.id, facts)
-    });
-    each.collect()
+/// [`task_name`] of a thread of a run.
+fn name_among(thread: &ThreadReport, all: &[&str]) -> String {
+    let number = thread.tid.filter(|_| thread.name.is_some()).unwrap_or(thread.id);
+    task_name(thread.name.as_deref(), number, all)
+}
+
+/// The only task among the threads of one name has that name alone: programs that name no threads have many of one name, and
+/// another record of the program has other numbers.
+fn name_lone_tasks(threads: &mut [ThreadModel]) {
+    let mut tasks: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (place, thread) in threads.iter().enumerate() {
+        if thread.unmodelled.is_none() && thread.plain_name() != thread.name {
+            tasks.entry(thread.plain_name().to_owned()).or_default().push(place);
+        }
+    }
+    for (plain, places) in tasks {
+        let is_taken = threads.iter().any(|thread| thread.name == plain);
+        let [place] = places[..] else { continue };
+        if is_taken {
+            continue;
+        }
+        let numbered = std::mem::replace(&mut threads[place].name, plain.clone());
+        let behind = threads.iter_mut().filter_map(|thread| thread.after.as_mut());
+        behind.filter(|before| **before == numbered).for_each(|before| before.clone_from(&plain));
+    }
+}
+
+/// What is known of a thread besides its activity.
+fn facts(document: &RunDocument, thread: &ThreadReport, name: String) -> ThreadModel {
+    let setup = document.manifest.threads.iter().find(|facts| facts.id == thread.id);
+    ThreadModel {
+        name,
+        tid: thread.tid,
+        policy: thread.policy.clone(),
+        reservation: setup.and_then(|facts| facts.reservation.clone()),
+        settled_ns: setup.and_then(|facts| facts.settled_ns),
+        cpus: allowed(setup.map_or("", |facts| &facts.cpus), &thread.cpus),
+        ..ThreadModel::default()
+    }
 }
 
 /// The threads with these numbers, with the budgets of those that the deadline class has.
@@ -181,6 +206,38 @@ mod tests {
     fn a_thread_that_ended_could_run_where_it_ran() {
         assert_eq!(allowed("", &[3, 1]), "1,3");
         assert_eq!(allowed("0-3", &[3, 1]), "0-3");
+    }
+
+    /// A program of which no thread has a name of its own: `tfd` and a helper that is no task, or did not run.
+    #[test]
+    fn a_name_has_a_number_only_where_two_tasks_have_it() {
+        let thread = |(tid, is_task): (u32, bool)| ThreadModel {
+            name: format!("tfd-{tid}"),
+            tid: Some(tid),
+            unmodelled: (!is_task).then(|| "too few".to_owned()),
+            ..ThreadModel::default()
+        };
+        for (rows, names) in [
+            ([(7, true), (8, false)], ["tfd", "tfd-8"]),
+            ([(7, true), (8, true)], ["tfd-7", "tfd-8"]),
+            ([(7, false), (8, false)], ["tfd-7", "tfd-8"]),
+        ] {
+            let mut threads: Vec<ThreadModel> = rows.into_iter().map(thread).collect();
+            let next = |name: &str| ThreadModel { name: name.to_owned(), ..thread((9, true)) };
+            threads.push(ThreadModel { after: Some("tfd-7".to_owned()), ..next("next") });
+            name_lone_tasks(&mut threads);
+            let found: Vec<&str> = threads.iter().map(|thread| thread.name.as_str()).collect();
+            assert_eq!(found, [names[0], names[1], "next"]);
+            assert_eq!(threads[2].after.as_deref(), Some(names[0]));
+        }
+        let named = |name: &str| ThreadReport {
+            id: 0,
+            tid: Some(7),
+            name: Some(name.to_owned()),
+            ..ThreadReport::default()
+        };
+        assert_eq!(name_among(&named("tfd"), &["tfd"]), "tfd");
+        assert_eq!(name_among(&named("tfd"), &["tfd", "tfd"]), "tfd-7");
     }
 
     #[test]

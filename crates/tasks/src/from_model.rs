@@ -5,16 +5,18 @@
 
 use std::fmt::{self, Write};
 
-use hourglass_documents::CpuSet;
 use hourglass_documents::task_model::{
     ActivationClass, ChainFitModel, CountModel, ModelDocument, ModelSource, ThreadModel, WakerModel,
 };
+use hourglass_documents::{CpuSet, Policy};
 use hourglass_time::Span;
 
 use super::error::{Location, TaskSetError};
 use super::from_run::RecordedTaskSet;
 use super::{Activation, Background, Phase, Program, ProgramStep, Task, TaskSet};
 
+/// Name of the background thread for all that a record does not follow; longer than that of any thread.
+const UNFOLLOWED: &str = "threads that were not followed";
 /// Wakers that a comment names.
 const WAKERS: usize = 3;
 
@@ -97,6 +99,9 @@ impl TaskSet {
         let others = recorded.set.background.iter().filter(|_| by_counts);
         let cpus = cpus.chain(others.filter_map(|thread| thread.cpus.as_ref()));
         cpus.flat_map(CpuSet::iter).for_each(|cpu| all.insert(cpu));
+        if model.has_unfollowed() {
+            recorded.add_unfollowed(model, &all);
+        }
         recorded.set.machine.cpus = Some(all);
         recorded.set.check()?;
         Ok(recorded)
@@ -134,7 +139,13 @@ pub fn model_toml(model: &ModelDocument) -> Result<String, TaskSetError> {
     for line in text.lines() {
         let thread = match line {
             "[[task]]" => tasks.next(),
-            "[[background]]" => others.next(),
+            "[[background]]" => match others.next() {
+                None => {
+                    out.push_str(ABOUT_UNFOLLOWED);
+                    None
+                }
+                thread => thread,
+            },
             _ => None,
         };
         let _ = thread.map_or(Ok(()), |thread| comments(&mut out, thread));
@@ -160,9 +171,7 @@ fn heading(out: &mut String, model: &ModelDocument) -> fmt::Result {
             "# period and wcet; the others stay, and check has no verdict for what they may hold up."
         )?;
         writeln!(out, "# As root: hourglass watch PID --trace --tasks FILE")?;
-        for premise in &model.premises {
-            writeln!(out, "# No verdict: {}", clean(&premise.text))?;
-        }
+        no_verdict(out, model)?;
         return never_ran(out, model);
     }
     writeln!(out, "# Threads of a program as tasks, from a record of {length}.")?;
@@ -171,10 +180,18 @@ fn heading(out: &mut String, model: &ModelDocument) -> fmt::Result {
         "# What was seen is no bound: a longer or an earlier job may come. Deadlines are the"
     )?;
     writeln!(out, "# periods, as none can be seen: state those that hold.")?;
+    no_verdict(out, model)?;
     if model.events_lost > 0 {
         writeln!(out, "# The kernel lost {} events.", model.events_lost)?;
     }
     never_ran(out, model)
+}
+
+fn no_verdict(out: &mut String, model: &ModelDocument) -> fmt::Result {
+    for premise in &model.premises {
+        writeln!(out, "# No verdict: {}", clean(&premise.text))?;
+    }
+    Ok(())
 }
 
 fn never_ran(out: &mut String, model: &ModelDocument) -> fmt::Result {
@@ -196,6 +213,13 @@ fn comments(out: &mut String, thread: &ThreadModel) -> fmt::Result {
     }
     Ok(())
 }
+
+/// Before the background thread that stands for what was not followed.
+const ABOUT_UNFOLLOWED: &str = "\
+# What the record does not follow. Nothing is known of its policies and CPUs, so that it
+# may hold up every task below the deadline class, and these have no verdict. State the
+# policy and the CPUs that such threads have.
+";
 
 /// What the figures of a thread were seen on, one sentence each.
 fn explained(thread: &ThreadModel) -> Vec<String> {
@@ -308,25 +332,42 @@ impl RecordedTaskSet {
     /// A thread that is no task runs when it likes: nothing is known of those below it.
     fn add_background(&mut self, thread: &ThreadModel) -> Result<(), TaskSetError> {
         let (policy, cpus) = self.scheduling(&thread.name, &thread.policy, &thread.cpus)?;
-        // Nothing says what wakes it: it waits for what a simulation does not have, and `check` bounds nothing below it.
         let counted =
             thread.counts.as_ref().and_then(|counts| counts.longest_activation.at_most_ns);
         let run_ns = counted.unwrap_or(thread.execution.max_ns);
-        let run = ProgramStep::Run(span(run_ns.max(1)));
-        let steps = vec![ProgramStep::Suspend(thread.name.clone()), run];
-        let phase = Phase { name: String::new(), loops: None, policy: None, cpus: None, steps };
-        self.set.background.push(Background {
-            name: thread.name.clone(),
-            policy: Some(policy),
-            cpus: Some(cpus),
-            program: Program { loops: None, phases: vec![phase] },
-        });
+        self.set.background.push(background(&thread.name, policy, cpus, run_ns));
         Ok(())
+    }
+
+    /// One thread for all that were not followed, where such may run: none of these ran for longer than the record.
+    fn add_unfollowed(&mut self, model: &ModelDocument, cpus: &CpuSet) {
+        let thread = background(UNFOLLOWED, MOST_URGENT, cpus.clone(), model.elapsed_ns);
+        self.set.background.push(thread);
+        let premises = model.premises.iter();
+        self.notes.extend(premises.map(|premise| format!("no verdict: {}", premise.text)));
+    }
+}
+
+/// What is above every task but for those of the deadline class, into which no thread is created.
+const MOST_URGENT: Policy = Policy::Fifo(99);
+
+/// Nothing says what wakes it: it waits for what a simulation does not have, and `check` bounds nothing below it.
+fn background(name: &str, policy: Policy, cpus: CpuSet, run_ns: u64) -> Background {
+    let run = ProgramStep::Run(span(run_ns.max(1)));
+    // A name with a blank is no word of a step.
+    let steps = vec![ProgramStep::Suspend(name.replace(char::is_whitespace, "_")), run];
+    let phase = Phase { name: String::new(), loops: None, policy: None, cpus: None, steps };
+    Background {
+        name: name.to_owned(),
+        policy: Some(policy),
+        cpus: Some(cpus),
+        program: Program { loops: None, phases: vec![phase] },
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use hourglass_documents::document::Premise;
     use hourglass_documents::task_model::{
         ActivationModel, CountWindow, CountedActivations, ExecutionModel, LongestActivation,
     };
@@ -425,6 +466,42 @@ mod tests {
         assert!(text.contains(said) && set.tasks[1].after == ["first"], "{text}");
         let said = "# first wakes it and waits for it within its own job";
         assert!(text.contains(said) && set.tasks[2].after.is_empty(), "{text}");
+    }
+
+    /// The bug: a program that starts a thread for each job was "feasible, may grow 39x" by the thread that starts them.
+    #[test]
+    fn what_was_not_followed_is_in_the_file() {
+        let task = ThreadModel {
+            unmodelled: None,
+            counts: None,
+            name: "disp".to_owned(),
+            policy: "FIFO:50".to_owned(),
+            cpus: "1".to_owned(),
+            activation: ActivationModel { period_ns: 20_000_000, ..ActivationModel::default() },
+            execution: ExecutionModel { max_ns: 500_000, ..ExecutionModel::default() },
+            ..ThreadModel::default()
+        };
+        let text = "the threads seen of disp (7) had 152 ms of its 1370 ms\nof CPU time";
+        for (id, background) in
+            [("threads-unseen", 1), ("processes-unseen", 1), ("quota-changed", 0)]
+        {
+            let premise = Premise { id: id.to_owned(), text: text.to_owned(), at_ns: 9 };
+            let model = ModelDocument {
+                source: ModelSource::Events,
+                threads: vec![task.clone()],
+                premises: vec![premise],
+                ..by_counts()
+            };
+            let text = model_toml(&model).unwrap();
+            let head = "# No verdict: the threads seen of disp (7) had 152 ms of its 1370 ms?of CPU time\n";
+            assert!(text.contains(head) && !model.is_whole(), "{text}");
+            let set = TaskSet::from_toml(&text).unwrap();
+            assert_eq!((set.tasks.len(), set.background.len()), (1, background), "{text}");
+            assert_eq!(text.contains(ABOUT_UNFOLLOWED), background == 1, "{text}");
+            for thread in &set.background {
+                assert_eq!((thread.policy, &thread.cpus), (Some(MOST_URGENT), &set.machine.cpus));
+            }
+        }
     }
 
     /// A record of which no thread is a task makes no file.

@@ -9,6 +9,7 @@ use hourglass_tasks::{Activation, Scheduler, Task, TaskSet};
 use hourglass_time::Span;
 
 use super::theory;
+use super::thread_of_task::thread_of;
 
 /// Holds the bound of each task against the thread of its name, and the assumptions that the record shows.
 ///
@@ -28,7 +29,7 @@ pub fn hold_against(
         ..AgainstFacts::default()
     };
     for (row, task) in document.tasks.iter_mut().zip(&set.tasks) {
-        let thread = thread_of(task, model);
+        let thread = thread_of(task, set, model);
         let nominal = thread.as_ref().ok().and_then(|seen| nominal(task, seen, set, model));
         let is_as_stated = |thread| same_setup(task, thread, set, model).map(|()| thread);
         let held = thread.clone().and_then(is_as_stated);
@@ -50,21 +51,6 @@ pub fn hold_against(
         document.assumptions.extend(thread.iter().flat_map(|seen| assumptions(task, seen)));
     }
     document.against = Some(facts);
-}
-
-/// The thread with the name of a task, which may have its number behind it.
-fn thread_of<'a>(task: &Task, model: &'a ModelDocument) -> Result<&'a ThreadModel, String> {
-    let is_it = |thread: &&ThreadModel| {
-        let behind = task.name.strip_prefix(&*thread.name);
-        behind == Some("")
-            || thread.tid.is_some_and(|tid| behind == Some(format!("-{tid}").as_str()))
-    };
-    let mut threads = model.threads.iter().filter(is_it);
-    match (threads.next(), threads.next()) {
-        (Some(thread), None) => Ok(thread),
-        (None, _) => Err("no thread of the record has its name".to_owned()),
-        _ => Err("several threads of the record have its name".to_owned()),
-    }
 }
 
 /// That a thread ran as its task is analysed: on its CPUs, by the same class, and in the same order of priorities, whatever
@@ -102,7 +88,7 @@ fn same_setup(
         return Err(format!("it ran as {policy}, and its task is of another class"));
     }
     let others = set.tasks.iter().filter_map(|other| {
-        let priority = priority_of(recorded(thread_of(other, model).ok()?)?)?;
+        let priority = priority_of(recorded(thread_of(other, set, model).ok()?)?)?;
         Some((other, other.priority()?, priority))
     });
     let own = task.priority().zip(priority_of(policy));
@@ -125,7 +111,7 @@ fn nominal(task: &Task, thread: &ThreadModel, set: &TaskSet, model: &ModelDocume
     for _ in 0..set.tasks.len() {
         let [before] = &task.after[..] else { break };
         task = set.tasks.iter().find(|other| other.name == *before)?;
-        let of_file = thread_of(task, model).ok()?;
+        let of_file = thread_of(task, set, model).ok()?;
         if seen.after.as_ref() != Some(&of_file.name) {
             return None;
         }

@@ -18,6 +18,7 @@ mod terms;
 #[cfg(test)]
 mod tests;
 mod theory;
+mod thread_of_task;
 mod window;
 
 use hourglass_documents::predict::{

@@ -46,7 +46,7 @@ pub(super) fn from(
 ) -> Result<ExitCode> {
     let input = task_input::read(how.path, None).map_err(Stop::bad_input)?;
     let named = |(pid, _)| {
-        let names = input.set.tasks.iter().map(|task| task.name.as_str());
+        let names = input.set.tasks.iter().map(|task| (task.name.as_str(), task.policy));
         reserve::named_threads(pid, names).map_err(|error| Stop::usage(error.to_string()))
     };
     let tids = process.map(named).transpose()?;
