@@ -109,11 +109,16 @@ fn read_list<T>(
 fn name(keys: &Keys<'_>) -> KeyResult<String> {
     let missing = || keys.missing("name", "give it one, as in name = \"video\"");
     let name = keys.text("name")?.ok_or_else(missing)?;
-    if name.trim().is_empty() || name.chars().any(char::is_control) {
-        let reason = "a name has letters and no line breaks";
-        return Err(keys.bad("name", &Node::text(name), reason));
+    if !is_name(name) {
+        return Err(keys.bad("name", &Node::text(name), NAME));
     }
     Ok(name.to_owned())
+}
+
+pub(crate) const NAME: &str = "a name has letters and no line breaks";
+
+pub(crate) fn is_name(name: &str) -> bool {
+    !name.trim().is_empty() && !name.chars().any(char::is_control)
 }
 
 /// `cpus`, or the same as `cpu`.

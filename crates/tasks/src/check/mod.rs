@@ -15,6 +15,7 @@ use hourglass_time::Span;
 
 use super::error::{Location, TaskSetError};
 use super::keys::remedy;
+use super::read::{NAME, is_name};
 use super::{Assignment, Preemption, Protocol, Task, TaskSet, TaskSetWarning};
 
 type CheckResult = Result<(), TaskSetError>;
@@ -46,6 +47,21 @@ impl TaskSet {
         priorities(self)?;
         critical_sections(self)?;
         thresholds(self)
+    }
+
+    /// That a file of our own can say the names, which another tool gave.
+    pub(super) fn check_names(&self) -> CheckResult {
+        let background = self.background.iter().map(|thread| ("background", &thread.name));
+        let tasks = self.tasks.iter().map(|task| ("task", &task.name)).chain(background);
+        let resources = self.resources.iter().map(|resource| ("resource", &resource.name));
+        let servers = self.servers.iter().map(|server| ("server", &server.name));
+        let mut all = tasks.chain(resources).chain(servers);
+        match all.find(|(_, name)| !is_name(name)) {
+            Some((kind, name)) => {
+                Err(Location::named(kind, name).bad("name", format_args!("{name:?}"), NAME))
+            }
+            None => Ok(()),
+        }
     }
 
     #[must_use]

@@ -37,6 +37,7 @@ impl Case {
             set.resources.push(Resource { name, protocol, ceiling: None });
         }
         self.add_servers(&mut set)?;
+        set.check_names()?;
         set.check()?;
         Ok(set)
     }

@@ -59,7 +59,10 @@ impl TaskSet {
                 return None;
             }
         };
-        let checked = |translated: ImportedTaskSet| translated.set.check().map(|()| translated);
+        let checked = |translated: ImportedTaskSet| {
+            translated.set.check_names()?;
+            translated.set.check().map(|()| translated)
+        };
         Some(read(text).and_then(checked))
     }
 }

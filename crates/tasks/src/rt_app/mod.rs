@@ -87,6 +87,7 @@ impl TaskSet {
         let mut notes = Vec::new();
         let file = read::file(&node, &mut notes)?;
         let set = task_conversion::task_set(&file, &mut notes)?;
+        set.check_names()?;
         set.check()?;
         Ok(Imported { set, notes, duration: file.duration })
     }

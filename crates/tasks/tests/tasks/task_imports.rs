@@ -26,6 +26,17 @@ fn notes(imported: &Imported) -> Vec<String> {
     imported.notes.iter().map(ToString::to_string).collect()
 }
 
+/// A file of our own could not say it again.
+#[test]
+fn a_name_with_a_control_character_is_refused() {
+    let text = r#"{"tasks": {"a\u0001b": {"run": 1000, "timer": {"ref": "t", "period": 10000}}}}"#;
+    let why = TaskSet::from_rt_app(text).unwrap_err().to_string();
+    assert!(
+        why.contains("a name has letters and no line breaks") && !why.contains('\u{1}'),
+        "{why}"
+    );
+}
+
 /// What `data/rt-app.json` says of each thread.
 #[test]
 fn threads_of_rt_app_become_tasks() {
