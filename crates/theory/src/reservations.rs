@@ -95,9 +95,11 @@ pub fn propose_together(
     let after: Vec<Vec<usize>> = after.collect();
     let stage = |at: usize| {
         let (task, _, processor) = shared[at];
-        let is_last = !set.tasks.iter().any(|other| other.after.contains(&task.name));
-        let deadline = task.deadline.is_some() || is_last;
-        let deadline = deadline.then(|| task.deadline().nanos_or_zero());
+        let mut next = set.tasks.iter().filter(|other| other.after.contains(&task.name)).peekable();
+        // What has no reserve of this kind relies on the deadline that it was proposed with.
+        let is_relied_on = next.peek().is_none() || next.any(|other| place(&other.name).is_none());
+        let deadline = task.deadline.is_some() || is_relied_on;
+        let deadline = deadline.then(|| stage_deadline(set, task).nanos_or_zero());
         Stage { task: &numbers[at], processor, after: &after[at], deadline }
     };
     let stages: Vec<Stage<'_>> = (0..shared.len()).map(stage).collect();
@@ -386,5 +388,8 @@ mod tests {
         );
         let one = propose_together(&set, &[None, None, Some((us(1_100), 1))], octave).unwrap();
         assert!(one[0].is_none() && one[2].is_some_and(|one| one.bound > us(6_000)), "{one:?}");
+        // The second begins when the first ends: 2 ms, as by `propose`.
+        let first = propose_together(&set, &[Some((us(1_500), 1)), None, None], octave).unwrap();
+        assert!(first[0].is_some_and(|one| one.bound <= us(2_000)), "{first:?}");
     }
 }

@@ -194,8 +194,8 @@ fn terms(stage: &Stage<'_>, all: &[Terms], above: &[Terms], within: Deadline) ->
         Some(until) if within.is_last => until.saturating_sub(released),
         _ => 0,
     };
-    let later = (shortest + wait - apart).max(spare.min(wait));
-    let period = apart + later - wait;
+    let later = (wait - (apart - shortest)).max(spare.min(wait));
+    let period = apart - (wait - later);
     Some(Terms { budget, period, deadline, bound: released.checked_add(later)? })
 }
 
