@@ -200,6 +200,7 @@ fn answer(set: &TaskSet, request: &CheckRequest) -> Result<CheckDocument, Reques
         document::settle(set, &mut document, replay);
     }
     guard::confirm(set, &mut document);
+    time_sharing::say_premise(set, &mut document);
     if !set.tasks.is_empty() {
         document.server = design::design(set, &request.server)?;
     }

@@ -6,13 +6,13 @@
 //! executed but jobs of its own task up to it, and what others release meanwhile. That holds for every
 //! work-conserving order, and needs no idea of shares. Must not: guess how often a thread that nothing holds back runs.
 
-use hourglass_documents::check::Verdict;
+use hourglass_documents::check::{CheckDocument, Verdict};
 use hourglass_documents::{CpuSet, Policy};
 use hourglass_sched as sched;
 use hourglass_sched::effort::StepLimit;
 use hourglass_sched::fixed_priority::{self, Sections, TimeModel};
 use hourglass_sched::sensitivity::ScaleTest;
-use hourglass_tasks::{Background, Program, ProgramStep, TaskSet};
+use hourglass_tasks::{Background, Program, ProgramStep, Task, TaskSet};
 
 use super::MOST_TOGETHER;
 use super::processor::{Member, Processor};
@@ -70,14 +70,26 @@ struct Demand {
     each: Option<(u64, u64)>,
 }
 
+/// Whether a task runs in a time-sharing class, without a reservation.
+fn shares(set: &TaskSet, task: &Task) -> bool {
+    let other = !task.has_fixed_priority() && task.policy != Some(Policy::Deadline);
+    other && set.server_of(&task.name).is_none()
+}
+
+/// What bounds of tasks of these classes rest on: any thread of any program takes its share beside them.
+pub(super) fn say_premise(set: &TaskSet, document: &mut CheckDocument) {
+    let mut tasks = set.tasks.iter().zip(&document.tasks);
+    if tasks.any(|(task, facts)| facts.verdict == Verdict::Feasible && shares(set, task)) {
+        let text = "ordinary tasks share their CPUs with no program but those of the file";
+        document.assumptions.push(text.to_owned());
+    }
+}
+
 /// Selects tasks of time-sharing classes on one CPU, and what runs beside them.
 pub(super) fn of(set: &TaskSet, cpu: &str, tasks: &[usize]) -> Option<TimeSharing> {
-    let shares = |(_, position): &(usize, &usize)| {
-        let task = &set.tasks[**position];
-        let other = !task.has_fixed_priority() && task.policy != Some(Policy::Deadline);
-        other && set.server_of(&task.name).is_none()
-    };
-    let members: Vec<usize> = tasks.iter().enumerate().filter(shares).map(|(at, _)| at).collect();
+    let tasks_at = tasks.iter().enumerate();
+    let members = tasks_at.filter(|(_, position)| shares(set, &set.tasks[**position]));
+    let members: Vec<usize> = members.map(|(at, _)| at).collect();
     let beside = || {
         plain(set, tasks)?;
         beside(set, &cpu.parse().unwrap_or_default(), tasks)

@@ -148,6 +148,8 @@ fn what_a_background_thread_may_take_is_bounded() {
         let found = document.tasks[0].response_time_ns.map(|ns| ns / 1_000_000);
         assert_eq!(found, bound, "{:?}: {document:?}", set.background);
         assert_eq!(document.verdict == Verdict::Feasible, bound.is_some());
+        let premise = document.assumptions.iter().any(|text| text.contains("no program but"));
+        assert_eq!(premise, bound.is_some(), "{:?}", document.assumptions);
         // A thread that never sleeps is simulated, and the miss is seen.
         let said = document.tasks[0].reason.contains("background thread 'b'");
         assert_eq!(bound.is_none(), said || document.verdict == Verdict::Infeasible);
