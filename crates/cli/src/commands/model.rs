@@ -179,7 +179,5 @@ fn say_unmodelled(found: &ModelDocument) {
     if found.source == ModelSource::Counts {
         return messages::say(text::NO_TASK_BY_COUNTS);
     }
-    for (thread, why) in found.unmodelled() {
-        messages::say(&format!("{}: no task: {why}", thread.name));
-    }
+    text::unmodelled(found).iter().for_each(|line| messages::say(line));
 }

@@ -47,7 +47,7 @@ pub use cyclic::{
 pub use diff::diff;
 pub use doctor::doctor;
 pub use fleet::fleet;
-pub use model::{NO_TASK_BY_COUNTS, task_model};
+pub use model::{NO_TASK_BY_COUNTS, task_model, unmodelled};
 pub use noise::{NoiseCpu, noise};
 pub use occupants::{BY_COUNTS, meanwhile};
 pub(crate) use occupants::{all as ran, heading as worst_heading, reason};

@@ -56,13 +56,32 @@ pub fn task_model(model: &ModelDocument, style: Style) -> String {
             line(&mut out, thread, &text);
         }
     }
-    for (thread, why) in model.unmodelled() {
-        let text = format!("{}: no task: {why}", thread.name);
+    for text in unmodelled(model) {
         let text = wrapped_within(NARROW, &clean::for_terminal(&text), 0, 2);
         paint_line(&mut out, &text, TextStyle::Caution, style);
     }
     never_ran(&mut out, model);
     out
+}
+
+/// A line for each reason for which threads are no tasks, without a line break.
+#[must_use]
+pub fn unmodelled(model: &ModelDocument) -> Vec<String> {
+    let grouped = by_reason(model.unmodelled());
+    grouped.into_iter().map(|(why, names)| format!("{names}: no task: {why}")).collect()
+}
+
+/// Each reason, with the names of the first threads that have it.
+fn by_reason<'a, W: Ord>(
+    threads: impl Iterator<Item = (&'a ThreadModel, W)>,
+) -> BTreeMap<W, String> {
+    let mut grouped: BTreeMap<W, Vec<&str>> = BTreeMap::new();
+    threads.for_each(|(of, why)| grouped.entry(why).or_default().push(&of.name));
+    let named = |names: Vec<&str>| match names.len().saturating_sub(NAMED) {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names[..NAMED].join(", ")),
+    };
+    grouped.into_iter().map(|(why, names)| (why, named(names))).collect()
 }
 
 fn never_ran(out: &mut String, model: &ModelDocument) {
@@ -109,18 +128,10 @@ fn by_counts(out: &mut String, title: String, model: &ModelDocument, style: Styl
         "A thread that waits for a lock, for input or on a page fault within its job is woken once more: a job may \
          be several activations.",
     );
-    let mut unbounded: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    for thread in &model.threads {
-        let why = longest(thread).unbounded_because;
-        why.into_iter().for_each(|why| unbounded.entry(why).or_default().push(&thread.name));
-    }
-    for (why, names) in unbounded {
-        let named = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
-        let more = match names.len().saturating_sub(NAMED) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        paragraph(out, &format!("activations are not bounded: {why}: {named}{more}"));
+    let unbounded = model.threads.iter();
+    let unbounded = unbounded.filter_map(|of| Some((of, longest(of).unbounded_because?)));
+    for (why, names) in by_reason(unbounded) {
+        paragraph(out, &format!("activations are not bounded: {why}: {names}"));
     }
     never_ran(out, model);
     paint_line(out, &wrapped_within(NARROW, NO_TASK_BY_COUNTS, 0, 2), TextStyle::Caution, style);
@@ -178,6 +189,20 @@ fn table(title: String, threads: &[ThreadModel]) -> TextTable {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A program of hundreds of threads that end after a job each has a line for all of them.
+    #[test]
+    fn threads_of_one_reason_have_one_line() {
+        let thread = |at: usize| ThreadModel {
+            name: format!("t{at}"),
+            unmodelled: Some(if at == 3 { "it never waited" } else { "4 jobs are too few" }.into()),
+            ..ThreadModel::default()
+        };
+        let model =
+            ModelDocument { threads: (0..12).map(thread).collect(), ..ModelDocument::default() };
+        let few = "t0, t1, t2, t4, t5, t6, t7, t8 and 3 more: no task: 4 jobs are too few";
+        assert_eq!(unmodelled(&model), [few, "t3: no task: it never waited"]);
+    }
 
     /// Rates are rounded outwards, a share is no more than all, and what is not bounded has its reason.
     #[test]

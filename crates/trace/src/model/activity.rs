@@ -14,6 +14,8 @@ const IN_INTERRUPT: u64 = 0x8 | 0x10;
 const IDLE: u64 = 0;
 /// `TASK_STOPPED` and `TASK_TRACED` of `sched_switch`: a signal or a debugger holds the thread.
 const STOPPED: u64 = 0x4 | 0x8;
+/// `EXIT_DEAD` and `EXIT_ZOMBIE` of `sched_switch`: the thread has ended.
+const ENDED: u64 = 0x10 | 0x20;
 /// `TASK_UNINTERRUPTIBLE` of `sched_switch`: a wait for a device or for a lock of the kernel, not for work.
 pub(super) const UNINTERRUPTIBLE: u64 = 0x2;
 /// A signal that stops or continues a thread takes it this long at most; who runs longer has work to do.
@@ -85,6 +87,7 @@ pub struct Activity {
     /// How often such time was seen.
     pub unwoken: u64,
     pub holes: u32,
+    pub has_ended: bool,
     /// Time for which a signal or a debugger held it, and how many releases behind that came while it still ran.
     pub stopped_ns: u64,
     pub late_by_stops: u64,
@@ -328,6 +331,7 @@ impl Follower {
             State::Waiting => self.lose(ns),
         }
         let early = self.early.take();
+        self.done.has_ended |= state & ENDED != 0;
         if state & STOPPED != 0 {
             if let Some(early) = early.filter(|early| early.waker == Waker::Interrupt) {
                 self.split(early);

@@ -257,10 +257,11 @@ fn reason(thread: &ThreadModel, activity: &Activity) -> Option<String> {
             "it was not seen to begin a job: it waits for nothing, or began before the record"
                 .to_owned(),
         ),
-        ActivationClass::Unknown if jobs < period::FEWEST as u64 => Some(format!(
-            "{jobs} jobs are too few to state a law, which takes {}: record for longer",
-            period::FEWEST
-        )),
+        ActivationClass::Unknown if jobs < period::FEWEST as u64 => {
+            let jobs = if jobs == 1 { "1 job is".to_owned() } else { format!("{jobs} jobs are") };
+            let then = if activity.has_ended { ", and it ended" } else { ": record for longer" };
+            Some(format!("{jobs} too few to state a law, which takes {}{then}", period::FEWEST))
+        }
         ActivationClass::Unknown
             if !nearly_all_seen(jobs, activation.unseen) && nearly_all_seen(jobs, unseen) =>
         {

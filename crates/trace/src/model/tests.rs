@@ -184,9 +184,14 @@ fn what_cannot_be_modelled_says_why() {
     writer.add(1, Kind::Switch, 8, (0, 8), 0);
     writer.add(5 * MS, Kind::Switch, 8, (8, 999), 0);
     writer.add(6 * MS, Kind::Switch, 8, (999, 8), 0);
-    let found = writer.infer(&[7, 8]);
+    // It ends behind its only job (`EXIT_DEAD`).
+    writer.add(200 * MS, Kind::Waking, 9, (9, 9), INTERRUPT);
+    writer.add(201 * MS, Kind::Switch, 9, (0, 9), 0);
+    writer.add(202 * MS, Kind::Switch, 9, (9, 0), 16);
+    let found = writer.infer(&[7, 8, 9]);
     let why = |thread: &ThreadModel| thread.unmodelled.clone().unwrap();
     assert!(why(&found[0]).starts_with("9 jobs are too few"), "{}", why(&found[0]));
+    assert_eq!(why(&found[2]), "1 job is too few to state a law, which takes 20, and it ended");
     assert!(why(&found[1]).contains("not seen to begin a job"), "{}", why(&found[1]));
     assert_eq!(found[0].activation.class, ActivationClass::Unknown);
     assert!(found[1].execution.max_ns >= 5 * MS - 1);
