@@ -180,7 +180,9 @@ fn wait(
     let passed_ns = |sleeper: &Sleeper| sleeper.now_ns().saturating_sub(begun_ns);
     let mut was_ahead = false;
     // The main thread hears signals on the way; the rest, or a refusal, is the sleeper's.
-    while let Utc::Bounded(found) = clock().utc_bounded() {
+    while let Utc::Bounded(found) = clock().utc_bounded()
+        && time_ns != i64::MAX
+    {
         let left_ns = u64::try_from(time_ns.saturating_sub(found.earliest_ns)).unwrap_or(0);
         let all_ns = passed_ns(sleeper).saturating_add(left_ns);
         let ends = left_ns <= 3 * SLICE_NS || sleeper.interrupter().is_set();

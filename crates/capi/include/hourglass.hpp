@@ -480,6 +480,27 @@ std::uint64_t rounded_up(const std::chrono::duration<Rep, Period> &length) noexc
     }
 }
 
+/// A time since 1970 in whole nanoseconds, rounded up; what is no number never comes, and before 1970 is past as 1970 is.
+template <typename Rep, typename Period>
+std::int64_t utc_ns(const std::chrono::duration<Rep, Period> &since) noexcept
+{
+    constexpr std::int64_t LAST = std::numeric_limits<std::int64_t>::max();
+    const Rep count = since.count();
+    if (!(count > Rep(0) || count <= Rep(0))) {
+        return LAST;
+    }
+    const std::uint64_t found = rounded_up(since);
+    return found < static_cast<std::uint64_t>(LAST) ? static_cast<std::int64_t>(found) : LAST;
+}
+template <typename Clock, typename Duration>
+std::int64_t utc_ns(const std::chrono::time_point<Clock, Duration> &time) noexcept
+{
+    static_assert(std::is_same<Clock, system_clock>::value ||
+                      std::is_same<Clock, std::chrono::system_clock>::value,
+                  "UTC is what a system_clock tells");
+    return utc_ns(time.time_since_epoch());
+}
+
 /// A time of CLOCK_MONOTONIC, which std::chrono::steady_clock is on Linux, rounded up.
 template <typename Duration>
 std::uint64_t monotonic(const std::chrono::time_point<std::chrono::steady_clock, Duration> &time) noexcept
@@ -544,16 +565,25 @@ template <typename Clock, typename Duration>
 hg_utc_wait wait_until_past(const std::chrono::time_point<Clock, Duration> &time,
                             std::uint64_t at_most_ns = UINT64_MAX)
 {
-    static_assert(std::is_same<Clock, system_clock>::value ||
-                      std::is_same<Clock, std::chrono::system_clock>::value,
-                  "UTC is what a system_clock tells");
-    const auto since_1970 = std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch());
-    const bool is_less = since_1970 < time.time_since_epoch();
     hg_utc_wait wait;
     detail::check([&](hg_error *e) {
-        return hg_utc_wait_until_past(since_1970.count() + is_less, at_most_ns, nullptr, &wait, e);
+        return hg_utc_wait_until_past(detail::utc_ns(time), at_most_ns, nullptr, &wait, e);
     });
     return wait;
+}
+/// The same, with how it ended: HG_OK if the time has passed for certain, HG_INTERRUPTED, HG_TIMEOUT or HG_UNSUPPORTED; `wait` says how
+/// long it waited. Throws for any other.
+template <typename Clock, typename Duration>
+hg_status wait_until_past(const std::chrono::time_point<Clock, Duration> &time, const interrupt &by,
+                          hg_utc_wait &wait, std::uint64_t at_most_ns = UINT64_MAX)
+{
+    hg_error found;
+    const hg_status end =
+        hg_utc_wait_until_past(detail::utc_ns(time), at_most_ns, by.get(), &wait, &found);
+    if (end != HG_OK && end != HG_INTERRUPTED && end != HG_TIMEOUT && end != HG_UNSUPPORTED) {
+        detail::fail(end, found);
+    }
+    return end;
 }
 
 /// hg_sleep_for, for a length in any unit, floating-point ones too (1.5ms), rounded up to a nanosecond.

@@ -4,7 +4,9 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use hourglass_clock::timekeeping::UtcStatement;
-use hourglass_clock::utc::{Chronyd, Kernel, Ptp4l, UtcAnswer, UtcEvidence, UtcKeeper, UtcSource};
+use hourglass_clock::utc::{
+    Kernel, Ptp4l, UtcAnswer, UtcDenial, UtcEvidence, UtcKeeper, UtcSource,
+};
 use hourglass_documents::clocks::{SourceEvidence, UtcFacts, UtcSourceFacts};
 use hourglass_documents::manifest::UtcReading;
 use hourglass_sys::adjtimex::{self, ClockPair};
@@ -18,6 +20,11 @@ const ATTENTION_NS: u64 = 50_000_000;
 const NARROW_NS: u64 = 1_000_000;
 /// What manifests call the kernel's bound.
 const ADJTIMEX: &str = "adjtimex";
+/// A page is written each second.
+const PAGES: u32 = 8;
+const PAGE_WAIT: Duration = Duration::from_millis(200);
+const OLDER: &str =
+    "it says nothing of the clock since that was looked at: its daemon has ended, or hears nothing";
 /// How often the sources are asked again after the clock was set meanwhile.
 const TRIES: u32 = 4;
 
@@ -68,19 +75,33 @@ impl Moment {
     }
 }
 
-/// What the sources say is of the clock as it was when they were asked: where it is set before it is read, they are asked again.
+/// What the sources say is of the clock as it was when they were asked: where it is set before it is read, they are asked again; and
+/// where one says what it knew before (a page), until it says more.
 fn of_one_clock(
     mut read: impl FnMut() -> Moment,
     mut ask: impl FnMut() -> Vec<(&'static str, UtcAnswer)>,
 ) -> (ClockPair, UtcFacts) {
     let mut before = read();
-    for _ in 0..TRIES {
-        let answers = ask();
+    let (mut tries, mut pages) = (TRIES, PAGES);
+    while tries > 0 {
+        let mut answers = ask();
         let now = read();
-        if !is_stepped(before.both, now.both) {
-            return (now.both, facts(now.both, now.slewed_since(&before), answers));
+        if is_stepped(before.both, now.both) {
+            (before, tries) = (now, tries - 1);
+            continue;
         }
-        before = now;
+        let is_older = |said: &UtcStatement| said.at_ns < before.both.monotonic_ns;
+        if pages > 0 && answers.iter().any(|(_, answer)| answer.said.as_ref().is_ok_and(is_older)) {
+            pages -= 1;
+            std::thread::sleep(PAGE_WAIT);
+            continue;
+        }
+        for (_, answer) in &mut answers {
+            if answer.said.as_ref().is_ok_and(is_older) {
+                answer.said = Err(OLDER.to_owned());
+            }
+        }
+        return (now.both, facts(now.both, now.slewed_since(&before), answers));
     }
     let refused = |(name, answer): (_, UtcAnswer)| {
         let said = Err("the clock was set while it was asked, again and again".to_owned());
@@ -99,18 +120,18 @@ fn is_stepped(before: ClockPair, after: ClockPair) -> bool {
 /// `slewed_ns`: by how much the clock was slewed since the sources were asked.
 fn facts(both: ClockPair, slewed_ns: u64, answers: Vec<(&str, UtcAnswer)>) -> UtcFacts {
     let unsure_ns = both.bracket_ns.saturating_add(slewed_ns).saturating_add(1);
+    // What chronyd states to the kernel is of its estimate alone, also where that is refused.
+    let is_denied = answers.iter().any(|(_, answer)| match &answer.said {
+        Ok(said) => said.supersedes_kernel,
+        Err(_) => answer.denies == UtcDenial::Kernel,
+    });
     let sources: Vec<UtcSourceFacts> = answers
         .into_iter()
         .map(|(name, answer)| source_facts(both, unsure_ns, name, answer))
         .collect();
-    // What chronyd states to the kernel is of its estimate alone, also where that is refused.
-    let is_of_chronyd = sources.iter().any(|source| {
-        source.name == Chronyd::NAME
-            && (source.error_ns.is_some() || Chronyd::REFUSED.contains(&source.reason.as_str()))
-    });
-    let best = sources.iter().filter(|source| {
-        source.error_ns.is_some() && !(is_of_chronyd && source.name == Kernel::NAME)
-    });
+    let best = sources
+        .iter()
+        .filter(|source| source.error_ns.is_some() && !(is_denied && source.name == Kernel::NAME));
     let best = best.min_by_key(|source| source.error_ns);
     let error_ns = best.and_then(|source| source.error_ns);
     UtcFacts {
@@ -200,7 +221,8 @@ fn wait_until(due_ns: u64) -> bool {
     false
 }
 
-/// Reads both clocks and asks everybody who may vouch, without a privilege; a tenth of a second at most.
+/// Reads both clocks and asks everybody who may vouch, without a privilege; a tenth of a second at most, and two seconds where a page
+/// is waited for.
 pub(crate) fn reading() -> UtcReading {
     let (both, facts) = read_at(&UtcKeeper::sources());
     stated(both, &facts, adjtimex::discipline().is_ok())
@@ -225,18 +247,49 @@ fn stated(both: ClockPair, facts: &UtcFacts, is_asked: bool) -> UtcReading {
 
 #[cfg(test)]
 mod tests {
+    use hourglass_clock::utc::Chronyd;
+
     use super::*;
 
     fn statement(error_ns: u64, growth_ppb: u64, at_ns: u64, age_ns: u64) -> UtcStatement {
         UtcStatement { error_ns, growth_ppb, at_ns, age_ns, supersedes_kernel: false }
     }
 
+    fn answer(said: Result<UtcStatement, String>) -> UtcAnswer {
+        UtcAnswer { said, denies: UtcDenial::Own, evidence: Vec::new() }
+    }
+
+    /// A page that is written again counts; one that is not says nothing of a clock that may have been set since.
+    #[test]
+    fn what_was_known_before_the_clock_was_looked_at_does_not_count() {
+        let read = || {
+            let mut turn = 0;
+            move || {
+                turn += 1_000;
+                let both =
+                    ClockPair { monotonic_ns: turn, realtime_ns: 70_000 + turn, bracket_ns: 1 };
+                Moment { both, raw_ns: (turn, turn) }
+            }
+        };
+        for (renewed_at, asked, is_bound) in
+            [(0, 1, true), (3, 3, true), (u32::MAX, PAGES + 1, false)]
+        {
+            let mut times = 0;
+            let (_, found) = of_one_clock(read(), || {
+                times += 1;
+                let at_ns = if times >= renewed_at { 1_000 } else { 999 };
+                vec![("clockbound", answer(Ok(statement(9, 0, at_ns, 0))))]
+            });
+            assert_eq!((times, found.error_ns.is_some()), (asked, is_bound), "{found:?}");
+            assert_eq!(found.sources[0].reason.is_empty(), is_bound);
+        }
+    }
+
     #[test]
     fn a_manifest_has_the_narrowest_bound_or_none() {
         let both = ClockPair { monotonic_ns: 5, realtime_ns: 7, bracket_ns: 2 };
-        let said =
-            |error_ns| UtcAnswer { said: Ok(statement(error_ns, 0, 0, 0)), evidence: Vec::new() };
-        let silent = || UtcAnswer { said: Err("away".to_owned()), evidence: Vec::new() };
+        let said = |error_ns| answer(Ok(statement(error_ns, 0, 0, 0)));
+        let silent = || answer(Err("away".to_owned()));
         let of = |kernel, chronyd, is_asked| {
             let answers = vec![(Kernel::NAME, kernel), (Chronyd::NAME, chronyd)];
             stated(both, &facts(both, 0, answers), is_asked)
@@ -255,17 +308,16 @@ mod tests {
     #[test]
     fn the_narrowest_bound_answers_and_none_is_an_answer() {
         let both = ClockPair { monotonic_ns: 2_000_000_000, realtime_ns: 9_000_000, bracket_ns: 9 };
-        let said = |error_ns| UtcAnswer {
-            said: Ok(statement(error_ns, 500, 1_000_000_000, 7)),
-            evidence: Vec::new(),
-        };
-        let silent = || UtcAnswer { said: Err("away".to_owned()), evidence: Vec::new() };
+        let said = |error_ns| answer(Ok(statement(error_ns, 500, 1_000_000_000, 7)));
+        let silent = || answer(Err("away".to_owned()));
         // 1 s and 9 ns at 500 ppb are 501 ns; the bracket, and one for rounding.
         let found = facts(both, 0, vec![("kernel", said(1_000_000)), ("chronyd", said(2_000))]);
         assert_eq!((found.source.as_str(), found.error_ns), ("chronyd", Some(2_511)));
         assert_eq!(found.age_ns, Some(1_000_000_016));
         assert_eq!((found.earliest_ns, found.latest_ns), (Some(8_997_489), Some(9_002_511)));
-        let found = facts(both, 0, vec![("kernel", said(1_000)), ("chronyd", said(2_000))]);
+        let its = statement(2_000, 500, 1_000_000_000, 7);
+        let its = answer(Ok(UtcStatement { supersedes_kernel: true, ..its }));
+        let found = facts(both, 0, vec![("kernel", said(1_000)), ("chronyd", its)]);
         assert_eq!((found.source.as_str(), found.error_ns), ("chronyd", Some(2_511)));
         // What makes a bound narrower is advice for whose bound it is.
         for (name, advice) in [("chronyd", "nearer server"), ("ptp4l", "grandmaster")] {
@@ -275,12 +327,10 @@ mod tests {
         }
         let found = facts(both, 0, vec![("kernel", said(1_000)), ("chronyd", silent())]);
         assert_eq!((found.status.as_str(), found.source.as_str()), ("vouched", "kernel"));
-        // Also one that is there and does not answer in time, as where a leap second is slewed away.
-        for why in Chronyd::REFUSED {
-            let refused = UtcAnswer { said: Err(why.to_owned()), ..silent() };
-            let found = facts(both, 0, vec![("kernel", said(1_000)), ("chronyd", refused)]);
-            assert_eq!((found.status.as_str(), found.error_ns), ("unvouched", None), "{why}");
-        }
+        // Also one that is there and does not answer in time, as where a leap second is slewed away, or strangely.
+        let refused = UtcAnswer { denies: UtcDenial::Kernel, ..silent() };
+        let found = facts(both, 0, vec![("kernel", said(1_000)), ("chronyd", refused)]);
+        assert_eq!((found.status.as_str(), found.error_ns), ("unvouched", None));
         let found = facts(both, 0, vec![("kernel", silent()), ("chronyd", silent())]);
         assert_eq!((found.status.as_str(), found.error_ns), ("unvouched", None));
         assert_eq!(found.sources[1].reason, "away");
@@ -288,7 +338,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_set_between_question_and_reading_is_asked_again() {
-        let said = || UtcAnswer { said: Ok(statement(9, 0, 0, 0)), evidence: Vec::new() };
+        let said = || answer(Ok(statement(9, 0, u64::MAX, 0)));
         let read = |stepped_at: u64, always: bool| {
             let mut turn = 0;
             move || {
@@ -325,7 +375,7 @@ mod tests {
             realtime_ns: 1_000_000_000 + monotonic_ns,
             bracket_ns: 100,
         };
-        let said = || UtcAnswer { said: Ok(statement(9, 0, 0, 0)), evidence: Vec::new() };
+        let said = || answer(Ok(statement(9, 0, u64::MAX, 0)));
         for (raw_ns, error_ns) in
             [(40_000_000, 110), (36_000_000, 4_000_110), (44_000_000, 4_000_110)]
         {

@@ -15,6 +15,8 @@ pub struct Discipline {
     pub synchronised: bool,
     /// Greatest error of `CLOCK_REALTIME` against UTC that the synchroniser vouches for, us.
     pub max_error_us: u64,
+    /// What it estimates that error to be, us; no bound.
+    pub est_error_us: u64,
     /// Frequency correction, 2^-16 parts per million.
     pub frequency: i64,
     /// Length of a tick, us; 10 000 without a correction.
@@ -49,6 +51,7 @@ pub fn discipline() -> io::Result<Discipline> {
     Ok(Discipline {
         synchronised: answer != libc::TIME_ERROR && state.status & libc::STA_UNSYNC == 0,
         max_error_us: u64::try_from(state.maxerror).unwrap_or(u64::MAX),
+        est_error_us: u64::try_from(state.esterror).unwrap_or(u64::MAX),
         frequency: state.freq,
         tick_us: state.tick,
         slewing: state.offset != 0,

@@ -149,6 +149,30 @@ static void times_of_any_clock()
     CHECK(sleeper.until(std::chrono::steady_clock::now() + 50us).woke_ns > 0);
 }
 
+/// The bug: a time far in the future overflowed, and was past at once. Whether anybody vouches for UTC here or not.
+template <typename Duration> static void never_past(Duration since_1970)
+{
+    static hourglass::interrupt stop;
+    hg_utc_wait wait;
+    const std::chrono::time_point<std::chrono::system_clock, Duration> time(since_1970);
+    const hg_status end = hourglass::wait_until_past(time, stop, wait, 0);
+    CHECK(end == HG_TIMEOUT || end == HG_UNSUPPORTED);
+}
+
+static void times_of_utc()
+{
+    using namespace std::chrono;
+    using halves = duration<double>;
+    never_past(13569465600s); // 2400
+    never_past(hours::max());
+    never_past(microseconds::max());
+    for (const char *count : {"1e30", "inf", "nan"}) {
+        never_past(halves(std::strtod(count, nullptr)));
+    }
+    CHECK(hourglass::detail::utc_ns(halves(1.5e-9)) == 2 && hourglass::detail::utc_ns(3us) == 3000);
+    CHECK(hourglass::detail::utc_ns(seconds::min()) == 0 && hourglass::detail::utc_ns(halves(-1.)) == 0);
+}
+
 static void sleeping()
 {
     static hourglass::interrupt stop;
@@ -157,6 +181,7 @@ static void sleeping()
     CHECK(!slept.interrupted && hourglass::steady_clock::now() >= deadline);
     lengths_of_any_kind();
     times_of_any_clock();
+    times_of_utc();
     std::thread other([] {
         hourglass::sleep_for(5ms);
         stop.set();

@@ -84,6 +84,8 @@ pub use share::{OpenPageError, PageReader, Writer};
 pub use source_timebase::ExtendedTimebase;
 pub use timebase::{Discipline, Leap, ReferenceClock, SourceId, Timebase};
 pub use trust::MeasuredRate;
+#[cfg(target_os = "linux")]
+pub(crate) use utc::is_leap_near;
 pub use utc::{Utc, UtcInterval, states_bound};
 #[cfg(target_os = "linux")]
 pub(crate) use utc_statement::growth_ns;

@@ -21,6 +21,17 @@ use crate::source::{Frequency, FrequencyOrigin};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Native;
 
+#[cfg(target_os = "linux")]
+impl From<adjtimex::Leap> for Leap {
+    fn from(leap: adjtimex::Leap) -> Leap {
+        match leap {
+            adjtimex::Leap::None => Leap::None,
+            adjtimex::Leap::Announced => Leap::Announced,
+            adjtimex::Leap::Running => Leap::Running,
+        }
+    }
+}
+
 impl Timebase for Native {
     #[inline(always)]
     fn ticks(&self, source: SourceId) -> u64 {
@@ -123,11 +134,7 @@ impl Timebase for Native {
             max_error_ns: found.max_error_us.saturating_mul(1_000),
             correction: by_frequency.saturating_add(by_tick),
             slewing: found.slewing,
-            leap: match found.leap {
-                adjtimex::Leap::None => Leap::None,
-                adjtimex::Leap::Announced => Leap::Announced,
-                adjtimex::Leap::Running => Leap::Running,
-            },
+            leap: found.leap.into(),
         })
     }
 

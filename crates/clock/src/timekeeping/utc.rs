@@ -288,7 +288,7 @@ fn bound(said: &Discipline, ns: u64) -> u64 {
 }
 
 /// Whether UTC may leap soon, or has just done so, where the clock is off by `bound_ns` at most.
-pub(super) fn is_leap_near(leap: Leap, bound_ns: u64, ns: u64) -> bool {
+pub(crate) fn is_leap_near(leap: Leap, bound_ns: u64, ns: u64) -> bool {
     match leap {
         Leap::None => false,
         Leap::Announced => to_midnight(ns) <= bound_ns.saturating_add(2 * SECOND_NS),

@@ -10,8 +10,8 @@
 //! A step of `CLOCK_REALTIME` does not move UTC from `CLOCK_MONOTONIC`, but it says that somebody holds the statement for
 //! wrong, or that the machine slept or a leap second came, of which `CLOCK_MONOTONIC` knows nothing: the statement is dropped.
 
-use std::sync::atomic::Ordering::Acquire;
-use std::sync::atomic::fence;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::sync::atomic::{AtomicU32, fence};
 
 use super::bound::{Bounds, Status};
 use super::clock::Clock;
@@ -319,11 +319,14 @@ pub(super) struct VouchedNow {
 
 /// The last statement that was handed to a clock.
 #[derive(Debug)]
-pub(super) struct StatementSlot(SeqWords<WORDS>);
+pub(super) struct StatementSlot {
+    words: SeqWords<WORDS>,
+    keepers: AtomicU32,
+}
 
 impl StatementSlot {
     pub(super) const fn new() -> StatementSlot {
-        StatementSlot(SeqWords::new())
+        StatementSlot { words: SeqWords::new(), keepers: AtomicU32::new(0) }
     }
 
     pub(super) fn set<B: Timebase>(
@@ -334,17 +337,17 @@ impl StatementSlot {
     ) -> Result<(), UtcStatementError> {
         let after = KernelClockState::read(base)?;
         let words = Vouched::new(before, &after, said)?.to_words();
-        if self.0.write(words) { Ok(()) } else { Err(UtcStatementError::Busy) }
+        if self.words.write(words) { Ok(()) } else { Err(UtcStatementError::Busy) }
     }
 
     pub(super) fn clear(&self) {
-        self.0.write([0; WORDS]);
+        self.words.write([0; WORDS]);
     }
 
     /// What it comes to now; of one that does not count any more nothing is kept but that the kernel's bound does not
     /// count either. Takes no lock.
     pub(super) fn now<B: Timebase>(&self, base: &B) -> Option<VouchedNow> {
-        let (words, turn) = self.0.read()?;
+        let (words, turn) = self.words.read()?;
         let vouched = Vouched::from_words(words)?;
         let now = KernelClockState::read(base).ok();
         let found = now.and_then(|now| match vouched.under(&now) {
@@ -353,13 +356,13 @@ impl StatementSlot {
                 let left = vouched.without_bound();
                 let said = left.and_then(|left| left.under(&now).ok());
                 let left = left.filter(|_| said.is_some());
-                self.0.replace(turn, left.map_or([0; WORDS], Vouched::to_words));
+                self.words.replace(turn, left.map_or([0; WORDS], Vouched::to_words));
                 Some((said?, now))
             }
         });
         let Some((said, now)) = found else {
             if now.is_none() {
-                self.0.replace(turn, [0; WORDS]);
+                self.words.replace(turn, [0; WORDS]);
             }
             return None;
         };
@@ -411,6 +414,18 @@ impl<B: Timebase> Clock<B> {
     pub fn withdraw_utc(&self) {
         self.vouched.clear();
         self.utc.clear();
+    }
+
+    /// One more hands over what sources say.
+    pub(crate) fn enter_utc_keeper(&self) {
+        self.vouched.keepers.fetch_add(1, Relaxed);
+    }
+
+    /// The last one of them takes the statement away.
+    pub(crate) fn leave_utc_keeper(&self) {
+        if self.vouched.keepers.fetch_sub(1, AcqRel) == 1 {
+            self.withdraw_utc();
+        }
     }
 }
 

@@ -8,18 +8,19 @@
 //! bounds UTC by itself, and from then on what the clock's oscillator can be off by; both have to hold here.
 
 use std::cell::RefCell;
-use std::io::ErrorKind;
-use std::net::{Ipv4Addr, UdpSocket};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use hourglass_sys::adjtimex;
 use hourglass_sys::clock::{ClockId, now_ns};
 
+use super::command_socket::{CommandSocket, Unasked};
 use super::oscillator::{Moment, Oscillator};
-use super::source::{UtcAnswer, UtcSource, evidence};
-use crate::timekeeping::UtcStatement;
+use super::source::{UtcAnswer, UtcDenial, UtcSource, evidence};
+use crate::timekeeping::{UtcStatement, growth_ns, is_leap_near, states_bound};
 
 const PORT: u16 = 323;
+const PLACE: &str = "/run/chrony/chronyd.sock";
 const TIMEOUT: Duration = Duration::from_millis(100);
 /// None at all would be for ever.
 const LEAST_WAIT: Duration = Duration::from_millis(1);
@@ -41,6 +42,8 @@ const MOST_SOURCES: u32 = 256;
 const NEVER: u32 = u32::MAX;
 /// chronyd's `maxclockerror`, unless it is configured otherwise.
 const MAX_CLOCK_ERROR_PPB: u64 = 1_000;
+/// Who is off by 30 years knows nothing.
+const FARTHEST_NS: u64 = 1_000_000_000_000_000_000;
 /// The address that a clock without a source names as its reference (`local`).
 const LOCAL: u32 = 0x7f7f_0101;
 /// Of its leap status.
@@ -57,14 +60,23 @@ const FREQUENCY_OF_TICK: i64 = 100 << 16;
 /// 500 ppm, as of the kernel's own bound.
 const FASTEST: u64 = 500 << 16;
 
-/// Of one that runs; what it would say against the kernel's state is not known.
-const SILENT: &str = "no answer within 0.1 s";
 const BUSY: &str = "it measures faster than it can be asked";
 const FAST: &str = "the clock is slewed by more than 500 ppm, by an estimate that may be wrong";
+/// Else a step, a leap second or a slew since its last measurement would go unseen.
+pub(super) const SANDBOXED: &str =
+    "the kernel does not say how it keeps its clock: allow adjtimex in this sandbox";
+const ANOTHERS: &str = "the kernel's maxerror began at 0, which chronyd does not state: another program set it since chronyd last \
+     corrected the clock, and with it maybe the clock";
+const OFFSET: &str = "another program slews the clock by ADJ_OFFSET";
 const STEPPED: &str = "the clock was set, by another program, since chronyd last corrected it, or chronyd does not keep it (-x)";
 /// What it states to the kernel leaves out the correction that is still to come, too.
 const ANNOUNCED: &str = "a leap second is announced, which its report does not bound";
 const UNTOLD: &str = "a leap second comes of which it does not tell the kernel (leapsecmode)";
+
+/// What chronyd states to the kernel is cut off to microseconds.
+const ROUNDED_NS: u64 = 2_000;
+/// How far ahead of the clock the time of its last update may be beside the correction.
+const AHEAD_NS: u64 = 100_000_000;
 
 /// How near midnight a leap second may be: the kernel vouches for less than 16 s, and 23:59:59 may be left out.
 const NEAR_NS: u64 = 20_000_000_000;
@@ -74,6 +86,7 @@ const NEAR_NS: u64 = 20_000_000_000;
 #[derive(Debug)]
 pub struct Chronyd {
     port: u16,
+    place: PathBuf,
     learnt: RefCell<Learnt>,
 }
 
@@ -99,40 +112,39 @@ impl Chronyd {
     /// The one that listens where it does by default.
     #[must_use]
     pub fn own() -> Chronyd {
-        Chronyd::on(PORT)
+        Chronyd::at(PORT, PLACE)
     }
 
-    fn on(port: u16) -> Chronyd {
-        Chronyd { port, learnt: RefCell::default() }
+    /// One that listens on this UDP port of this machine, or else at this socket in the file system.
+    #[must_use]
+    pub fn at(port: u16, place: impl Into<PathBuf>) -> Chronyd {
+        Chronyd { port, place: place.into(), learnt: RefCell::default() }
     }
 
     /// Of the source.
     pub const NAME: &str = "chronyd";
-    /// Reasons that speak against what it states to the kernel, too, or leave open whether it does.
-    pub const REFUSED: [&str; 6] = [STEPPED, FAST, UNTOLD, ANNOUNCED, SILENT, BUSY];
-
-    fn socket(&self) -> Result<UdpSocket, String> {
-        let failed = |error: std::io::Error| self.failure(&error);
-        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
-        socket.connect((Ipv4Addr::LOCALHOST, self.port)).map_err(failed)?;
-        Ok(socket)
+    /// Asks through the port; where nobody listens there, through the socket in the file system.
+    fn through<T>(&self, ask: impl Fn(&CommandSocket) -> Result<T, Unasked>) -> Result<T, Unasked> {
+        match ask(&CommandSocket::port(self.port)?) {
+            Err(Unasked::Nobody) => ask(&CommandSocket::file(&self.place)?),
+            answer => answer,
+        }
     }
 
     /// Whether it tells anything at all.
     pub(super) fn answers(&self) -> bool {
         let now_ns = now_ns(ClockId::Monotonic);
-        self.socket().and_then(|socket| self.reply(&socket, TRACKING, 0, now_ns)).is_ok()
+        self.through(|socket| reply(socket, TRACKING, 0, now_ns)).is_ok()
     }
 
-    fn asked(&self) -> Result<(Tracking, u64), String> {
-        let socket = self.socket()?;
+    fn asked(socket: &CommandSocket) -> Result<(Tracking, u64), Unasked> {
         let begin_ns = now_ns(ClockId::Monotonic);
         for _ in 0..TRIES {
             let at_ns = now_ns(ClockId::Monotonic);
-            let mut tracking = Tracking::of(&self.reply(&socket, TRACKING, 0, begin_ns)?)?;
+            let mut tracking = Tracking::of(&reply(socket, TRACKING, 0, begin_ns)?)?;
             if tracking.leap != UNSYNCHRONISED && !matches!(tracking.reference, 0 | LOCAL) {
-                tracking.measured = self.measured(&socket, &tracking, begin_ns)?;
-                let after = Tracking::of(&self.reply(&socket, TRACKING, 0, begin_ns)?)?;
+                tracking.measured = measured(socket, &tracking, begin_ns)?;
+                let after = Tracking::of(&reply(socket, TRACKING, 0, begin_ns)?)?;
                 if (after.updated_ns, after.reference) != (tracking.updated_ns, tracking.reference)
                 {
                     continue;
@@ -140,62 +152,28 @@ impl Chronyd {
             }
             return Ok((tracking, at_ns));
         }
-        Err(BUSY.to_owned())
+        Err(BUSY.into())
     }
 
-    fn failure(&self, error: &std::io::Error) -> String {
-        match error.kind() {
-            ErrorKind::ConnectionRefused => format!("no chronyd on UDP port {}", self.port),
-            ErrorKind::WouldBlock | ErrorKind::TimedOut => SILENT.to_owned(),
-            _ => format!("cannot be asked: {error}"),
-        }
-    }
-
-    /// The reply to a command about the source `index`, if it is one to that; all of a conversation that began at `begin_ns` come
-    /// within 0.1 s.
-    fn reply(
-        &self,
-        socket: &UdpSocket,
-        command: Command,
-        index: u32,
-        begin_ns: u64,
-    ) -> Result<Vec<u8>, String> {
-        let failed = |error: std::io::Error| self.failure(&error);
-        let now_ns = now_ns(ClockId::Monotonic);
-        let left = TIMEOUT.saturating_sub(Duration::from_nanos(now_ns.saturating_sub(begin_ns)));
-        socket.set_read_timeout(Some(left.max(LEAST_WAIT))).map_err(failed)?;
-        // Its low bits tell a late answer to another question.
-        let sequence = now_ns as u32;
-        socket.send(&request(command, index, sequence)).map_err(failed)?;
-        let mut reply = [0; LENGTH + 1];
-        let length = socket.recv(&mut reply).map_err(failed)?;
-        let reply = reply.get(..length).unwrap_or_default();
-        checked(reply, command, sequence)?;
-        Ok(reply.to_vec())
-    }
-
-    /// The latest measurement of the source that it follows.
-    fn measured(
-        &self,
-        socket: &UdpSocket,
-        tracking: &Tracking,
-        begin_ns: u64,
-    ) -> Result<Option<Measurement>, String> {
-        let count = long(&self.reply(socket, SOURCE_COUNT, 0, begin_ns)?, 28);
-        for index in 0..count.min(MOST_SOURCES) {
-            let reply = self.reply(socket, SOURCE, index, begin_ns)?;
-            if tracking.is_of(&reply) {
-                return Measurement::of(&reply);
+    /// Why it was not asked, and what that speaks against.
+    fn refusal(&self, why: Unasked) -> (String, UtcDenial) {
+        match why {
+            Unasked::Nobody => {
+                (format!("no chronyd on UDP port {}", self.port), UtcDenial::Nothing)
             }
+            Unasked::Away(reason) => (reason, UtcDenial::Nothing),
+            Unasked::Strange(reason) => (reason, UtcDenial::Kernel),
         }
-        Ok(None)
     }
 
     /// `kernel` asks for the kernel's state of the clock, which may speak against whatever it answers.
     fn answer(&self, kernel: impl FnOnce() -> Option<adjtimex::Discipline>) -> UtcAnswer {
-        let (tracking, at_ns) = match self.asked() {
+        let (tracking, at_ns) = match self.through(Chronyd::asked) {
             Ok(found) => found,
-            Err(reason) => return UtcAnswer { said: Err(reason), evidence: Vec::new() },
+            Err(why) => {
+                let (reason, denies) = self.refusal(why);
+                return UtcAnswer { said: Err(reason), denies, evidence: Vec::new() };
+            }
         };
         let now = Moment::read();
         let mut learnt = self.learnt.borrow_mut();
@@ -212,27 +190,82 @@ impl Chronyd {
         let said = tracking.statement(at_ns, now.realtime_ns, learnt.oscillator.rate(&now));
         let said = match kernel() {
             Some(kernel) => {
-                match refused(kernel).or_else(|| untold(&tracking, kernel.leap, now.realtime_ns)) {
+                match tracking
+                    .refused(kernel)
+                    .or_else(|| untold(&tracking, kernel.leap, now.realtime_ns))
+                {
                     Some(why) if said.is_ok() || tracking.is_in_leap() => Err(why.to_owned()),
-                    _ => said.map(|said| tracking.slewed_by(kernel, said)),
+                    _ => said.and_then(|said| tracking.under(kernel, said, now.realtime_ns)),
                 }
             }
-            None => said,
+            None => Err(SANDBOXED.to_owned()),
         };
         if let Ok(said) = &said {
             let since_ns = now_ns(ClockId::Monotonic).saturating_sub(at_ns);
             learnt.learn(&tracking, now, said.error_ns(since_ns));
         }
-        UtcAnswer { said, evidence }
+        UtcAnswer { said, denies: UtcDenial::Kernel, evidence }
     }
+}
+
+/// The reply to a command about the source `index`, if it is one to that; all of a conversation that began at `begin_ns` come
+/// within 0.1 s.
+fn reply(
+    socket: &CommandSocket,
+    command: Command,
+    index: u32,
+    begin_ns: u64,
+) -> Result<Vec<u8>, Unasked> {
+    let now_ns = now_ns(ClockId::Monotonic);
+    let left = TIMEOUT.saturating_sub(Duration::from_nanos(now_ns.saturating_sub(begin_ns)));
+    // Its low bits tell a late answer to another question.
+    let sequence = now_ns as u32;
+    let mut reply = [0; LENGTH + 1];
+    let question = request(command, index, sequence);
+    let length = socket.exchange(&question, &mut reply, left.max(LEAST_WAIT))?;
+    let reply = reply.get(..length).unwrap_or_default();
+    checked(reply, command, sequence)?;
+    Ok(reply.to_vec())
+}
+
+/// The latest measurement of the source that it follows.
+fn measured(
+    socket: &CommandSocket,
+    tracking: &Tracking,
+    begin_ns: u64,
+) -> Result<Option<Measurement>, Unasked> {
+    let count = long(&reply(socket, SOURCE_COUNT, 0, begin_ns)?, 28);
+    for index in 0..count.min(MOST_SOURCES) {
+        let reply = reply(socket, SOURCE, index, begin_ns)?;
+        if tracking.is_of(&reply) {
+            return Ok(Measurement::of(&reply)?);
+        }
+    }
+    Ok(None)
 }
 
 /// Why chronyd's answer does not hold under the kernel's state of the clock. It notices that another program set the clock at its next
 /// measurement, and until then believes in a correction that is void: the kernel has no bound by it. And a clock whose
 /// rate it changes by so much follows an estimate of the frequency that it cannot judge: of delays that vary by direction.
-pub(super) fn refused(kernel: adjtimex::Discipline) -> Option<&'static str> {
+///
+/// `estimate_ns` is chronyd's, which grows by `growth_ppb`.
+pub(super) fn refused(
+    kernel: adjtimex::Discipline,
+    estimate_ns: u64,
+    growth_ppb: u64,
+) -> Option<&'static str> {
     if kernel.max_error_us >= SINCE_STEP_US {
         return Some(STEPPED);
+    }
+    // chronyd states its estimate whenever it corrects the clock. A bound that began at 0 after that, and grew by 500 us a second, is
+    // another program's, but where the estimate then was less than a microsecond.
+    let since_ns = kernel.max_error_us.saturating_mul(2_000_000);
+    let least_ns = estimate_ns.saturating_sub(growth_ns(since_ns, growth_ppb));
+    if !states_bound(kernel.max_error_us.saturating_mul(1_000)) && least_ns > ROUNDED_NS {
+        return Some(ANOTHERS);
+    }
+    if kernel.slewing {
+        return Some(OFFSET);
     }
     (rate(kernel).unsigned_abs() > FASTEST).then_some(FAST)
 }
@@ -275,6 +308,9 @@ fn request((command, _, length): Command, index: u32, sequence: u32) -> Vec<u8> 
 fn checked(bytes: &[u8], (command, reply, length): Command, sequence: u32) -> Result<(), String> {
     if bytes.len() != length {
         return Err(format!("an answer of {} bytes", bytes.len()));
+    }
+    if bytes[0] != VERSION {
+        return Err(format!("version {} of its protocol is not known", bytes[0]));
     }
     let head =
         (bytes[0], bytes[1], word(bytes, 4), word(bytes, 6), word(bytes, 8), long(bytes, 16));
@@ -405,6 +441,11 @@ impl Tracking {
         if self.announces_leap() {
             return Err(ANNOUNCED.to_owned());
         }
+        // Its times are of the clock with what it has still to correct.
+        let latest_ns = now_ns.saturating_add(self.correction_ns).saturating_add(AHEAD_NS);
+        if self.updated_ns > latest_ns {
+            return Err(STEPPED.to_owned());
+        }
         if self.leap != 0 || self.stratum == 0 || self.stratum > 15 || self.reference == 0 {
             return Err("it is not synchronised".to_owned());
         }
@@ -415,7 +456,7 @@ impl Tracking {
             self.measured.ok_or("the source that it followed is gone, or was not measured")?;
         let rate = if Oscillator::covers(last.age_s) { rate } else { Oscillator::ASSUMED };
         let growth_ppb = self.growth_ppb(rate);
-        let estimate_ns = self.root_dispersion_ns.saturating_add(self.root_delay_ns.div_ceil(2));
+        let estimate_ns = self.estimate_ns();
         // Parts in 10^9 are ns a second; of its age it leaves a part of a second out.
         let since_ns = growth_ppb.saturating_mul(u64::from(last.age_s) + 1);
         let measured_ns = last.error_ns.saturating_add(since_ns);
@@ -425,13 +466,42 @@ impl Tracking {
         Ok(UtcStatement { error_ns, growth_ppb, at_ns, age_ns, supersedes_kernel: true })
     }
 
+    /// Without the correction.
+    fn estimate_ns(&self) -> u64 {
+        self.root_dispersion_ns.saturating_add(self.root_delay_ns.div_ceil(2))
+    }
+
+    fn refused(&self, kernel: adjtimex::Discipline) -> Option<&'static str> {
+        refused(kernel, self.estimate_ns(), self.its_growth_ppb())
+    }
+
+    fn its_growth_ppb(&self) -> u64 {
+        self.skew_ppb.saturating_add(self.residual_ppb).saturating_add(MAX_CLOCK_ERROR_PPB)
+    }
+
     /// What chronyd's frequency may be off by. Its skew says how well a line fits its measurements: those whose delays change
     /// evenly, more and more on one side, have a line that fits and is wrong.
     fn growth_ppb(&self, rate: [i64; 2]) -> u64 {
-        let its_own =
-            self.skew_ppb.saturating_add(self.residual_ppb).saturating_add(MAX_CLOCK_ERROR_PPB);
+        let its_own = self.its_growth_ppb();
         let [by_least, by_most] = rate.map(|rate| rate.abs_diff(self.frequency_ppb));
         its_own.max(by_least).max(by_most)
+    }
+
+    /// What is left of it under the kernel's state of the clock at `now_ns` of that.
+    fn under(
+        &self,
+        kernel: adjtimex::Discipline,
+        said: UtcStatement,
+        now_ns: u64,
+    ) -> Result<UtcStatement, String> {
+        const SECOND_NS: u64 = 1_000_000_000;
+        let said = self.slewed_by(kernel, said);
+        let near = is_leap_near(kernel.leap.into(), said.error_ns, now_ns);
+        let error_ns = said.error_ns.saturating_add(if near { SECOND_NS } else { 0 });
+        if error_ns > FARTHEST_NS {
+            return Err("a bound out of range".to_owned());
+        }
+        Ok(UtcStatement { error_ns, ..said })
     }
 
     /// Its correction is in the bound, and taken out at this rate. It goes on so beyond the end where chronyd ends before.
@@ -486,12 +556,13 @@ pub(super) fn strange(bytes: &[u8]) -> Result<UtcStatement, String> {
     let kernel = adjtimex::Discipline {
         synchronised: true,
         max_error_us: 0,
+        est_error_us: 0,
         frequency,
         tick_us: TICK_US,
         slewing: false,
         leap: adjtimex::Leap::None,
     };
-    Ok(tracking.slewed_by(kernel, said))
+    tracking.under(kernel, said, now_ns)
 }
 
 #[cfg(test)]

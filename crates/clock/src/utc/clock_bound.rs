@@ -8,7 +8,7 @@ use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::strange_file;
 
 use super::chronyd::{self, Chronyd};
-use super::source::{UtcAnswer, UtcSource, evidence};
+use super::source::{UtcAnswer, UtcDenial, UtcSource, evidence};
 use crate::timekeeping::{UtcStatement, disruption_marker};
 
 /// Of version 2 and 1.
@@ -19,6 +19,9 @@ const LONGEST: usize = 80;
 const OF_VERSION_1: usize = 72;
 /// Reads of a page in the midst of being written.
 const TRIES: usize = 16;
+/// The daemon looks each second. Of one that has ended nobody knows what chronyd did to the clock since; its own client stops
+/// believing in it then, too.
+const LONGEST_SILENCE_NS: u64 = 5_000_000_000;
 /// No clock drifts that fast.
 const ABSURD_PPB: u32 = 1_000_000_000;
 
@@ -73,7 +76,10 @@ impl UtcSource for ClockBound<'_> {
     fn ask(&self) -> UtcAnswer {
         let page = match self.page() {
             Ok(page) => page,
-            Err(reason) => return UtcAnswer { said: Err(reason), evidence: Vec::new() },
+            Err(reason) => {
+                let (said, denies) = (Err(reason), UtcDenial::Nothing);
+                return UtcAnswer { said, denies, evidence: Vec::new() };
+            }
         };
         let now_ns = now_ns(ClockId::Monotonic);
         let kernel = adjtimex::discipline().ok();
@@ -88,7 +94,7 @@ impl UtcSource for ClockBound<'_> {
             true => Err("chronyd answers, of whose estimate alone its page tells".to_owned()),
             false => page.statement(now_ns, kernel, || disruption_marker(Path::new(self.root))),
         };
-        UtcAnswer { said, evidence }
+        UtcAnswer { said, denies: UtcDenial::Own, evidence }
     }
 }
 
@@ -162,17 +168,18 @@ impl BoundPage {
         if !matches!(self.status, 1 | 2) {
             return Err(format!("its clock is {status}"));
         }
-        if kernel.is_some_and(|kernel| kernel.leap != Leap::None) {
+        let kernel = kernel.ok_or(chronyd::SANDBOXED)?;
+        if kernel.leap != Leap::None {
             return Err("a leap second is announced, which its page does not bound".to_owned());
         }
-        if let Some(why) = kernel.and_then(chronyd::refused) {
+        if let Some(why) = chronyd::refused(kernel, self.bound_ns, self.drift_ppb.into()) {
             return Err(why.to_owned());
-        }
-        if now_ns >= self.void_after_ns {
-            return Err("its page is too old: the daemon has ended, or hears nothing".to_owned());
         }
         if now_ns < self.as_of_ns {
             return Err("its page is of a time that is still to come".to_owned());
+        }
+        if now_ns >= self.void_after_ns.min(self.as_of_ns.saturating_add(LONGEST_SILENCE_NS)) {
+            return Err("its page is too old: the daemon has ended, or hears nothing".to_owned());
         }
         if self.drift_ppb >= ABSURD_PPB {
             return Err(format!("a drift of {} ppb", self.drift_ppb));
@@ -190,7 +197,16 @@ impl BoundPage {
 
 /// Takes bytes as a page that is read at `now_ns`; `Ok(None)` while it is written.
 pub(super) fn strange(bytes: &[u8], now_ns: u64) -> Result<Option<UtcStatement>, String> {
-    BoundPage::of(bytes)?.map(|page| page.statement(now_ns, None, || Some(0))).transpose()
+    let kernel = Some(Discipline {
+        synchronised: true,
+        max_error_us: 1,
+        est_error_us: 0,
+        frequency: 0,
+        tick_us: 10_000,
+        slewing: false,
+        leap: Leap::None,
+    });
+    BoundPage::of(bytes)?.map(|page| page.statement(now_ns, kernel, || Some(0))).transpose()
 }
 
 /// The bytes of a number.

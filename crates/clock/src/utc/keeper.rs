@@ -1,12 +1,13 @@
 //! A thread that asks sources about UTC for a clock.
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use super::{Chronyd, ClockBound, Ptp4l, UtcSource};
+use super::{Chronyd, ClockBound, Ptp4l, UtcDenial, UtcSource};
 use crate::timekeeping::{Clock, KernelClockState, Timebase, UtcStatement, UtcStatementError};
 
 /// Time between two rounds; a statement counts for five of them.
@@ -14,8 +15,10 @@ const EVERY: Duration = Duration::from_secs(1);
 
 /// A thread that asks sources every second what they say of the wall clock, and hands the narrowest bound to a clock
 /// ([`Clock::vouch_utc`]), until this value is dropped: [`Clock::utc_bounded`] then answers by it, or by the kernel's bound if that is
-/// narrower, and by nothing while chronyd denies what it told the kernel, or runs and does not answer ([`Chronyd::REFUSED`]). It needs no privileges; ptp4l tells some things to root alone, and says so ([`UtcKeeper::status`]). The first
-/// round is over when it has started. What was handed over is withdrawn at the end.
+/// narrower, and by nothing while chronyd is there and does not vouch ([`UtcDenial::Kernel`]). It needs no privileges; ptp4l tells some
+/// things to root alone, and says so ([`UtcKeeper::status`]). The first round is over when it has started. A source that wrote its
+/// statement before that (ClockBound's daemon) counts from its next one on: nobody looked at the clock before. What was handed
+/// over is withdrawn at the end of the last keeper of a clock.
 #[derive(Debug)]
 pub struct UtcKeeper {
     stop: Arc<AtomicBool>,
@@ -69,7 +72,9 @@ impl UtcKeeper {
         C: std::ops::Deref<Target = Clock<B>> + Clone + Send + Sync + 'static,
     {
         let stop = Arc::new(AtomicBool::new(false));
-        let first = asked(&*clock, &sources);
+        let mut rounds = Rounds::default();
+        let first = rounds.ask(&clock, &sources);
+        clock.enter_utc_keeper();
         let status = Arc::new(Mutex::new(first));
         let (its_stop, its_status, its_clock) = (stop.clone(), status.clone(), clock.clone());
         let thread = Builder::new().name("hourglass-utc".to_owned()).spawn(move || {
@@ -78,11 +83,11 @@ impl UtcKeeper {
                 if its_stop.load(Ordering::Acquire) {
                     return;
                 }
-                let found = asked(&*its_clock, &sources);
+                let found = rounds.ask(&its_clock, &sources);
                 *its_status.lock().unwrap_or_else(PoisonError::into_inner) = found;
             }
         });
-        let withdraw = Withdrawal(Box::new(move || clock.withdraw_utc()));
+        let withdraw = Withdrawal(Box::new(move || clock.leave_utc_keeper()));
         match thread {
             Ok(thread) => Ok(UtcKeeper { stop, status, withdraw, thread: Some(thread) }),
             Err(error) => {
@@ -111,74 +116,135 @@ impl Drop for UtcKeeper {
     }
 }
 
-/// One round.
-fn asked<B: Timebase>(clock: &Clock<B>, sources: &[Box<dyn UtcSource>]) -> UtcKeeperStatus {
-    let mut status = UtcKeeperStatus::default();
-    let mut supersedes_kernel = false;
-    // What it told the kernel bounds nothing.
-    let mut none = None;
-    let mut best: Option<(KernelClockState, &'static str, UtcStatement)> = None;
-    for source in sources {
-        let before = match clock.kernel_clock_state() {
-            Ok(before) => before,
-            Err(error) => {
-                status.refused.push((source.name(), error.to_string()));
-                continue;
-            }
-        };
-        match source.ask().said {
-            Ok(said) => {
-                let said = since(said, before.read_ns());
-                supersedes_kernel |= said.supersedes_kernel;
-                let is_narrower = |best: &UtcStatement| {
-                    (said.error_ns, said.growth_ppb) < (best.error_ns, best.growth_ppb)
-                };
-                if best.as_ref().is_none_or(|(_, _, best)| is_narrower(best)) {
-                    best = Some((before, source.name(), said));
-                }
-            }
-            Err(reason) => {
-                let is_of_kernel = source.name() == Chronyd::NAME;
-                if is_of_kernel && Chronyd::REFUSED.contains(&reason.as_str()) {
-                    supersedes_kernel = true;
-                    none = Some(before);
-                }
-                status.refused.push((source.name(), reason));
-            }
-        }
-    }
-    if let Some((before, name, said)) = best {
-        let said = UtcStatement { supersedes_kernel, ..said };
-        match clock.vouch_utc(&before, said) {
-            Ok(()) => (status.source, status.said) = (Some(name), Some(said)),
-            Err(error) => {
-                let last_counts =
-                    matches!(error, UtcStatementError::RateChanged | UtcStatementError::Busy);
-                if supersedes_kernel && !last_counts {
-                    none = Some(before);
-                }
-                status.refused.push((name, error.to_string()));
-            }
-        }
-    }
-    if let (None, Some(before)) = (status.source, none) {
-        let (error_ns, at_ns) = (UtcStatement::NO_BOUND, before.read_ns());
-        let said = UtcStatement { error_ns, growth_ppb: 0, at_ns, age_ns: 0, supersedes_kernel };
-        if let Err(error) = clock.vouch_utc(&before, said) {
-            status.refused.push((Chronyd::NAME, error.to_string()));
-        }
-    }
-    status
+/// What is kept from round to round.
+#[derive(Debug, Default)]
+struct Rounds {
+    /// How the kernel's clock stood at the last ones, for statements of a time before this one: of what happened to the clock since
+    /// such a time, only who looked at it before knows.
+    states: VecDeque<KernelClockState>,
+    /// The source whose statement the clock has.
+    vouched_by: Option<&'static str>,
 }
 
-/// A source vouches for the clock from its statement on, slewed as it is: also for the moment when its state was read.
-fn since(said: UtcStatement, at_ns: u64) -> UtcStatement {
-    let later_ns = at_ns.saturating_sub(said.at_ns);
-    UtcStatement {
-        error_ns: said.error_ns(later_ns),
-        at_ns: said.at_ns.max(at_ns),
-        age_ns: said.age_ns.saturating_add(later_ns),
-        ..said
+/// A statement counts for 5 s: rounds of more than that.
+const KEPT_ROUNDS: usize = 7;
+
+/// A statement, and how the kernel's clock stood at the latest before it.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    source: &'static str,
+    said: UtcStatement,
+    before: KernelClockState,
+    now_ns: u64,
+}
+
+impl Candidate {
+    /// The bound now, then how fast it grows.
+    fn width(&self) -> (u64, u64) {
+        let since_ns = self.now_ns.saturating_sub(self.said.at_ns);
+        (self.said.error_ns(since_ns), self.said.growth_ppb)
+    }
+}
+
+impl Rounds {
+    /// How the clock stood at the latest before `at_ns`.
+    fn before(&self, at_ns: u64) -> Option<KernelClockState> {
+        self.states.iter().rfind(|state| state.read_ns() <= at_ns).copied()
+    }
+
+    fn remember(&mut self, state: KernelClockState) {
+        if self.states.len() == KEPT_ROUNDS {
+            self.states.pop_front();
+        }
+        self.states.push_back(state);
+    }
+
+    /// One round.
+    fn ask<B: Timebase>(
+        &mut self,
+        clock: &Clock<B>,
+        sources: &[Box<dyn UtcSource>],
+    ) -> UtcKeeperStatus {
+        let mut status = UtcKeeperStatus::default();
+        let (mut supersedes_kernel, mut is_denied) = (false, false);
+        // What it told the kernel bounds nothing.
+        let mut none = None;
+        let mut best: Option<Candidate> = None;
+        for source in sources {
+            let now = match clock.kernel_clock_state() {
+                Ok(now) => now,
+                Err(error) => {
+                    status.refused.push((source.name(), error.to_string()));
+                    continue;
+                }
+            };
+            self.remember(now);
+            let answer = source.ask();
+            match answer.said {
+                Ok(said) => {
+                    let Some(before) = self.before(said.at_ns) else {
+                        status.refused.push((source.name(), UtcStatementError::Age.to_string()));
+                        continue;
+                    };
+                    supersedes_kernel |= said.supersedes_kernel;
+                    let (source, now_ns) = (source.name(), now.read_ns());
+                    let found = Candidate { source, said, before, now_ns };
+                    if best.is_none_or(|best| found.width() < best.width()) {
+                        best = Some(found);
+                    }
+                }
+                Err(reason) => {
+                    let is_of_it = self.vouched_by == Some(source.name());
+                    is_denied |= is_of_it && answer.denies != UtcDenial::Nothing;
+                    if answer.denies == UtcDenial::Kernel {
+                        supersedes_kernel = true;
+                        none = Some(now);
+                    }
+                    status.refused.push((source.name(), reason));
+                }
+            }
+        }
+        if let Some(found) = best {
+            let said = UtcStatement { supersedes_kernel, ..found.said };
+            match clock.vouch_utc(&found.before, said) {
+                Ok(()) => (status.source, status.said) = (Some(found.source), Some(said)),
+                Err(error) => {
+                    let last_counts =
+                        matches!(error, UtcStatementError::RateChanged | UtcStatementError::Busy);
+                    if !last_counts {
+                        is_denied |= self.vouched_by == Some(found.source);
+                        none = none.or(self.states.back().copied().filter(|_| supersedes_kernel));
+                    }
+                    status.refused.push((found.source, error.to_string()));
+                }
+            }
+        }
+        self.settle(clock, &mut status, none.map(|state| (state, supersedes_kernel)), is_denied);
+        status
+    }
+
+    /// Of a round in which no statement was taken: withdraws the last one where it is denied, and the kernel's bound with it.
+    fn settle<B: Timebase>(
+        &mut self,
+        clock: &Clock<B>,
+        status: &mut UtcKeeperStatus,
+        none: Option<(KernelClockState, bool)>,
+        is_denied: bool,
+    ) {
+        if status.source.is_some() {
+            self.vouched_by = status.source;
+        } else if let Some((state, supersedes_kernel)) = none {
+            self.vouched_by = None;
+            let (error_ns, at_ns) = (UtcStatement::NO_BOUND, state.read_ns());
+            let said =
+                UtcStatement { error_ns, growth_ppb: 0, at_ns, age_ns: 0, supersedes_kernel };
+            if let Err(error) = clock.vouch_utc(&state, said) {
+                status.refused.push((Chronyd::NAME, error.to_string()));
+            }
+        } else if is_denied {
+            self.vouched_by = None;
+            clock.withdraw_utc();
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod chronyd;
 mod clock_bound;
+mod command_socket;
 mod keeper;
 mod oscillator;
 mod ptp;
@@ -11,7 +12,7 @@ pub use chronyd::Chronyd;
 pub use clock_bound::ClockBound;
 pub use keeper::{UtcKeeper, UtcKeeperStatus};
 pub use ptp::Ptp4l;
-pub use source::{Kernel, UtcAnswer, UtcEvidence, UtcSource};
+pub use source::{Kernel, UtcAnswer, UtcDenial, UtcEvidence, UtcSource};
 
 /// For fuzzing: bytes as the page of ClockBound's daemon and the moment at which it is read; the bound that follows, ns.
 #[doc(hidden)]

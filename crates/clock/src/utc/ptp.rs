@@ -17,7 +17,7 @@ use self::management::{
     CURRENT, Exchange, ManagedClock, ManagementSocket, PARENT, PORT, PORT_HWCLOCK, PORT_PROPERTIES,
     TIME_PROPERTIES, TIME_STATUS, chunk, word,
 };
-use super::source::{UtcAnswer, UtcEvidence, UtcSource, evidence};
+use super::source::{UtcAnswer, UtcDenial, UtcEvidence, UtcSource, evidence};
 use crate::timekeeping::UtcStatement;
 
 /// The first one tells all, to root; the second one, of linuxptp 4, has no time stamping, and answers every user.
@@ -91,7 +91,7 @@ impl UtcSource for Ptp4l<'_> {
     fn ask(&self) -> UtcAnswer {
         let mut rows = Vec::new();
         let said = self.asked(&mut rows);
-        UtcAnswer { said, evidence: rows }
+        UtcAnswer { said, denies: UtcDenial::Own, evidence: rows }
     }
 }
 

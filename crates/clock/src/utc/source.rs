@@ -12,7 +12,8 @@ use crate::timekeeping::{
 /// A source MUST
 /// - say a bound that holds for the whole distance of `CLOCK_REALTIME` from UTC, what it knows of that distance
 ///   included, at `at_ns` and, with `growth_ppb`, after it;
-/// - refuse, with the reason, where it is not synchronised to UTC itself: never a number instead;
+/// - refuse, with the reason, where it is not synchronised to UTC itself, and where the state of the kernel's clock speaks against
+///   what it knows or cannot be had: never a number instead;
 /// - answer within 0.1 s, without privileges, and change nothing;
 /// - take every answer of another program as strange bytes.
 pub trait UtcSource: Send {
@@ -27,8 +28,22 @@ pub trait UtcSource: Send {
 pub struct UtcAnswer {
     /// The bound, or one line with the reason and, where there is one, the remedy.
     pub said: Result<UtcStatement, String>,
+    /// What a refusal speaks against.
+    pub denies: UtcDenial,
     /// What was looked at.
     pub evidence: Vec<UtcEvidence>,
+}
+
+/// What does not count any more where a source does not vouch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UtcDenial {
+    /// It is not there: what it said before counts for its time.
+    #[default]
+    Nothing,
+    /// What it said before.
+    Own,
+    /// That, and the kernel's bound: it is what keeps the kernel's clock, or may be.
+    Kernel,
 }
 
 /// One thing that was looked at.
@@ -69,7 +84,7 @@ impl UtcSource for Kernel {
             Ok(state) => state,
             Err(error) => {
                 let said = Err(format!("adjtimex is refused here: {error}"));
-                return UtcAnswer { said, evidence: Vec::new() };
+                return UtcAnswer { said, denies: UtcDenial::Own, evidence: Vec::new() };
             }
         };
         let flag = if state.synchronised { "clear" } else { "set" };
@@ -77,6 +92,7 @@ impl UtcSource for Kernel {
         let evidence = vec![
             evidence("unsync_flag", format!("STA_UNSYNC is {flag}"), verdict),
             evidence("max_error", format!("{} us", state.max_error_us), "neutral"),
+            evidence("est_error", format!("{} us", state.est_error_us), "neutral"),
             evidence("leap_second", format!("{:?}", state.leap).to_lowercase(), "neutral"),
         ];
         let start = Start::With(SourceId::OS);
@@ -98,6 +114,7 @@ impl UtcSource for Kernel {
         } else {
             "it is not synchronised"
         };
-        UtcAnswer { said: said.ok_or_else(|| refused.to_owned()), evidence }
+        let said = said.ok_or_else(|| refused.to_owned());
+        UtcAnswer { said, denies: UtcDenial::Own, evidence }
     }
 }

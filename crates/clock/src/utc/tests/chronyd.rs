@@ -1,14 +1,19 @@
 //! Replies of chronyd, well formed and not.
 
+use std::net::{Ipv4Addr, UdpSocket};
+use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use hourglass_dice::{Dice, seed};
 use hourglass_skip::{Requirement, skip};
 
+use super::super::command_socket::SILENT;
 use super::*;
 
 const SEQUENCE: u32 = 77;
+/// Two seconds after the last update of [`reply`].
+const LATER_NS: u64 = 1_002_000_000_005;
 
 /// `coefficient * 2^(exponent - 25)`.
 fn number(exponent: i32, coefficient: i32) -> u32 {
@@ -58,6 +63,7 @@ fn kernel(max_error_us: u64, frequency: i64) -> adjtimex::Discipline {
     adjtimex::Discipline {
         synchronised: true,
         max_error_us,
+        est_error_us: 0,
         frequency,
         tick_us: TICK_US,
         slewing: false,
@@ -84,7 +90,7 @@ fn a_frequency_that_fits_may_be_off_by_as_much_as_the_oscillator_allows() {
     }
     // What was learnt is of half an hour.
     let old = Tracking { measured: Some(Measurement { error_ns: 0, age_s: 2_049 }), ..tracking };
-    assert_eq!(old.statement(9, 0, [230_000; 2]).unwrap().growth_ppb, 280_000);
+    assert_eq!(old.statement(9, LATER_NS, [230_000; 2]).unwrap().growth_ppb, 280_000);
 }
 
 /// What takes the correction out goes on if chronyd ends: 7 ppm where the clock's own error is 3 ppm.
@@ -97,7 +103,7 @@ fn a_slew_that_is_under_way_is_in_the_growth() {
         put(&mut bytes, 80, number(4, own_ppm << 21));
         let tracking = read(&bytes).unwrap();
         assert_eq!(tracking.frequency_ppb, i64::from(own_ppm) * 1_000);
-        let said = tracking.assumed(9, 0).unwrap();
+        let said = tracking.assumed(9, LATER_NS).unwrap();
         let slewed = tracking.slewed_by(kernel(1, i64::from(set_ppm) << 16), said);
         assert_eq!(slewed.growth_ppb, said.growth_ppb + slew_ppb + 2);
     }
@@ -122,9 +128,9 @@ fn the_latest_measurement_bounds_the_clock_too() {
     assert!(report.is_of(&source()));
     let measured = Measurement::of(&source()).unwrap();
     assert_eq!(measured, Some(Measurement { error_ns: 625_000_000, age_s: 3 }));
-    let said = Tracking { measured, ..report }.assumed(9, 0).unwrap();
+    let said = Tracking { measured, ..report }.assumed(9, LATER_NS).unwrap();
     assert_eq!(said.error_ns, 125_000_000 + 625_000_000 + (3 + 1) * 50_000);
-    let none = Tracking { measured: None, ..report }.assumed(9, 0);
+    let none = Tracking { measured: None, ..report }.assumed(9, LATER_NS);
     assert!(none.unwrap_err().contains("gone"));
     let mut never = source();
     put(&mut never, 60, NEVER);
@@ -142,11 +148,26 @@ fn the_latest_measurement_bounds_the_clock_too() {
 #[test]
 fn a_report_bounds_the_clock_by_correction_dispersion_and_half_the_delay() {
     let tracking = read(&reply()).unwrap();
-    let said = tracking.assumed(9, 1_002_000_000_005).unwrap();
+    let said = tracking.assumed(9, LATER_NS).unwrap();
     let error_ns = 125_000_000 + 250_000_000 + 250_000_000;
     let growth_ppb = 50_000;
     let (age_ns, supersedes_kernel) = (2_000_000_000, true);
     assert_eq!(said, UtcStatement { error_ns, growth_ppb, at_ns: 9, age_ns, supersedes_kernel });
+}
+
+/// Of a time that is still to come, by more than what it will be corrected by (1/8 s): the clock was set back since.
+#[test]
+fn a_clock_that_was_set_back_is_not_vouched_for() {
+    let tracking = read(&reply()).unwrap();
+    let latest = 1_000_000_000_005 - 125_000_000 - AHEAD_NS;
+    assert!(tracking.assumed(0, latest).is_ok());
+    for now_ns in [latest - 1, latest - 3_600_000_000_000 / 4, 0] {
+        assert_eq!(tracking.assumed(0, now_ns).unwrap_err(), STEPPED, "{now_ns}");
+    }
+    // What is off by more than anybody can say is no bound.
+    let said = tracking.assumed(0, LATER_NS).unwrap();
+    let said = UtcStatement { error_ns: FARTHEST_NS + 1, ..said };
+    assert!(tracking.under(kernel(1, 0), said, LATER_NS).unwrap_err().contains("out of range"));
 }
 
 #[test]
@@ -158,7 +179,7 @@ fn a_clock_that_follows_none_is_not_vouched_for() {
         let mut bytes = reply();
         put(&mut bytes, at, value);
         let tracking = read(&bytes).unwrap();
-        assert!(tracking.assumed(0, 0).is_err(), "{at} {value:#x}");
+        assert!(tracking.assumed(0, LATER_NS).is_err(), "{at} {value:#x}");
     }
 }
 
@@ -191,7 +212,7 @@ fn random_bytes_never_stop_it_and_never_narrow_a_bound_below_its_parts() {
         }
         let Ok(tracking) = read(&bytes) else { continue };
         let rate = [dice.roll().cast_signed(), dice.roll().cast_signed()];
-        let Ok(said) = tracking.statement(dice.roll(), dice.roll(), rate) else { continue };
+        let Ok(said) = tracking.statement(dice.roll(), u64::MAX, rate) else { continue };
         assert!(said.error_ns >= tracking.correction_ns.max(tracking.root_dispersion_ns));
     }
     for _ in 0..2_000 {
@@ -234,19 +255,49 @@ fn a_server_is_asked_and_answers() {
     let answered = std::thread::spawn(move || serve(&server));
     // A machine may not run the server for 0.1 s.
     let said = |kernel: &dyn Fn() -> Option<adjtimex::Discipline>| {
-        let asked = || Chronyd::on(to.port()).answer(kernel).said.map(|said| said.error_ns);
+        let asked = || Chronyd::at(to.port(), "/").answer(kernel).said.map(|said| said.error_ns);
         let is_late =
             |said: &Result<u64, String>| said == &Err("no answer within 0.1 s".to_owned());
         std::iter::repeat_with(asked).take(100).find(|said| !is_late(said)).unwrap()
     };
-    assert_eq!(said(&|| None), Ok(750_200_000));
+    assert_eq!(said(&|| Some(kernel(1, 0))), Ok(750_200_000));
     assert_eq!(said(&|| Some(kernel(SINCE_STEP_US, 0))), Err(STEPPED.to_owned()));
+    assert_eq!(said(&|| None), Err(SANDBOXED.to_owned()));
     UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().send_to(&[], to).unwrap();
     // Tracking, how many sources, the first, tracking.
     assert!(answered.join().unwrap().ends_with(&[33, 14, 15, 33]));
     // Its socket is closed by now.
-    let away = Chronyd::on(to.port()).ask().said.unwrap_err();
+    let away = Chronyd::at(to.port(), "/dev/null/none").ask().said.unwrap_err();
     assert!(away.contains("no chronyd"), "{away}");
+}
+
+/// With `cmdport 0` it listens at its socket alone, and answers to a name beside it, which is gone afterwards.
+#[test]
+fn a_server_without_a_port_is_asked_through_its_socket() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("chronyd.sock");
+    let server = UnixDatagram::bind(&place).unwrap();
+    let asked = Chronyd::at(free_port(), &place);
+    let answered = std::thread::spawn(move || {
+        let mut bytes = [0; LENGTH + 1];
+        let (length, from) = server.recv_from(&mut bytes).unwrap();
+        server.send_to(&[0; 7], from.as_pathname().unwrap()).unwrap();
+        (server, bytes[..length].to_vec())
+    });
+    let answer = asked.ask();
+    let (server, command) = answered.join().unwrap();
+    assert_eq!((command.len(), word(&command, 4)), (LENGTH, 33));
+    // An answer that is none is of one that is there.
+    assert_eq!(answer.denies, UtcDenial::Kernel, "{answer:?}");
+    let why = answer.said.unwrap_err();
+    assert!(why == SILENT || why == "an answer of 7 bytes", "{why}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    // One that was killed leaves its socket behind.
+    drop(server);
+    let answer = asked.ask();
+    assert!(answer.said.unwrap_err().contains("no chronyd"));
+    assert_eq!(answer.denies, UtcDenial::Nothing);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
 /// One that serves this machine's time or asks that one, and leaves the clock alone (`-x`).
@@ -285,7 +336,7 @@ fn free_port() -> u16 {
 fn tracking(port: u16, wanted: impl Fn(&Tracking) -> bool) -> Tracking {
     let begun = Instant::now();
     loop {
-        let found = Chronyd::on(port).asked().map(|(found, _)| found);
+        let found = Chronyd::at(port, "/").through(Chronyd::asked).map(|(found, _)| found);
         match found {
             Ok(found) if wanted(&found) => return found,
             _ if begun.elapsed() > Duration::from_secs(60) => panic!("still {found:?}"),
@@ -318,12 +369,12 @@ fn a_chronyd_is_read_as_chronyc_reads_it() {
         return skip(Requirement::runs("chrony", there), "chronyd is not installed");
     };
     let free = tracking(asked, |_| true);
-    assert_eq!(free.assumed(0, 0), Err("it is not synchronised".to_owned()), "{free:?}");
+    assert_eq!(free.assumed(0, LATER_NS), Err("it is not synchronised".to_owned()), "{free:?}");
 
     let server = format!("local stratum 1\nallow 127.0.0.1\nport {server_port}\n");
     let server = Daemon::start(&folder, "server", &format!("cmdport {server_asked}\n{server}"));
     let own = tracking(server_asked, |found| found.reference != 0);
-    assert!(own.assumed(0, 0).unwrap_err().contains("local clock alone"), "{own:?}");
+    assert!(own.assumed(0, LATER_NS).unwrap_err().contains("local clock alone"), "{own:?}");
 
     tracking(asked, |found| found.leap == 0 && found.reference == 0x7f00_0001);
     // Between two of its measurements.
@@ -389,11 +440,14 @@ fn a_clock_that_is_set_or_runs_off_is_not_vouched_for() {
     let kernel = |max_error_us, frequency, tick_us| adjtimex::Discipline {
         synchronised: true,
         max_error_us,
+        est_error_us: 0,
         frequency,
         tick_us,
         slewing: false,
         leap: adjtimex::Leap::None,
     };
+    let slewing = adjtimex::Discipline { slewing: true, ..kernel(1_234, 0, 10_000) };
+    assert_eq!(refused(slewing, 9_000, 0), Some(OFFSET));
     for (max_error_us, frequency, tick_us, why) in [
         (1_234, 500 << 16, 10_000, None),
         (1_234, 0, 9_995, None),
@@ -402,10 +456,31 @@ fn a_clock_that_is_set_or_runs_off_is_not_vouched_for() {
         // The one takes the other back.
         (1_234, -(300 << 16), 10_008, None),
         (15_999_999, 0, 10_000, None),
+        // Another program began to count anew, and may have set the clock with the same call.
+        (0, 0, 10_000, Some(ANOTHERS)),
+        (1_500, 0, 10_000, Some(ANOTHERS)),
         (16_000_000, 0, 10_000, Some(STEPPED)),
         (1_234, i64::MIN, i64::MIN, Some(FAST)),
     ] {
-        assert_eq!(refused(kernel(max_error_us, frequency, tick_us)), why, "{frequency} {tick_us}");
+        let kernel = kernel(max_error_us, frequency, tick_us);
+        assert_eq!(refused(kernel, 9_000, 1_000), why, "{frequency} {tick_us}");
+    }
+}
+
+/// chronyd that follows a pulse states 0 us itself; 3 s later its estimate has grown by as much as that explains.
+#[test]
+fn an_estimate_below_a_microsecond_begins_at_0() {
+    for (max_error_us, estimate_ns, why) in [
+        (0, 2_000, None),
+        (0, 2_001, Some(ANOTHERS)),
+        (1_500, 5_000, None),
+        (1_500, 5_001, Some(ANOTHERS)),
+    ] {
+        assert_eq!(
+            refused(kernel(max_error_us, 0), estimate_ns, 1_000),
+            why,
+            "{max_error_us} {estimate_ns}"
+        );
     }
 }
 
@@ -432,5 +507,23 @@ fn a_leap_second_of_which_the_kernel_is_not_told_is_not_vouched_for() {
     }
     let away = Tracking { leap: 3, reference: 0, ..Tracking::of(&reply()).unwrap() };
     assert_eq!(untold(&away, Leap::None, MIDNIGHT_NS), None);
-    assert!([UNTOLD, ANNOUNCED].iter().all(|why| Chronyd::REFUSED.contains(why)));
+    // Where the kernel alone announces one, the bound is wider around midnight.
+    let tracking = Tracking::of(&reply()).unwrap();
+    for (leap, now_ns, wider_ns) in [
+        (Leap::Announced, MIDNIGHT_NS - 1, 1_000_000_000),
+        (Leap::Announced, MIDNIGHT_NS - 3_600_000_000_000, 0),
+        (Leap::Running, MIDNIGHT_NS + 5, 1_000_000_000),
+        (Leap::None, MIDNIGHT_NS - 1, 0),
+    ] {
+        let said = UtcStatement {
+            error_ns: 9,
+            growth_ppb: 0,
+            at_ns: 0,
+            age_ns: 0,
+            supersedes_kernel: true,
+        };
+        let kernel = adjtimex::Discipline { leap, ..kernel(1, 0) };
+        let found = tracking.under(kernel, said, now_ns).unwrap();
+        assert_eq!(found.error_ns, 9 + wider_ns, "{leap:?} {now_ns}");
+    }
 }

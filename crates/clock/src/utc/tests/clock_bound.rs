@@ -8,7 +8,8 @@ const S: u64 = 1_000_000_000;
 
 const KEPT: Discipline = Discipline {
     synchronised: true,
-    max_error_us: 1_000,
+    max_error_us: 1_001,
+    est_error_us: 0,
     frequency: 0,
     tick_us: 10_000,
     slewing: false,
@@ -36,7 +37,7 @@ fn page(version: u16) -> Vec<u8> {
 }
 
 fn statement(bytes: &[u8], now_ns: u64) -> Result<UtcStatement, String> {
-    BoundPage::of(bytes)?.ok_or("written")?.statement(now_ns, None, || Some(7))
+    BoundPage::of(bytes)?.ok_or("written")?.statement(now_ns, Some(KEPT), || Some(7))
 }
 
 #[test]
@@ -67,7 +68,9 @@ fn what_bounds_nothing_is_refused() {
     for value in [0, 3, 4, -1] {
         assert!(status(value).unwrap_err().starts_with("its clock is "), "{value}");
     }
-    assert!(statement(&page(2), 1_005 * S).unwrap_err().contains("too old"));
+    // It has a bound for 1,000 s, and its daemon says nothing.
+    assert!(statement(&page(2), 10 * S - 1).is_ok());
+    assert!(statement(&page(2), 10 * S).unwrap_err().contains("too old"));
     assert!(statement(&page(2), 5 * S - 1).unwrap_err().contains("still to come"));
     let known = BoundPage::of(&page(2)).unwrap().unwrap();
     for leap in [Leap::Announced, Leap::Running] {
@@ -75,11 +78,19 @@ fn what_bounds_nothing_is_refused() {
         assert!(known.statement(7 * S, kernel, || None).unwrap_err().contains("leap second"));
     }
     assert!(known.statement(7 * S, Some(KEPT), || None).is_ok());
-    // After it died in a slew, and after another program set the clock.
+    // After it died in a slew, and after another program set the clock, or may have; where nobody knows.
     let fast = Discipline { tick_us: 11_000, ..KEPT };
     let set = Discipline { max_error_us: 16_000_000, ..KEPT };
-    for (kernel, why) in [(fast, "slewed by more"), (set, "was set")] {
-        assert!(known.statement(7 * S, Some(kernel), || None).unwrap_err().contains(why));
+    let anothers = Discipline { max_error_us: 1_500, ..KEPT };
+    let offset = Discipline { slewing: true, ..KEPT };
+    for (kernel, why) in [
+        (Some(fast), "slewed by more"),
+        (Some(set), "was set"),
+        (Some(anothers), "began at 0"),
+        (Some(offset), "ADJ_OFFSET"),
+        (None, "allow adjtimex"),
+    ] {
+        assert!(known.statement(7 * S, kernel, || None).unwrap_err().contains(why), "{why}");
     }
     for (at, byte, cause) in [
         (0, 1, "no page of ClockBound"),
@@ -109,7 +120,7 @@ fn a_disruption_that_the_daemon_has_not_seen_is_one() {
     let known = BoundPage::of(&bytes).unwrap().unwrap();
     assert_eq!(known.disruptions, Some(7));
     for (now, holds) in [(Some(7), true), (Some(8), false), (None, false)] {
-        assert_eq!(known.statement(7 * S, None, || now).is_ok(), holds, "{now:?}");
+        assert_eq!(known.statement(7 * S, Some(KEPT), || now).is_ok(), holds, "{now:?}");
     }
 }
 
