@@ -7,12 +7,19 @@
 //! slews by as much the other way. The latest measurement
 //! bounds UTC by itself, and from then on what the clock's oscillator can be off by; both have to hold here.
 
+mod message;
+
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use hourglass_sys::adjtimex;
 use hourglass_sys::clock::{ClockId, now_ns};
+
+use message::{
+    Command, IPV4, LENGTH, NO_FAMILY, SOURCE, SOURCE_COUNT, TRACKING, address, amount, checked,
+    long, positive, request, signed, word,
+};
 
 use super::command_socket::{CommandSocket, Unasked};
 use super::oscillator::{Moment, Oscillator};
@@ -26,16 +33,6 @@ const TIMEOUT: Duration = Duration::from_millis(100);
 const LEAST_WAIT: Duration = Duration::from_millis(1);
 /// How often all is asked again that was of two updates of the clock.
 const TRIES: u32 = 4;
-const VERSION: u8 = 6;
-const REQUEST: u8 = 1;
-const REPLY: u8 = 2;
-/// A command, its reply, and the length of that, to which a request is padded.
-type Command = (u16, u16, usize);
-const TRACKING: Command = (33, 5, LENGTH);
-const SOURCE_COUNT: Command = (14, 2, 32);
-const SOURCE: Command = (15, 3, 76);
-/// Of the longest reply.
-const LENGTH: usize = 104;
 /// More than anybody configures.
 const MOST_SOURCES: u32 = 256;
 /// chronyd's word for a source without a measurement.
@@ -48,9 +45,6 @@ const FARTHEST_NS: u64 = 1_000_000_000_000_000_000;
 const LOCAL: u32 = 0x7f7f_0101;
 /// Of its leap status.
 const UNSYNCHRONISED: u16 = 3;
-/// Of its addresses.
-const NO_FAMILY: u16 = 0;
-const IPV4: u16 = 1;
 /// `NTP_PHASE_LIMIT` of the kernel: its bound after every step, until a synchroniser states another.
 const SINCE_STEP_US: u64 = 16_000_000;
 
@@ -295,62 +289,6 @@ impl UtcSource for Chronyd {
     }
 }
 
-fn request((command, _, length): Command, index: u32, sequence: u32) -> Vec<u8> {
-    let mut bytes = vec![0; length];
-    bytes[..2].copy_from_slice(&[VERSION, REQUEST]);
-    bytes[4..6].copy_from_slice(&command.to_be_bytes());
-    bytes[8..12].copy_from_slice(&sequence.to_be_bytes());
-    bytes[20..24].copy_from_slice(&index.to_be_bytes());
-    bytes
-}
-
-/// Refuses what is no whole reply to a command.
-fn checked(bytes: &[u8], (command, reply, length): Command, sequence: u32) -> Result<(), String> {
-    if bytes.len() != length {
-        return Err(format!("an answer of {} bytes", bytes.len()));
-    }
-    if bytes[0] != VERSION {
-        return Err(format!("version {} of its protocol is not known", bytes[0]));
-    }
-    let head =
-        (bytes[0], bytes[1], word(bytes, 4), word(bytes, 6), word(bytes, 8), long(bytes, 16));
-    if head != (VERSION, REPLY, command, reply, 0, sequence) {
-        return Err("an answer to another question, or a refusal".to_owned());
-    }
-    Ok(())
-}
-
-/// 0 beyond the end.
-fn word(bytes: &[u8], at: usize) -> u16 {
-    let part = bytes.get(at..).and_then(<[u8]>::first_chunk);
-    part.copied().map_or(0, u16::from_be_bytes)
-}
-
-fn long(bytes: &[u8], at: usize) -> u32 {
-    (u32::from(word(bytes, at)) << 16) | u32::from(word(bytes, at + 2))
-}
-
-/// Without its sign.
-fn amount(bytes: &[u8], at: usize, unit: u64) -> Result<u64, &'static str> {
-    match scaled(long(bytes, at), unit) {
-        (_, u64::MAX) => Err("an amount out of range"),
-        (_, amount) => Ok(amount),
-    }
-}
-
-fn signed(bytes: &[u8], at: usize, unit: u64) -> Result<i64, &'static str> {
-    let (negative, _) = scaled(long(bytes, at), unit);
-    let amount = i64::try_from(amount(bytes, at, unit)?).map_err(|_| "an amount out of range")?;
-    Ok(if negative { -amount } else { amount })
-}
-
-fn positive(bytes: &[u8], at: usize, unit: u64) -> Result<u64, &'static str> {
-    match scaled(long(bytes, at), unit) {
-        (true, 1..) => Err("a negative length"),
-        _ => amount(bytes, at, unit),
-    }
-}
-
 /// The latest of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Measurement {
@@ -514,29 +452,6 @@ impl Tracking {
         let growth_ppb = said.growth_ppb.saturating_add(slew_ppb).saturating_add(ROUNDED_PPB);
         UtcStatement { growth_ppb, ..said }
     }
-}
-
-/// An address and its family.
-fn address(bytes: &[u8], at: usize) -> ([u8; 16], u16) {
-    let family = word(bytes, at + 16);
-    let mut address: [u8; 16] =
-        bytes.get(at..).and_then(<[u8]>::first_chunk).copied().unwrap_or_default();
-    if family == IPV4 {
-        address[4..].fill(0);
-    }
-    (address, family)
-}
-
-/// The sign and the amount times `unit`, rounded up, of chronyd's number: an exponent of 7 bits and a coefficient of
-/// 25, both signed; the point stands before the coefficient's 25 bits.
-fn scaled(bits: u32, unit: u64) -> (bool, u64) {
-    let exponent = bits.cast_signed() >> 25;
-    let coefficient = (bits << 7).cast_signed() >> 7;
-    let product = u128::from(coefficient.unsigned_abs()) * u128::from(unit);
-    let shift = exponent - 25;
-    let by = shift.unsigned_abs();
-    let amount = if shift >= 0 { product << by } else { product.div_ceil(1 << by) };
-    (coefficient < 0, u64::try_from(amount).unwrap_or(u64::MAX))
 }
 
 /// Takes bytes as a report, that on a source, the moment, the kernel's frequency and what is known of the oscillator.

@@ -9,6 +9,7 @@ use hourglass_dice::{Dice, seed};
 use hourglass_skip::{Requirement, skip};
 
 use super::super::command_socket::SILENT;
+use super::message::{REPLY, REQUEST, VERSION};
 use super::*;
 
 const SEQUENCE: u32 = 77;
