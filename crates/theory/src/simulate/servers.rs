@@ -132,7 +132,8 @@ impl Ranks {
             }
             return sim::SimLockProtocol::DeadlineFloor(floor);
         }
-        if set.scheduler != Scheduler::FixedPriority {
+        let (_, scheduler) = users_of(set, resource).unwrap_or((None, set.scheduler));
+        if scheduler != Scheduler::FixedPriority {
             let text = format!(
                 "resource '{}': ceilings are priorities or deadlines, which not all of its users have; \
                  simulated with inheritance",
@@ -151,17 +152,27 @@ fn scaled(priority: u32, scale: u32) -> u32 {
     priority.saturating_mul(scale).min(BEFORE_ALL - 1)
 }
 
+/// The server that all users of a lock are in, if in one, and what orders them; `None` where they are apart, or there is none.
+fn users_of<'a>(set: &'a TaskSet, resource: &Resource) -> Option<(Option<&'a Server>, Scheduler)> {
+    let uses = |task: &&Task| task.critical_sections.iter().any(|s| s.resource == resource.name);
+    let mut places = set.tasks.iter().filter(uses).map(|task| set.server_of(&task.name));
+    let first = places.next()?;
+    let name = |server: Option<&'a Server>| server.map(|server| server.name.as_str());
+    let are_together = places.all(|place| name(place) == name(first));
+    are_together.then(|| (first, first.map_or(set.scheduler, |server| server.scheduler)))
+}
+
 /// The ceiling of a lock as a deadline, ns: the least of its users, each less what may pass between arrival and release,
-/// as preemption levels of the stack resource policy. `None` unless all of them are scheduled by deadlines of their own, and
-/// that is known.
+/// as preemption levels of the stack resource policy. `None` unless all of them are scheduled by deadlines of their own, in
+/// one server or in none, and that is known.
 fn deadline_floor(set: &TaskSet, resource: &Resource) -> Option<u64> {
     let uses = |task: &&Task| task.critical_sections.iter().any(|s| s.resource == resource.name);
-    let mut users = set.tasks.iter().filter(uses).peekable();
-    users.peek()?;
+    let users = set.tasks.iter().filter(uses);
+    let (_, scheduler) = users_of(set, resource)?;
     let timer = set.machine.overheads.timer_granularity.map_or(0, ns);
     let level = |task: &Task| {
-        let by_deadline = set.scheduler == Scheduler::Edf && task.policy.is_none();
-        let alone = by_deadline && set.server_of(&task.name).is_none() && task.after.is_empty();
+        let by_deadline = scheduler == Scheduler::Edf && task.policy.is_none();
+        let alone = by_deadline && task.after.is_empty();
         let before = [ns(task.jitter), ns(task.tick_delay()), timer].into_iter();
         let deadline = ns(task.deadline());
         alone.then(|| before.fold(deadline, u64::saturating_sub))
