@@ -20,7 +20,7 @@ pub struct Server {
     /// Within which time of a period's begin the budget is delivered; at most the period. For
     /// [`ServerKind::ExplicitDeadline`] and [`ServerKind::CbsHard`]; without it, the period.
     pub deadline: Option<Span>,
-    /// The priority, where servers have one: the larger number is more urgent.
+    /// The priority, where servers have one: the larger is more urgent; without one, it is before all that have one.
     pub priority: Option<u32>,
     /// CPUs on which it may run; without it, all of the machine.
     pub cpus: Option<CpuSet>,

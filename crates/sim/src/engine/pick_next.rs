@@ -62,13 +62,19 @@ impl<const TELL: bool> SimState<TELL> {
         }
         let mut found = self.by_itself(thread, sums)?;
         if let Some(lock) = runner.holds {
-            self.boost(&mut found.urgency, lock, thread, sums);
+            self.boost(&mut found, lock, sums);
             for lock in self.outer_locks(thread) {
-                self.boost(&mut found.urgency, *lock, thread, sums);
+                self.boost(&mut found, *lock, sums);
             }
         }
-        if runner.held && runner.cpu.is_some() {
-            found.urgency = PriorityKey { band: HELD, level: 0, place: 0 };
+        if runner.held {
+            let held = PriorityKey { band: HELD, level: 0, place: 0 };
+            // Where the budget has ended in a section, this goes on before the other threads of the server: one that
+            // spins for its lock would use up every budget.
+            found.inner = held;
+            if runner.cpu.is_some() {
+                found.urgency = held;
+            }
         }
         Some(found)
     }
@@ -130,23 +136,33 @@ impl<const TELL: bool> SimState<TELL> {
         PriorityKey { band: FAIR, level, place: share.due }
     }
 
-    /// The holder of a lock gets the urgency of the ceiling, or of the threads that it blocks.
-    fn boost(&self, urgency: &mut PriorityKey, lock: usize, thread: usize, sums: Sums) {
-        let runner = &self.runners[thread];
+    /// The holder of a lock gets the urgency of the ceiling, or of the threads that it blocks: among all, and among the
+    /// threads of its server.
+    fn boost(&self, found: &mut Candidate, lock: usize, sums: Sums) {
+        let runner = &self.runners[found.thread];
         match self.locks[lock].protocol {
             SimLockProtocol::Ceiling(priority) => {
-                *urgency = (*urgency).min(PriorityKey::priority(priority, runner.fifo_order));
+                let raised = PriorityKey::priority(priority, runner.fifo_order);
+                found.urgency = found.urgency.min(raised);
+                found.inner = found.inner.min(raised);
             }
             SimLockProtocol::DeadlineFloor(floor) => {
                 let due = self.locks[lock].held_since.saturating_add(floor);
-                *urgency = (*urgency).min(PriorityKey::deadline(due, runner.cpu.is_some()));
+                let raised = PriorityKey::deadline(due, runner.cpu.is_some());
+                found.inner = found.inner.min(raised);
+                // In a server, it is a deadline of its threads.
+                if runner.server.is_none() {
+                    found.urgency = found.urgency.min(raised);
+                }
             }
             SimLockProtocol::Inheritance => {
                 // Waiters hold nothing, so that the inheritance goes no further.
                 let waiting = self.locks[lock].waiters.iter();
-                let most = waiting.filter_map(|waiter| self.by_itself(*waiter, sums)).min();
-                if let Some(most) = most {
-                    *urgency = (*urgency).min(most.urgency);
+                for most in waiting.filter_map(|waiter| self.by_itself(*waiter, sums)) {
+                    found.urgency = found.urgency.min(most.urgency);
+                    if self.runners[most.thread].server == runner.server {
+                        found.inner = found.inner.min(most.inner);
+                    }
                 }
             }
             SimLockProtocol::Spin | SimLockProtocol::Plain => {}
@@ -160,11 +176,14 @@ impl<const TELL: bool> SimState<TELL> {
         threads.iter().filter_map(candidate).min().map(|found| found.thread)
     }
 
-    /// Whether one thread comes before another by class alone; who came first does not count.
+    /// Whether one thread comes before another by class alone, of one server by their own; who came first does not count.
     pub(super) fn is_more_urgent(&self, thread: usize, other: usize) -> bool {
         let none = Sums::default();
+        let together = self.runners[thread].server == self.runners[other].server;
         let rank = |thread: usize| {
-            self.by_itself(thread, none).map(|found| (found.urgency.band, found.urgency.level))
+            let found = self.by_itself(thread, none)?;
+            let own = (found.inner.band, found.inner.level);
+            Some((found.urgency.band, found.urgency.level, together.then_some(own)))
         };
         match (rank(thread), rank(other)) {
             (Some(own), Some(theirs)) => own < theirs,

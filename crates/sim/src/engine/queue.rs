@@ -164,7 +164,7 @@ impl<const TELL: bool> SimState<TELL> {
             SimLockProtocol::Ceiling(priority) => {
                 own.min(ThreadRank::priority(priority, runner.fifo_order))
             }
-            SimLockProtocol::DeadlineFloor(floor) => {
+            SimLockProtocol::DeadlineFloor(floor) if runner.server.is_none() => {
                 let due = lock.held_since.saturating_add(floor);
                 own.min(ThreadRank::deadline(due, runner.cpu.is_some(), thread))
             }

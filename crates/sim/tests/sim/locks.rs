@@ -1,8 +1,8 @@
 //! Locks and suspensions, by hand.
 
 use hourglass_sim::{
-    self as sim, ArrivalPattern, Class, CostModel, Mark, MarkAction, SimLockProtocol, SimSettings,
-    Thread, run_with,
+    self as sim, ArrivalPattern, Class, CostModel, Mark, MarkAction, ServerKind, ServerRank,
+    SimLockProtocol, SimServer, SimSettings, Thread, run_with,
 };
 
 use crate::support::{Record, system};
@@ -17,12 +17,19 @@ fn once(priority: u32, at: u64, cost: u64, marks: &[(u64, MarkAction)]) -> Threa
 /// The lowest locks from 1 to 3, the highest comes at 2 and wants the lock after 1; between them a
 /// thread without a lock comes at 3.
 fn inversion(protocol: SimLockProtocol) -> Vec<(usize, u64, u64)> {
-    let threads = vec![
+    inversion_in(protocol, &[])
+}
+
+/// The same three in this server, if there is one.
+fn inversion_in(protocol: SimLockProtocol, servers: &[SimServer]) -> Vec<(usize, u64, u64)> {
+    let mut threads = vec![
         once(1, 0, 4, &[(1, MarkAction::Lock(0)), (3, MarkAction::Unlock(0))]),
         once(2, 3, 3, &[]),
         once(3, 2, 2, &[(1, MarkAction::Lock(0))]),
     ];
+    threads.iter_mut().for_each(|thread| thread.server = (!servers.is_empty()).then_some(0));
     let mut machine = system(1, threads);
+    machine.servers = servers.to_vec();
     machine.resources = vec![protocol];
     let mut record = Record::default();
     run_with(&machine, SimSettings::until(50), &mut record, &mut sim::NullMonitor).unwrap();
@@ -39,6 +46,50 @@ fn priority_inversion_is_bounded_by_the_protocols() {
     assert_eq!(inversion(SimLockProtocol::Inheritance), inherited);
     let ceiling = [(0, 0, 3), (2, 3, 5), (1, 5, 8), (0, 8, 9)];
     assert_eq!(inversion(SimLockProtocol::Ceiling(3)), ceiling);
+}
+
+/// Found beside a bound of `check`: a lock in a server raised its holder among all threads but those of the server, so that the
+/// middle one prolonged the blocking whatever the protocol.
+#[test]
+fn protocols_hold_among_the_threads_of_a_server() {
+    let ranks = [ServerRank::Deadline, ServerRank::Priority(9)];
+    for (kind, rank) in KINDS.iter().flat_map(|kind| ranks.map(|rank| (*kind, rank))) {
+        let whole = [SimServer::new(kind, 50, 50).with_rank(rank)];
+        for protocol in [
+            SimLockProtocol::Plain,
+            SimLockProtocol::Inheritance,
+            SimLockProtocol::Ceiling(3),
+            SimLockProtocol::Spin,
+        ] {
+            assert_eq!(inversion_in(protocol, &whole), inversion(protocol), "{kind:?} {rank:?}");
+        }
+    }
+}
+
+const KINDS: [ServerKind; 5] = [
+    ServerKind::CbsHard,
+    ServerKind::CbsSoft,
+    ServerKind::Deferrable,
+    ServerKind::Sporadic,
+    ServerKind::ReserveHard,
+];
+
+/// The bug: the budget ended in a section under a spin lock, the next one went to a more urgent thread of the server, and that
+/// spun away every budget from then on. A section goes on first.
+#[test]
+fn a_section_outlasts_the_budget() {
+    for kind in KINDS.into_iter().filter(|kind| *kind != ServerKind::CbsSoft) {
+        let section = |length| [(0, MarkAction::Lock(0)), (length, MarkAction::Unlock(0))];
+        let mut threads = vec![once(1, 0, 4, &section(3)), once(2, 5, 2, &section(1))];
+        threads.iter_mut().for_each(|thread| thread.server = Some(0));
+        let mut machine = system(1, threads);
+        machine.servers = vec![SimServer::new(kind, 2, 10)];
+        machine.resources = vec![SimLockProtocol::Spin];
+        let mut record = Record::default();
+        run_with(&machine, SimSettings::until(60), &mut record, &mut sim::NullMonitor).unwrap();
+        let wanted = [(0, 0, 2), (0, 10, 11), (1, 11, 12), (1, 20, 21), (0, 21, 22)];
+        assert_eq!(record.on(0), wanted, "{kind:?}");
+    }
 }
 
 /// The bug: a lock that was given back went to a waiter that had not run, so that the highest, which asks

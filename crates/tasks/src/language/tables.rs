@@ -278,7 +278,8 @@ pub(crate) const SERVER: TableDef = TableDef {
             Whole,
             "80",
             "Its priority; constant-bandwidth servers use none, since they are before all priorities.",
-        ),
+        )
+        .without("before all that have one; where priorities are assigned and no server has one, among them"),
         CPUS,
         CPU,
         key("scheduler", SCHEDULERS, r#""edf""#, "The rule among its tasks.")

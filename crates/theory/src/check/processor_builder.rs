@@ -161,7 +161,12 @@ fn fits(of: &ProcessorTasks, members: &[Member]) -> Result<(), String> {
         TaskGroup::Cpu { .. } => Ok(()),
         TaskGroup::Inside(server, _, delivered) => {
             delivered.clone()?;
-            servers::is_plain(server, of.sections == Sections::Preemptive, of.finds_priorities)
+            servers::is_plain(
+                of.set,
+                server,
+                of.sections == Sections::Preemptive,
+                of.finds_priorities,
+            )
         }
         TaskGroup::Shared(cpus, _) => shared(of, cpus, members),
     }

@@ -304,7 +304,12 @@ fn unfit(why: UnsupportedServer, servers: &[&Server]) -> String {
 ///
 /// # Errors
 /// What it has not, in a sentence.
-pub(super) fn is_plain(server: &Server, preemptive: bool, finds: bool) -> Result<(), String> {
+pub(super) fn is_plain(
+    set: &TaskSet,
+    server: &Server,
+    preemptive: bool,
+    finds: bool,
+) -> Result<(), String> {
     let name = &server.name;
     if matches!(server.scheduler, Scheduler::RoundRobin | Scheduler::Fair) {
         return Err(format!(
@@ -319,6 +324,20 @@ pub(super) fn is_plain(server: &Server, preemptive: bool, finds: bool) -> Result
     if !preemptive {
         return Err(format!(
             "a task in server '{name}' has non-preemptive sections, and the budget may end in one"
+        ));
+    }
+    // Sections of one task alone hold up no other.
+    let spins = |task: &&Task| {
+        let mut sections = task.critical_sections.iter();
+        sections.any(|section| protocol(set, section) == Some(Protocol::Spin))
+    };
+    let mut inside = set.tasks.iter().filter(|task| server.tasks.contains(&task.name));
+    if server.tasks.len() > 1
+        && let Some(task) = inside.find(spins)
+    {
+        return Err(format!(
+            "task '{}' in server '{name}' has sections under a spin lock, and the budget may end in one",
+            task.name
         ));
     }
     Ok(())

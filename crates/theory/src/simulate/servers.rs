@@ -10,6 +10,9 @@ use hourglass_tasks::{
 use super::SimulationFailure;
 use super::system::{Warnings, ns, warn};
 
+/// The priority of a server that comes before all tasks, servers and ceilings with one; none of those is as high.
+const BEFORE_ALL: u32 = u32::MAX;
+
 /// The order of urgency among tasks and servers.
 #[derive(Debug)]
 pub(super) struct Ranks {
@@ -19,6 +22,9 @@ pub(super) struct Ranks {
     assignment: Assignment,
     keys: Vec<u64>,
     by_deadline: bool,
+    /// Whether a server without a priority comes before all priorities, as it does for `check`; else it stands among
+    /// assigned ones, which name no server.
+    is_before_all: bool,
 }
 
 impl Ranks {
@@ -35,10 +41,15 @@ impl Ranks {
             _ => 1,
         };
         let by_deadline = set.scheduler == Scheduler::Edf;
-        if assignment == Assignment::Given && !by_deadline {
+        let with =
+            |server: &Server| server.priority.is_some() && !server.kind.is_constant_bandwidth();
+        let has_ranked = set.servers.iter().any(with);
+        let is_before_all = assignment == Assignment::Given || has_ranked;
+        if is_before_all && !by_deadline {
+            let others = if has_ranked { "tasks and servers with one" } else { "tasks" };
             for server in set.servers.iter().filter(|server| between(server)) {
                 let text =
-                    format!("server '{}': above all tasks, as it has no priority", server.name);
+                    format!("server '{}': above all {others}, as it has no priority", server.name);
                 warn(warnings, "server-priority", text, "give it a priority");
             }
         }
@@ -47,9 +58,9 @@ impl Ranks {
             _ => ns(task.deadline()),
         };
         let tasks: Vec<u32> = set.priorities().into_iter().map(Option::unwrap_or_default).collect();
-        let tasks = tasks.into_iter().map(|priority| priority.saturating_mul(scale)).collect();
+        let tasks = tasks.into_iter().map(|priority| scaled(priority, scale)).collect();
         let keys = set.tasks.iter().map(key).collect();
-        Ok(Ranks { tasks, scale, assignment, keys, by_deadline })
+        Ok(Ranks { tasks, scale, assignment, keys, by_deadline, is_before_all })
     }
 
     /// The priority of the task at this position; 0 without one.
@@ -89,14 +100,13 @@ impl Ranks {
             return ServerRank::Deadline;
         }
         if let Some(priority) = server.priority {
-            return ServerRank::Priority(priority.saturating_mul(self.scale));
+            return ServerRank::Priority(scaled(priority, self.scale));
         }
         if self.by_deadline {
             return ServerRank::Deadline;
         }
-        let highest = self.tasks.iter().copied().max().unwrap_or(0);
-        if self.assignment == Assignment::Given {
-            return ServerRank::Priority(highest.saturating_add(1));
+        if self.is_before_all {
+            return ServerRank::Priority(BEFORE_ALL);
         }
         // Above the tasks that come less often: their numbers are even, so that this one is free.
         let key = match self.assignment {
@@ -122,7 +132,8 @@ impl Ranks {
             }
             return sim::SimLockProtocol::DeadlineFloor(floor);
         }
-        if set.scheduler != Scheduler::FixedPriority {
+        let (_, scheduler) = users_of(set, resource).unwrap_or((None, set.scheduler));
+        if scheduler != Scheduler::FixedPriority {
             let text = format!(
                 "resource '{}': ceilings are priorities or deadlines, which not all of its users have; \
                  simulated with inheritance",
@@ -132,21 +143,36 @@ impl Ranks {
             return sim::SimLockProtocol::Inheritance;
         }
         let ceiling = set.ceiling(resource).unwrap_or(0);
-        sim::SimLockProtocol::Ceiling(ceiling.saturating_mul(self.scale))
+        sim::SimLockProtocol::Ceiling(scaled(ceiling, self.scale))
     }
 }
 
+/// A priority of the set with room for servers between tasks, and below a server before all.
+fn scaled(priority: u32, scale: u32) -> u32 {
+    priority.saturating_mul(scale).min(BEFORE_ALL - 1)
+}
+
+/// The server that all users of a lock are in, if in one, and what orders them; `None` where they are apart, or there is none.
+fn users_of<'a>(set: &'a TaskSet, resource: &Resource) -> Option<(Option<&'a Server>, Scheduler)> {
+    let uses = |task: &&Task| task.critical_sections.iter().any(|s| s.resource == resource.name);
+    let mut places = set.tasks.iter().filter(uses).map(|task| set.server_of(&task.name));
+    let first = places.next()?;
+    let name = |server: Option<&'a Server>| server.map(|server| server.name.as_str());
+    let are_together = places.all(|place| name(place) == name(first));
+    are_together.then(|| (first, first.map_or(set.scheduler, |server| server.scheduler)))
+}
+
 /// The ceiling of a lock as a deadline, ns: the least of its users, each less what may pass between arrival and release,
-/// as preemption levels of the stack resource policy. `None` unless all of them are scheduled by deadlines of their own, and
-/// that is known.
+/// as preemption levels of the stack resource policy. `None` unless all of them are scheduled by deadlines of their own, in
+/// one server or in none, and that is known.
 fn deadline_floor(set: &TaskSet, resource: &Resource) -> Option<u64> {
     let uses = |task: &&Task| task.critical_sections.iter().any(|s| s.resource == resource.name);
-    let mut users = set.tasks.iter().filter(uses).peekable();
-    users.peek()?;
+    let users = set.tasks.iter().filter(uses);
+    let (_, scheduler) = users_of(set, resource)?;
     let timer = set.machine.overheads.timer_granularity.map_or(0, ns);
     let level = |task: &Task| {
-        let by_deadline = set.scheduler == Scheduler::Edf && task.policy.is_none();
-        let alone = by_deadline && set.server_of(&task.name).is_none() && task.after.is_empty();
+        let by_deadline = scheduler == Scheduler::Edf && task.policy.is_none();
+        let alone = by_deadline && task.after.is_empty();
         let before = [ns(task.jitter), ns(task.tick_delay()), timer].into_iter();
         let deadline = ns(task.deadline());
         alone.then(|| before.fold(deadline, u64::saturating_sub))

@@ -4,7 +4,7 @@ use hourglass_documents::check::{CheckDocument, Verdict};
 use hourglass_tasks::TaskSet;
 use hourglass_theory::check::{ANALYSES, CheckRequest, FitHeuristic, PlacementOrder, check};
 
-fn read(text: &str) -> TaskSet {
+pub(super) fn read(text: &str) -> TaskSet {
     TaskSet::from_toml(&format!("unit = \"1ms\"\n{text}")).unwrap()
 }
 

@@ -1,8 +1,9 @@
 //! Locks: blocking by hand, and what waiting for them costs.
 
 use hourglass_documents::check::Verdict;
+use hourglass_theory::simulate::{Releases, SimulationRequest, simulate};
 
-use super::check::{answer, bounds, task};
+use super::check::{answer, bounds, read, task};
 
 /// One section of a less urgent task under the ceiling protocol; under inheritance one of each.
 #[test]
@@ -178,6 +179,65 @@ fn spin_locks_between_cpus() {
     assert_eq!(late.verdict, Verdict::Unknown);
     let plain = answer(&text.replace("\"spin\"", "\"ceiling\""));
     assert!(plain.reason.unwrap().contains("shared with tasks on other processors"));
+}
+
+/// Locks of tasks in a server bound as `simulate` has them, or unknown. The budget may end in a section under a spin lock, which was
+/// called feasible: where a more urgent task came then, it spun away every budget, and 102 jobs were lost. Nor did `simulate`
+/// raise the holder of a lock among the tasks of its server, so that one in between prolonged the wait.
+#[test]
+fn locks_in_servers() {
+    let section = |length: &str| {
+        format!("critical_sections = [{{ resource = \"r\", length = \"{length}\" }}]")
+    };
+    let set = |server: &str, protocol: &str, tasks: &str| {
+        format!(
+            "[[resource]]\nname = \"r\"\nprotocol = \"{protocol}\"\n[[server]]\nname = \"s\"\n{server}\n{tasks}"
+        )
+    };
+    let high = "wcet = 1\nperiod = 200\npriority = 3\nactivation = \"sporadic\"\n";
+    let low = "wcet = 2\nperiod = 200\npriority = 1\nactivation = \"sporadic\"\n";
+    let both = task("a", &(low.to_owned() + &section("1ms")))
+        + &task("b", &(high.to_owned() + &section("500us")));
+    let middle = task("c", "wcet = 9\nperiod = 200\npriority = 2\noffset = 1");
+    let kinds =
+        ["cbs-hard", "polling", "deferrable", "sporadic", "periodic-resource", "explicit-deadline"];
+    for (kind, rule) in
+        kinds.iter().flat_map(|kind| ["fixed-priority", "edf"].map(|rule| (kind, rule)))
+    {
+        for (protocol, budget, more) in ["spin", "ceiling", "inheritance"]
+            .iter()
+            .flat_map(|protocol| [(*protocol, 1, ""), (*protocol, 10, middle.as_str())])
+        {
+            let names = if more.is_empty() { "" } else { ", \"c\"" };
+            let server = format!(
+                "kind = \"{kind}\"\nscheduler = \"{rule}\"\nbudget = {budget}\nperiod = 10\ntasks = [\"a\", \"b\"{names}]"
+            );
+            let text = set(&server, protocol, &(both.clone() + more));
+            let found = answer(&text);
+            let verdict = if protocol == "spin" { Verdict::Unknown } else { Verdict::Feasible };
+            assert_eq!(found.verdict, verdict, "{text}{:?}", found.reason);
+            for seed in 1..4 {
+                let mut request = SimulationRequest::new(read(&text));
+                (request.releases, request.seed) = (Releases::Random, seed);
+                request.horizon = Some("4s".parse().unwrap());
+                for (facts, seen) in
+                    found.tasks.iter().zip(simulate(&request, &mut ()).unwrap().document.tasks)
+                {
+                    assert_eq!(seen.missed + seen.lost, 0, "'{}'\n{text}", facts.name);
+                    let longest = seen.max_response_ns.unwrap_or(0);
+                    assert!(
+                        facts.response_time_ns.is_none_or(|bound| longest <= bound),
+                        "'{}'\n{text}",
+                        facts.name
+                    );
+                }
+            }
+        }
+    }
+    // One task alone waits for nobody.
+    let server = "kind = \"cbs-hard\"\nbudget = 1\nperiod = 10\ntasks = [\"a\"]";
+    let alone = set(server, "spin", &task("a", &(low.to_owned() + &section("1ms"))));
+    assert_eq!(answer(&alone).verdict, Verdict::Feasible);
 }
 
 /// Found by simulation: which sections are of less urgent tasks depends on the priorities that are found, and 1 was called the bound

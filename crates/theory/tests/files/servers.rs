@@ -1,8 +1,9 @@
 //! Servers: what is said of the tasks in them, beside them and below them.
 
 use hourglass_documents::check::{CheckDocument, Verdict};
+use hourglass_theory::simulate::{SimulationRequest, simulate};
 
-use super::check::{answer, bounds, task};
+use super::check::{answer, bounds, read, task};
 
 /// Shin and Lee 2003: 2 ms of every 5 come at the worst after 6 ms.
 #[test]
@@ -215,6 +216,53 @@ fn a_server_has_no_place_among_assigned_priorities() {
         assert_eq!(bounds(&answer(&set(kind))), [-1, -1], "{kind}");
     }
     assert_eq!(bounds(&answer(&set("cbs-hard")))[1], 3_000);
+}
+
+/// Found by simulation: `check` takes a server without a priority for the first, and `simulate` put it above the tasks only:
+/// 7.45 ms were called the bound of `b`, which missed 99 deadlines below a server of priority 9, as large as that is.
+#[test]
+fn a_server_without_priority_is_first_for_both() {
+    let kinds = ["polling", "deferrable", "sporadic", "periodic-resource", "explicit-deadline"];
+    let server = |name: &str, kind: &str, of: &str, keys: &str| {
+        format!("[[server]]\nname = \"{name}\"\nkind = \"{kind}\"\ntasks = [\"{of}\"]\n{keys}\n")
+    };
+    let beside = task("c", "wcet = 2\nperiod = 60\npriority = 5");
+    let ceiling = "[[resource]]\nname = \"r\"\nprotocol = \"ceiling\"\nceiling = 4294967295\n"
+        .to_owned()
+        + &task(
+            "d",
+            "wcet = 3\nperiod = 60\npriority = 1\ncritical_sections = [{ resource = \"r\", length = 3 }]",
+        );
+    let mut feasible = 0;
+    for (first, low) in kinds.iter().flat_map(|first| kinds.map(|low| (first, low))) {
+        for (priority, more) in
+            [("9", ""), ("4294967295", ""), ("9", beside.as_str()), ("9", ceiling.as_str())]
+        {
+            let own = if more.is_empty() { "" } else { "priority = 7\n" };
+            let text = task("a", &format!("{own}wcet = 3\nperiod = 30"))
+                + &task("b", &format!("{own}wcet = \"100us\"\nperiod = 5\ndeadline = 10"))
+                + &server(
+                    "low",
+                    low,
+                    "a",
+                    &format!("budget = 3\nperiod = 10\npriority = {priority}"),
+                )
+                + &server("first", first, "b", "budget = \"50us\"\nperiod = \"2500us\"")
+                + more;
+            let found = answer(&text);
+            feasible += u32::from(found.verdict == Verdict::Feasible);
+            let mut request = SimulationRequest::new(read(&text));
+            request.horizon = Some("600ms".parse().unwrap());
+            let seen = simulate(&request, &mut ()).unwrap().document.tasks;
+            for (facts, seen) in found.tasks.iter().zip(seen) {
+                let Some(bound) = facts.response_time_ns else { continue };
+                let longest = seen.max_response_ns.unwrap_or(0);
+                assert!(longest <= bound, "'{}': {longest} > {bound}\n{text}", facts.name);
+                assert_eq!(seen.missed + seen.lost, 0, "'{}'\n{text}", facts.name);
+            }
+        }
+    }
+    assert!(feasible > 50, "{feasible}");
 }
 
 /// A task in a reservation is as urgent as that: found by simulation, `a` of 9 never ran where its server of 3 was below a

@@ -55,7 +55,8 @@ fn server(dice: &mut Dice, set: &mut TaskSet, at: u64, first: bool) {
     let budget = (period * dice.between(50, 350) / 1_000).max(1);
     let kind = KINDS[dice.between(0, 7) as usize];
     let mut server = Server::new(&format!("s{at}"), kind, us(budget), us(period));
-    if !first {
+    // Without one it is before those that have one.
+    if !first && !dice.one_in(3) {
         server.priority = Some(dice.between(1, 40) as u32);
     }
     if dice.one_in(4) {
