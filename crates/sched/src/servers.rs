@@ -184,6 +184,12 @@ impl Server {
     /// Polling: the window begins just after a budget was lost, a whole period before the next
     /// one. Soft bandwidth: the window begins with a fresh deadline; all tasks of the server count,
     /// since what any of them used postpones the deadline of the others.
+    ///
+    /// Hard bandwidth, whenever the server began: let its last period have begun at s, and u of that budget be gone when the
+    /// window begins, at a. Then s + u <= a: the budget was used since s, or is cut to (s + D - a) Q / D at a wake-up, which
+    /// leaves u = (a - s) Q / D, or is all taken at one after s + D, and Q <= D. While a job is there, each budget is had by
+    /// its deadline whatever follows, so that its first u' units are by s + k P + D - (Q - u'). The first unit of the window
+    /// is so had by s + D - Q + u, if u < Q, or else by s + P + D - Q, at most P + D - 2 Q after a.
     #[must_use]
     pub fn supply(&self) -> Option<Supply> {
         let supply = Supply::with_deadline(self.period, self.budget, self.deadline).ok()?;
@@ -213,15 +219,21 @@ impl Server {
     }
 
     /// The bound of the only task of a hard constant-bandwidth server whose jobs take n budgets each and arrive at least n
-    /// periods apart. A job that finds the server's deadline past gets a new one, and is done n periods later; one that
-    /// finds it ahead, since jitter delayed the job before, goes on with that deadline and needs at most n periods more.
-    /// By induction the server's deadline at the end of a job is at most jitter and n periods after its arrival, and
-    /// deadlines are kept (Abeni and Buttazzo 1998, where n is 1 and there is no jitter). `None` of all others, and
-    /// where the supply bounds it better.
+    /// periods apart, and which uses nothing of the server before its first job. A job that finds the server's deadline past
+    /// gets a new one, and is done n periods later; one that finds it ahead, since jitter delayed the job before, goes on
+    /// with that deadline and needs at most n periods more. By induction the server's deadline at the end of a job is at
+    /// most jitter and n periods after its arrival, and deadlines are kept (Abeni and Buttazzo 1998, where n is 1 and there
+    /// is no jitter). `None` of all others, and where the supply bounds it better.
     ///
     /// Where the budget is delivered at once, the last one ends earlier. Whatever is left before the deadline that a job
     /// finds, at most jitter after its arrival, the n-th budget begins at most n - 1 periods later, and n - 1 are used up
     /// by then.
+    ///
+    /// What was used before the first job, as in a server that begins in the middle of one, may leave its deadline ahead of
+    /// all later jobs: then only the supply bounds them, which see. So it is with every deadline before the period,
+    /// wherever the server began: a job that finds this deadline ahead gets a part of a budget
+    /// (`update_dl_revised_wakeup`), and one that finds it past waits for the next period (`dl_check_constrained_dl`), and
+    /// so does the next job, if it comes a period later.
     #[must_use]
     pub fn whole_budgets(&self, set: &TaskSet) -> Option<Analysis> {
         self.whole_budgets_by(set, &mut StepLimit::default())
@@ -234,20 +246,16 @@ impl Server {
         let waits = task.suspension() > 0 || task.blocking() > 0 || task.curve().is_some();
         let periods = task.cost().div_ceil(self.budget).checked_mul(self.period)?;
         let finds_it_idle = task.period().checked_sub(task.jitter()) >= Some(periods);
-        // A deadline before the period is another after a wait (`update_dl_revised_wakeup`), and after a budget was used
-        // up, which comes back while no job is there (`replenish_dl_entity`).
-        let is_fresh = finds_it_idle && task.cost() < self.budget;
-        let fits = periods <= task.period() && (is_fresh || self.deadline == self.period);
+        let fits = periods <= task.period() && self.deadline == self.period;
         let is_hard = matches!(self.kind, ServerPolicy::HardBandwidth | ServerPolicy::Reclaiming);
         if !is_hard || waits || !fits {
             return None;
         }
-        let is_at_once = self.delivery == Delivery::AtOnce && self.deadline == self.period;
-        let served = match is_at_once {
-            true => (task.cost().div_ceil(self.budget) - 1)
+        let served = match self.delivery {
+            Delivery::AtOnce => (task.cost().div_ceil(self.budget) - 1)
                 .checked_mul(self.period - self.budget)?
                 .checked_add(task.cost())?,
-            false => periods.checked_sub(self.period - self.deadline)?,
+            Delivery::ByDeadline => periods,
         };
         let from_arrival = served.checked_add(task.jitter())?;
         let from_release = if finds_it_idle { served } else { from_arrival };

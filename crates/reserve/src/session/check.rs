@@ -10,7 +10,7 @@ use super::{
 };
 use crate::admission::{PlannedReservation, Tick, headroom};
 use crate::backend::choose::Choice;
-use crate::backend::deadline::at_tick;
+use crate::backend::deadline::{at_tick, before_period};
 use crate::backend::{self, AccuracyWarning, user};
 use crate::command::{AttachError, AttachedTarget, Launch};
 use crate::target::Target;
@@ -134,8 +134,9 @@ pub(super) fn taken_by(
 ) {
     let unseen = (choice.kind == Some(Backend::User)).then(user::unseen).flatten();
     let coarse = Tick::of_this_machine().and_then(|tick| tick.against(asked));
-    let coarse = coarse.filter(|_| choice.kind == Some(Backend::Deadline)).map(at_tick);
-    let doubts: Vec<AccuracyWarning> = unseen.into_iter().chain(coarse).collect();
+    let of_class = coarse.map(at_tick).into_iter().chain(before_period(&asked.reservation));
+    let of_class = of_class.filter(|_| choice.kind == Some(Backend::Deadline));
+    let doubts: Vec<AccuracyWarning> = unseen.into_iter().chain(of_class).collect();
     document.guarantee = choice.kind.is_some_and(|kind| kind != Backend::Quota)
         && doubts.is_empty()
         && late.is_none();

@@ -96,11 +96,8 @@ pub fn best(wanted: &DesignProblem, periods: &[u64], switch: u64) -> Option<Serv
 /// *Hard constant bandwidth* (Abeni and Buttazzo, RTSS 1998; [`Server::whole_budgets`] with one budget a job). By
 /// induction, the server's deadline at the end of a job is at most J + P after its arrival if P <= T: a job that finds
 /// that deadline past gets one of P after its release; one that finds it ahead has it at most J + P after the arrival of
-/// the job before, so at most J after its own, and needs one postponement by P at most. So P = min(T, D - J). Where that
-/// is less than T - J, releases are at least P' = T - J apart, each job finds its server idle with its period over, and
-/// gets a budget within the server's own deadline d after its release: P' with d = D - J takes less bandwidth. That
-/// budget is more than C: one that is used up comes back at the end of the period, with a deadline from then on, which
-/// the next job may find ahead or past (`replenish_dl_entity` of a thread that waits).
+/// the job before, so at most J after its own, and needs one postponement by P at most. So P = min(T, D - J). A deadline
+/// of D - J in a longer period would take less bandwidth, and no job is sure of it: see [`Server::whole_budgets`].
 ///
 /// *Periodic* (a budget at any time of periods on a grid, which no release knows). A budget of C is had within
 /// P + d - C of a release (Shin and Lee, RTSS 2003), so that 2 P - C + J <= D with d = P, and P <= T.
@@ -123,15 +120,15 @@ pub fn of_whole_jobs(kind: ServerPolicy, task: &Task) -> Option<Server> {
     let apart = task.curve().map_or(Some(task.period()), |curve| curve.distance(2))?;
     let left = task.deadline().checked_sub(task.jitter())?;
     let released = apart.saturating_sub(task.jitter());
+    let within = left.min(apart);
     let on_grid = apart.min(left.midpoint(cost));
-    let (budget, period, deadline) = match kind {
-        ServerPolicy::HardBandwidth if cost < left && left < released => (cost + 1, released, left),
-        ServerPolicy::HardBandwidth => (cost, left.min(apart), left.min(apart)),
-        ServerPolicy::Periodic => (cost, on_grid, on_grid),
-        ServerPolicy::Deferrable => (cost, released.max(on_grid), on_grid),
+    let (period, deadline) = match kind {
+        ServerPolicy::HardBandwidth => (within, within),
+        ServerPolicy::Periodic => (on_grid, on_grid),
+        ServerPolicy::Deferrable => (released.max(on_grid), on_grid),
         _ => return None,
     };
-    Server::with_deadline(kind, period, budget, deadline).ok()
+    Server::with_deadline(kind, period, cost, deadline).ok()
 }
 
 #[cfg(test)]
@@ -225,8 +222,7 @@ mod tests {
         assert_eq!(hard(4, 20), Some((16, 16)));
         assert_eq!(hard(4, 22), Some((18, 18)));
         assert_eq!(hard(4, 30), Some((20, 20)));
-        // Releases are 16 apart.
-        assert_eq!(hard(4, 10), Some((16, 6)));
+        assert_eq!(hard(4, 10), Some((6, 6)));
         assert_eq!((hard(18, 20), hard(18, 21)), (None, Some((3, 3))));
         let grid = |jitter, deadline| of(ServerPolicy::Periodic, &task(jitter, deadline));
         assert_eq!((grid(0, 20), grid(4, 20)), (Some((11, 11)), Some((9, 9))));

@@ -201,6 +201,7 @@ fn answer(set: &TaskSet, request: &CheckRequest) -> Result<CheckDocument, Reques
     }
     guard::confirm(set, &mut document);
     time_sharing::say_premise(set, &mut document);
+    servers::say_premise(&mut document);
     if !set.tasks.is_empty() {
         document.server = design::design(set, &request.server)?;
     }

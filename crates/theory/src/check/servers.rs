@@ -5,6 +5,7 @@
 
 use std::collections::HashSet;
 
+use hourglass_documents::check::{CheckDocument, ProcessorFacts};
 use hourglass_documents::{CpuSet, Policy};
 use hourglass_sched::Task as Numbers;
 use hourglass_sched::catalogue::Rule;
@@ -341,6 +342,19 @@ pub(super) fn is_plain(
         ));
     }
     Ok(())
+}
+
+/// What bounds of tasks alone in constant-bandwidth servers rest on (`Server::whole_budgets`): the class keeps the deadline
+/// of what was used before, and jobs that come as often as budgets never catch up with it.
+pub(super) fn say_premise(document: &mut CheckDocument) {
+    let is_by_first_job = |facts: &ProcessorFacts| {
+        facts.server.is_some() && facts.verified_by.as_deref() == Some("conditions")
+    };
+    if document.processors.iter().any(is_by_first_job) {
+        let text = "a thread alone in its server of the deadline class uses nothing of it before its first job; after a \
+                    start in the middle of a job, or with work before it, jobs may take up to a period of the server more";
+        document.assumptions.push(text.to_owned());
+    }
 }
 
 /// The name of a server as a member.

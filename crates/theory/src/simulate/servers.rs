@@ -86,6 +86,14 @@ impl Ranks {
                 sim::ServerKind::ReserveHard
             }
         };
+        if server.kind.is_constant_bandwidth() && server.deadline() < server.period {
+            let text = format!(
+                "server '{}': simulated as beginning with its first job; a reservation that begins earlier may hold up each \
+                 job until its next period, which the bounds of check count",
+                server.name
+            );
+            warn(warnings, "server-begin", text, "a deadline of the period");
+        }
         let simulated = sim::SimServer::new(kind, ns(server.budget), ns(server.period))
             .with_deadline(ns(server.deadline()))
             .with_rank(self.rank(server));

@@ -190,6 +190,21 @@ fn what_means_something_else_is_named() {
     assert_eq!(found.failed(), 0, "{:?}", found.tasks);
 }
 
+/// A server of the deadline class begins with a job here, and elsewhere whenever it was made.
+#[test]
+fn where_a_server_begins_is_said() {
+    for (deadline, says) in [("", false), ("deadline = 20", false), ("deadline = 19", true)] {
+        let text = format!(
+            "{}[[server]]\nname = \"s\"\nkind = \"cbs-hard\"\nbudget = 4\nperiod = 20\n{deadline}\ntasks = [\"a\"]\n",
+            "[[task]]\nname = \"a\"\nwcet = \"2ms\"\nperiod = \"40ms\"\n"
+        );
+        let text = text.replace("= 4\n", "= \"4ms\"\n").replace("= 20", "= \"20ms\"");
+        let found = document(&text.replace("= 19", "= \"19ms\""));
+        let said = found.warnings.iter().any(|warning| warning.id == "server-begin");
+        assert_eq!(said, says, "{deadline}: {:?}", found.warnings);
+    }
+}
+
 #[test]
 fn what_cannot_be_simulated_is_refused() {
     let refused = |text: &str| model(&set(text), Choices::default()).unwrap_err();

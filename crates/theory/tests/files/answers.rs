@@ -220,6 +220,25 @@ fn a_proof_is_named_only_where_there_is_one() {
     assert_eq!(plain.processors[0].verified_by.as_deref(), Some("substitution"));
 }
 
+/// The bug: a server of the deadline class was taken to begin with the first job. A thread that used some of it before has its jobs
+/// later, and with a deadline before the period each job may wait for the next one: measured, 39.2 ms for a bound of 10.
+#[test]
+fn where_a_server_begins_is_a_premise_or_does_not_count() {
+    for (deadline, bound, premise) in [
+        ("deadline = \"10ms\"\n", 44_000_000, false),
+        ("deadline = \"39ms\"\n", 73_000_000, false),
+        ("deadline = \"40ms\"\n", 2_000_000, true),
+        ("", 2_000_000, true),
+    ] {
+        let own = server("cbs-hard", "a", "4ms", ["2ms", "40ms"], "deadline = \"10ms\"");
+        let found = answer(&own.replacen("tasks", &format!("{deadline}tasks"), 1));
+        assert_eq!(found.tasks[0].response_time_ns, Some(bound), "{deadline}");
+        assert_eq!(found.verdict == Verdict::Feasible, premise, "{deadline}");
+        let says = found.assumptions.iter().any(|text| text.contains("before its first job"));
+        assert_eq!(says, premise, "{deadline}: {:?}", found.assumptions);
+    }
+}
+
 /// The least budget, as `--server` finds it; else the reason why no budget suffices.
 fn least_budget(tasks: &str, period: &str) -> Result<u64, String> {
     let set = task_input::parse(Path::new("file"), tasks, None).unwrap().set;

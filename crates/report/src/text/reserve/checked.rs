@@ -63,7 +63,12 @@ pub fn reserve_proposals(document: &ReserveDocument, style: Style) -> String {
         paint_line(&mut out, &head, TextStyle::Heading, style);
         line(&mut out, "granted", &verdict, tone, style);
         if let Some(bound) = one.bound_ns {
-            let held = format!("each job within {} of its arrival", exact(bound));
+            // The class keeps the deadline of what was used before.
+            let premise = match one.backend.as_deref() {
+                Some("deadline") => ", where the reservation begins while the thread sleeps",
+                _ => "",
+            };
+            let held = format!("each job within {} of its arrival{premise}", exact(bound));
             line(&mut out, "bound", &held, TextStyle::Normal, style);
         }
         if let Some(least) = one.wcet_at_least_ns {

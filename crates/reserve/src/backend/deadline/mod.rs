@@ -122,6 +122,22 @@ pub fn at_tick(coarse: String) -> AccuracyWarning {
     }
 }
 
+/// The doubt that jobs have their budget by a deadline before the period: the kernel holds up one that comes between the two
+/// (`dl_check_constrained_dl`), and then each that comes a period later.
+#[must_use]
+pub fn before_period(reservation: &Reservation) -> Option<AccuracyWarning> {
+    let [deadline, period] = [reservation.deadline(), reservation.period()];
+    let wait = period.saturating_sub(deadline);
+    wait.is_positive().then(|| AccuracyWarning {
+        id: "deadline-before-period",
+        text: format!(
+            "the deadline class may keep a job that comes behind the deadline of {deadline} up to {wait} longer, so that it \
+             has its budget within {period}, and so every job that comes a period after another"
+        ),
+        remedy: "a period that is the deadline, or --backend user",
+    })
+}
+
 /// The only thread of a target.
 ///
 /// # Errors

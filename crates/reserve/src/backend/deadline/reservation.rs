@@ -10,9 +10,9 @@ use hourglass_documents::{Reservation, ReservationKind};
 use hourglass_sys::clock::{ClockId, now_ns};
 use hourglass_sys::sched::{self, Attributes, SavedScheduling};
 
-use super::at_tick;
 use super::ledger::PeriodLedger;
 use super::sample::{DeadlineSample, ReservedThread, StallDetector};
+use super::{at_tick, before_period};
 use crate::backend::{AccuracyWarning, ActiveReservation, user};
 use crate::ownership;
 use crate::supply::{Spent, Supply};
@@ -39,6 +39,7 @@ pub(super) struct DeadlineReservation {
     saved: Option<SavedScheduling>,
     shared: Arc<HeldShared>,
     coarse: Option<String>,
+    waits: Option<AccuracyWarning>,
     looking: Option<JoinHandle<()>>,
 }
 
@@ -70,7 +71,8 @@ impl DeadlineReservation {
             .name("hourglass-looks".to_owned())
             .spawn(move || look_on(&own, &reserved, saved, period_ns))
             .ok();
-        DeadlineReservation { reserved, saved: Some(saved), shared, coarse, looking }
+        let waits = before_period(reservation);
+        DeadlineReservation { reserved, saved: Some(saved), shared, coarse, waits, looking }
     }
 
     fn stop_looking(&mut self) {
@@ -160,6 +162,7 @@ impl ActiveReservation for DeadlineReservation {
         if let Some(coarse) = &self.coarse {
             doubts.push(at_tick(coarse.clone()));
         }
+        doubts.extend(self.waits.clone());
         let (periods, left_out) = {
             let ledger = locked(&self.shared.ledger);
             (ledger.supply.periods, ledger.left_out)

@@ -400,6 +400,52 @@ fn a_task_of_whole_budgets_keeps_its_bound() {
     assert!(bounded > 1_000 && all_reached, "{bounded} {reached:?}");
 }
 
+/// A hard server that begins with work before the first job, and whose deadline may be before its period, beside another that
+/// takes the rest: no job is later than the least supply has it, and some are as late. As measured in the kernel, a deadline
+/// before the period, or one of work before, is not what jobs keep.
+#[test]
+fn a_bound_by_supply_holds_wherever_a_server_began() {
+    let (mut bounded, mut reached, mut later) = (0, [0; 2], [0; 2]);
+    for seed in 0..6_000 {
+        let mut dice = Dice::new(seed);
+        let period = dice.between(3, 20);
+        let budget = dice.between(2, period);
+        let is_short = dice.one_in(2);
+        let deadline = if is_short { dice.between(budget, period) } else { period };
+        let kind = servers::ServerPolicy::HardBandwidth;
+        let server = servers::Server::with_deadline(kind, period, budget, deadline).unwrap();
+        let cost = dice.between(1, budget * 2);
+        let apart = period * cost.div_ceil(budget) + dice.between(0, 1) * dice.between(0, 3);
+        let task = Task::new(cost, apart, period * 9).unwrap();
+        let used = dice.between(1, budget);
+        let first = used + dice.between(0, period);
+        let arrivals: Vec<u64> = (0..30).map(|job| first + job * apart).collect();
+        let jobs = arrivals.iter().map(|at| (*at, cost));
+        let jobs: Vec<(u64, u64)> = std::iter::once((0, used)).chain(jobs).collect();
+        let mut machine = system(1, vec![served(&jobs, 0)]);
+        let own = SimServer::new(ServerKind::CbsHard, budget, period).with_deadline(deadline);
+        machine.servers.push(own);
+        let other = dice.between(2, 15);
+        let rest = other * (deadline - budget) / deadline;
+        if rest > 0 {
+            machine.servers.push(SimServer::new(ServerKind::CbsHard, rest, other));
+            machine.threads.push(served(&[(dice.between(0, 9), 10_000)], 1));
+        }
+        let set = TaskSet::in_order(vec![task]);
+        let analysis = server.response_times(&set).unwrap();
+        let Some(bound) = analysis.from_arrival()[0] else { continue };
+        let ends = traced(&machine, 20_000).completions(0);
+        let longest = arrivals.iter().zip(&ends[1..]).map(|(at, end)| end - at).max().unwrap();
+        assert!(longest <= bound, "seed {seed}: {longest} over {bound}: {server:?} {jobs:?}");
+        bounded += 1;
+        reached[usize::from(is_short)] += u64::from(longest == bound);
+        let budgets = cost.div_ceil(budget) * period - (period - deadline);
+        later[usize::from(is_short)] += u64::from(longest > budgets);
+    }
+    let all = reached.iter().chain(&later).all(|count| *count > 0);
+    assert!(bounded > 3_000 && all, "{bounded} {reached:?} {later:?}");
+}
+
 /// Never more than the budget in any period, whatever the load: hard servers are isolated.
 #[test]
 fn servers_protect_one_another() {
