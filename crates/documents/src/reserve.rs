@@ -106,7 +106,7 @@ pub struct ReserveDocument {
     #[serde(default)]
     pub changes: Vec<ReserveChange>,
     /// From `reserve --from`: within which time of its nominal arrival a job of the task is done that takes no longer
-    /// than stated, by the deadline of the task, ns; null elsewhere, and where nothing is proposed.
+    /// than stated, by the deadline of the task, ns; null elsewhere, and where nothing is proposed or a warning denies it.
     #[serde(default)]
     pub bound_ns: Option<u64>,
     /// From `reserve --from`: what the longest job of the task runs at least, ns, where its `wcet`, by which the budget is, is an

@@ -25,6 +25,7 @@ use crate::output;
 use crate::progress::ReserveProgress;
 use crate::settings::Settings;
 
+mod bounds;
 mod from;
 mod upper_bounds;
 

@@ -24,9 +24,20 @@ fn what_to_reserve_is_said_for_each_task() {
     let amount = |one: &serde_json::Value| {
         ["budget_ns", "period_ns", "deadline_ns", "bound_ns"].map(|key| one[key].as_u64().unwrap())
     };
+    let times = |one: &serde_json::Value| {
+        ["budget_ns", "period_ns", "deadline_ns"].map(|key| one[key].as_u64().unwrap())
+    };
     assert_eq!((&found["target"], &found["also"][0]["target"]), (&"a".into(), &"all".into()));
-    assert_eq!(amount(&found), [3_100_000, 8_000_000, 8_000_000, 8_000_000]);
-    assert_eq!(amount(&found["also"][0]), [8_000_000; 4]);
+    assert_eq!(times(&found), [3_100_000, 8_000_000, 8_000_000]);
+    assert_eq!(times(&found["also"][0]), [8_000_000; 3]);
+    // Beside a whole CPU, the sum of the kernel proves no deadline: a bound was said all the same.
+    for one in [&found, &found["also"][0]] {
+        let mut warnings = one["warnings"].as_array().unwrap().iter();
+        let is_late = warnings.any(|warning| warning["id"] == "budget-may-be-late");
+        assert_eq!(one["bound_ns"].is_null(), is_late, "{found}");
+    }
+    let alone = document(&asked("", "--json --backend deadline"));
+    assert_eq!(amount(&alone), [3_100_000, 8_000_000, 8_000_000, 8_000_000]);
     // No one named a backend, or a CPU on the command line.
     let unnamed = String::from_utf8(asked("cpus = \"0\"", "--json").stdout).unwrap();
     for wrong in ["asked for", "named for", "--cpu out"] {

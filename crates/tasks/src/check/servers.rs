@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{CheckResult, above_zero, known_name, task_names};
 use crate::error::Location;
-use crate::{Server, ServerKind, TaskSet};
+use crate::{Server, ServerKind, Task, TaskSet};
 
 pub(super) fn check(set: &TaskSet) -> CheckResult {
     let names = task_names(&set.tasks);
@@ -22,9 +22,28 @@ pub(super) fn check(set: &TaskSet) -> CheckResult {
                 );
                 return Err(place.contradiction(message));
             }
+            meets(&place, server, set.task(task))?;
         }
     }
     Ok(())
+}
+
+/// A task runs on CPUs that are its own and those of its server.
+fn meets(place: &Location, server: &Server, task: Option<&Task>) -> CheckResult {
+    let Some((task, cpus)) = task.and_then(|task| Some((task, task.cpus.as_ref()?))) else {
+        return Ok(());
+    };
+    match &server.cpus {
+        Some(own) if own.intersection(cpus).is_empty() => {
+            let message = format!(
+                "its CPUs are {own} and those of its task '{}' are {cpus}, so that the task can run nowhere; give both \
+                 the same",
+                task.name.escape_debug()
+            );
+            Err(place.contradiction(message))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn times(place: &Location, server: &Server) -> CheckResult {

@@ -21,6 +21,9 @@ use super::proof::{self, time};
 use super::replay::{NOT_SHOWN, Replay, WitnessedMiss};
 use super::solve::ProcessorSolution;
 
+/// Why nothing is known of a task that no processor has.
+const NOWHERE: &str = "on no CPU of the file an analysis has it beside its server";
+
 /// The document before anything is known.
 fn empty(set: &TaskSet, assumptions: Vec<String>) -> CheckDocument {
     let all = set.cpus();
@@ -103,6 +106,15 @@ fn fill(document: &mut CheckDocument, solved: Vec<ProcessorSolution>) {
         document.witness = document.witness.take().or(found.witness);
         document.reason = document.reason.take().or(found.reason);
         document.processors.push(found.facts);
+    }
+    let is_left_out =
+        |task: &&mut TaskFacts| task.verdict == Verdict::Unknown && task.reason.is_empty();
+    for task in document.tasks.iter_mut().filter(is_left_out) {
+        task.reason = NOWHERE.to_owned();
+        document.reason.get_or_insert(NOWHERE.to_owned());
+    }
+    if names.is_empty() {
+        names.push("none".to_owned());
     }
     let entries = names.iter().filter_map(|name| catalogue::checked_by(name));
     document.sources = entries.map(AnalysisEntry::facts).collect();

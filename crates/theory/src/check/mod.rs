@@ -213,7 +213,7 @@ fn answer(set: &TaskSet, request: &CheckRequest) -> Result<CheckDocument, Reques
 fn fit(processors: &[Processor], asked: &AnalysisEntry) -> Result<(), RequestError> {
     for processor in processors {
         if !asked.answers(&processor.question()) {
-            let reason = needs::refusal(asked, processor);
+            let reason = needs::refusal_among(asked, processor, processors);
             return Err(RequestError::Unfit { name: asked.name.to_owned(), reason });
         }
     }

@@ -65,8 +65,31 @@ const NEEDS: [(&str, &[Need]); 23] = [
     ("np-jobset", &[Alone, NONE, NO_BURSTS, NO_THRESHOLDS]),
 ];
 
+/// Why the analysis does not answer this processor of a file: the keys that are missing, or in the way, and the analysis that
+/// does; or that no analysis answers all of the file.
+pub(super) fn refusal_among(
+    asked: &AnalysisEntry,
+    processor: &Processor,
+    all: &[Processor],
+) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for name in all.iter().map(Processor::analysis) {
+        if name != "none" && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    match names[..] {
+        // Keys that make one of them answer all leave another without its question.
+        [_, _, ..] => format!(
+            "no analysis answers all of the file, which is for {} together; without --analysis, each answers its part",
+            names.join(" and ")
+        ),
+        _ => refusal(asked, processor),
+    }
+}
+
 /// The keys that are missing, or in the way, for the analysis to answer, and the analysis that does.
-pub(super) fn refusal(asked: &AnalysisEntry, processor: &Processor) -> String {
+fn refusal(asked: &AnalysisEntry, processor: &Processor) -> String {
     let question = processor.question();
     let row = NEEDS.iter().find(|(name, _)| *name == asked.name);
     let needs = row.map_or(&[][..], |(_, needs)| needs);
@@ -222,6 +245,30 @@ mod tests {
             "the file needs tasks that release each other (after); as it is, fp-preemptive \
              answers it"
         );
+    }
+
+    /// Of a file with a server and a task beside it, each analysis named the other as the one that answers it.
+    #[test]
+    fn a_file_for_several_analyses_is_sent_to_neither() {
+        let mixes = [
+            (
+                "priority = 9\n[[server]]\nname = \"s\"\nkind = \"cbs-hard\"\nbudget = \"1ms\"\nperiod = \"9ms\"\n\
+                 tasks = [\"b\"]\n[[task]]\nname = \"b\"\npriority = 1\nwcet = \"1ms\"\nperiod = \"9ms\"",
+                ["fp-preemptive", "supply"],
+            ),
+            (
+                "cpu = 0\npriority = 9\n[[task]]\nname = \"b\"\npriority = 1\nwcet = \"1ms\"\nperiod = \"9ms\"\ncpu = 1\n\
+                 preemptive = false",
+                ["fp-preemptive", "fp-nonpreemptive"],
+            ),
+        ];
+        for (keys, names) in mixes {
+            for asked in names.into_iter().chain(["edf-preemptive", "holistic"]) {
+                let reason = refused("", keys, asked).unwrap();
+                assert!(reason.contains(&names.join(" and ")), "{asked}: {reason}");
+                assert!(reason.ends_with("without --analysis, each answers its part"), "{reason}");
+            }
+        }
     }
 
     /// `sweep` has tests that assign priorities or place tasks; `check` takes these from the file.

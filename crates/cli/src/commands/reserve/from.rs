@@ -22,7 +22,7 @@ use crate::messages;
 use crate::output;
 use crate::settings::Settings;
 
-use super::upper_bounds;
+use super::{bounds, upper_bounds};
 
 /// How the targets are to be reserved.
 #[derive(Clone, Copy, Debug)]
@@ -235,7 +235,8 @@ fn proposals(
             (best, planned) = (found, of_found);
         }
     }
-    best.into_iter().map(|answer| answer.beside(&planned)).collect()
+    let documents = best.into_iter().map(|answer| answer.beside(&planned));
+    Ok(bounds::that_hold(set, documents.collect::<Result<Vec<_>, Stop>>()?))
 }
 
 /// The budget and the CPU of each task that has, or is to have, a user-space reserve on one CPU.
@@ -355,13 +356,14 @@ impl Answer {
         let Answer { request, document } = self;
         let name = document.target.as_str();
         let in_class = document.backend.as_deref() == Some(Backend::Deadline.name());
-        if !in_class || !document.guarantee {
+        if !in_class {
             return Ok(document);
         }
         let others = all.iter().filter(|one| one.target != name).cloned().collect::<Vec<_>>();
         let again = reserve::check_beside(&request, &others)
             .map_err(|failure| Stop::usage(format!("{name}: {failure}")))?;
-        Ok(ReserveDocument { guarantee: again.guarantee, warnings: again.warnings, ..document })
+        let guarantee = document.guarantee && again.guarantee;
+        Ok(ReserveDocument { guarantee, warnings: again.warnings, ..document })
     }
 }
 
