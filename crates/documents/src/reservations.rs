@@ -39,6 +39,10 @@ pub struct ReservationInForce {
     pub period_ns: u64,
     /// Time from the start of a period by which the budget is delivered, ns.
     pub deadline_ns: u64,
+    /// Whether it may take what other reservations leave (`SCHED_FLAG_RECLAIM`); null where it is not of the deadline class, or
+    /// that could not be read.
+    #[serde(default)]
+    pub reclaims: Option<bool>,
     /// What keeps it: `user` or `deadline`.
     pub backend: String,
     /// Complete periods so far, as the process that keeps it recorded them; null where that is not known, as in the

@@ -57,7 +57,7 @@ pub struct ThreadModel {
     pub tid: Option<u32>,
     /// Its policy, as `FIFO:80`.
     pub policy: String,
-    /// Its reservation, as `BUDGET/PERIOD`.
+    /// Its reservation, as `BUDGET/PERIOD`, with `/DEADLINE` where that is before the period and a `+` where it reclaims.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reservation: Option<String>,
     /// The CPUs on which it may run.

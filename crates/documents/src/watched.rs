@@ -98,7 +98,8 @@ pub struct WatchedThread {
     /// Its policy, as `FIFO:80`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
-    /// Budget and period in the deadline class, as `5ms/20ms`.
+    /// Budget and period in the deadline class, as `5ms/20ms`, with a deadline before the period `5ms/20ms/10ms`, and with a `+`
+    /// where the thread may take what others leave (`SCHED_FLAG_RECLAIM`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reservation: Option<String>,
     /// The first sample with its last policy, CPUs and reservation, where these changed: counted from the first sample of

@@ -92,7 +92,7 @@ pub enum PlanError {
     )]
     Edf,
     #[error(
-        "server '{0}': only servers of kind cbs-hard and cbs-soft with one task, and a deadline \
+        "server '{0}': only servers of the kinds cbs-hard, cbs-soft and cbs-reclaim with one task, and a deadline \
          equal to the period, can be run as threads; use --no-run"
     )]
     Server(String),

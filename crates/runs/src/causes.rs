@@ -320,10 +320,11 @@ fn policy(text: &str) -> Option<Policy> {
     if reserved { Some(Policy::Deadline) } else { text.parse().ok() }
 }
 
-/// The times in `DEADLINE:3.1ms/8ms+` or `USER:3.1ms/8ms`, in nanoseconds.
+/// The times in `DEADLINE:3.1ms/8ms+`, `USER:3.1ms/8ms` or `3.1ms/8ms/5ms`, whose deadline is left out, in nanoseconds.
 fn budget_and_period(text: &str) -> Option<(u64, u64)> {
     let text = RESERVED.iter().find_map(|name| text.strip_prefix(name)).unwrap_or(text);
-    let (budget, period) = text.trim_end_matches('+').split_once('/')?;
+    let mut times = text.trim_end_matches('+').splitn(3, '/');
+    let (budget, period) = times.next().zip(times.next())?;
     let ns = |text: &str| u64::try_from(text.trim().parse::<Span>().ok()?.nanos()).ok();
     Some((ns(budget)?, ns(period)?))
 }

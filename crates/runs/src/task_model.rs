@@ -182,9 +182,10 @@ fn groups(threads: impl Iterator<Item = (u32, CpuSet)>) -> BTreeMap<u32, u32> {
     numbered.flat_map(|(group, (_, ids))| ids.into_iter().map(move |id| (id, group))).collect()
 }
 
-/// As `2.5ms/10ms`.
+/// As `2.5ms/10ms`; a deadline or a `+` behind them changes neither.
 fn budget_of(reservation: &str) -> Option<Budget> {
-    let (budget, period) = reservation.split_once('/')?;
+    let mut times = reservation.trim_end_matches('+').splitn(3, '/');
+    let (budget, period) = times.next().zip(times.next())?;
     let ns = |text: &str| u64::try_from(text.parse::<Span>().ok()?.nanos()).ok();
     Some(Budget { budget_ns: ns(budget)?, period_ns: ns(period)? })
 }

@@ -91,8 +91,8 @@ impl Server {
         Server::with_deadline(kind, period, budget, period)
     }
 
-    /// A server whose budget is delivered within `deadline` of each replenishment. A soft or
-    /// reclaiming server is not held to less than its period, whatever is said here.
+    /// A server whose budget is delivered within `deadline` of each replenishment. A soft server is not held to less than its
+    /// period, whatever is said here.
     ///
     /// # Errors
     /// A budget of 0 or over the deadline, a deadline over the period.
@@ -103,8 +103,7 @@ impl Server {
         deadline: u64,
     ) -> Result<Server, SupplyError> {
         Supply::with_deadline(period, budget, deadline)?;
-        let by_period = matches!(kind, ServerPolicy::SoftBandwidth | ServerPolicy::Reclaiming);
-        let deadline = if by_period { period } else { deadline };
+        let deadline = if kind == ServerPolicy::SoftBandwidth { period } else { deadline };
         Ok(Server { kind, period, budget, deadline, delivery: Delivery::ByDeadline })
     }
 

@@ -157,17 +157,47 @@ fn reserved_times(policy: &str) -> Option<(&str, ServerKind)> {
     by_class.or_else(|| Some((policy.strip_prefix("USER:")?, ServerKind::CbsSoft)))
 }
 
-/// The server that a policy such as `DEADLINE:3.1ms/8ms`, or with a `+` behind it a soft one,
-/// stands for.
+/// The server that a policy such as `DEADLINE:3.1ms/8ms`, with its deadline as `DEADLINE:3.1ms/8ms/5ms`, or with a `+` behind
+/// it a soft one, stands for.
 fn server(name: &str, times: &str, soft: ServerKind, cpus: &CpuSet) -> Option<Server> {
     let (times, kind) = match times.strip_suffix('+') {
         Some(times) => (times, soft),
         None => (times, ServerKind::CbsHard),
     };
     let (budget, period) = times.split_once('/')?;
+    let (period, deadline) = match period.split_once('/') {
+        Some((period, deadline)) => (period, Some(deadline.parse().ok()?)),
+        None => (period, None),
+    };
     Some(Server {
+        deadline,
         cpus: Some(cpus.clone()),
         tasks: vec![name.to_owned()],
         ..Server::new(name, kind, budget.parse().ok()?, period.parse().ok()?)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The flag and the deadline of a thread of the class were lost: one that reclaims was `cbs-hard`, of its period.
+    #[test]
+    fn a_reservation_is_the_server_that_it_was() {
+        use ServerKind::{CbsHard, CbsReclaim};
+        let ms = Span::from_millis;
+        for (times, kind, deadline) in [
+            ("2ms/20ms", CbsHard, None),
+            ("2ms/20ms/10ms", CbsHard, Some(ms(10))),
+            ("2ms/20ms+", CbsReclaim, None),
+            ("2ms/20ms/10ms+", CbsReclaim, Some(ms(10))),
+        ] {
+            let own = server("a", times, CbsReclaim, &CpuSet::default()).unwrap();
+            let found = (own.kind, own.budget, own.period, own.deadline);
+            assert_eq!(found, (kind, ms(2), ms(20), deadline), "{times}");
+        }
+        for wrong in ["2ms", "2ms/", "2ms/20ms/", "2ms/20ms/10ms/5ms", "+"] {
+            assert!(server("a", wrong, CbsReclaim, &CpuSet::default()).is_none(), "{wrong}");
+        }
+    }
 }

@@ -18,7 +18,7 @@ pub struct Server {
     /// The time between two replenishments. Above zero.
     pub period: Span,
     /// Within which time of a period's begin the budget is delivered; at most the period. For
-    /// [`ServerKind::ExplicitDeadline`] and [`ServerKind::CbsHard`]; without it, the period.
+    /// [`ServerKind::ExplicitDeadline`], [`ServerKind::CbsHard`] and [`ServerKind::CbsReclaim`]; without it, the period.
     pub deadline: Option<Span>,
     /// The priority, where servers have one: the larger is more urgent; without one, it is before all that have one.
     pub priority: Option<u32>,

@@ -24,7 +24,7 @@ pub(super) struct ThreadTotals {
     worst: Option<WatchedInterval>,
     stopped_ns: u64,
     /// Of the deadline class, at the last look that found it.
-    reservation: Option<Budget>,
+    reservation: Option<ClassReservation>,
     settled_ns: Option<u64>,
     /// By who had its CPU: name, process, and the most that it can have had, ns.
     pub(super) others: BTreeMap<u32, (String, u64)>,
@@ -61,7 +61,7 @@ impl ThreadTotals {
             moved_ns: at_ns,
             worst: None,
             stopped_ns: 0,
-            reservation: budget(tid),
+            reservation: reservation_of(tid),
             settled_ns: None,
             others: BTreeMap::new(),
             reckoning: None,
@@ -101,15 +101,15 @@ impl ThreadTotals {
     /// Notes a change of what its jobs rest on. One that has ended tells no budget any more.
     fn settle(&mut self, counts: &ThreadCounts, at_ns: u64) {
         let is_reserved = counts.policy == Some(Policy::Deadline);
-        let budget = if is_reserved { budget(self.tid).or(self.reservation) } else { None };
+        let reservation = reservation_of(self.tid).or(self.reservation).filter(|_| is_reserved);
         let policy = counts.policy.or(self.last.policy);
         // The CPUs of one that ends cannot be read any more.
         let cpus = if counts.cpus.is_empty() { &self.last.cpus } else { &counts.cpus };
         let is_other = policy != self.last.policy || *cpus != self.last.cpus;
-        if !self.ended && (is_other || budget != self.reservation) {
+        if !self.ended && (is_other || reservation != self.reservation) {
             self.settled_ns = Some(at_ns);
         }
-        self.reservation = budget;
+        self.reservation = reservation;
     }
 
     fn take(&mut self, counts: ThreadCounts, at_ns: u64) {
@@ -162,7 +162,7 @@ impl ThreadTotals {
     }
 
     pub(super) fn reservation(&self) -> Option<Budget> {
-        self.reservation
+        self.reservation.map(|own| own.budget)
     }
 
     /// The CPUs on which it could run at the last look.
@@ -233,20 +233,37 @@ impl ThreadTotals {
     }
 }
 
-/// Budget and period of a thread of the deadline class that is still there.
-fn budget(tid: u32) -> Option<Budget> {
-    let Ok(Some(Attributes::Deadline { runtime_ns, deadline_ns, period_ns, .. })) =
+/// What the deadline class gives a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ClassReservation {
+    budget: Budget,
+    deadline_ns: u64,
+    /// `SCHED_FLAG_RECLAIM`: it may take what others leave.
+    reclaims: bool,
+}
+
+/// That of a thread of the deadline class that is still there.
+fn reservation_of(tid: u32) -> Option<ClassReservation> {
+    let Ok(Some(Attributes::Deadline { runtime_ns, deadline_ns, period_ns, reclaim, .. })) =
         sched::read(tid)
     else {
         return None;
     };
     let period_ns = if period_ns == 0 { deadline_ns } else { period_ns };
-    Some(Budget { budget_ns: runtime_ns, period_ns })
+    let budget = Budget { budget_ns: runtime_ns, period_ns };
+    Some(ClassReservation { budget, deadline_ns, reclaims: reclaim })
 }
 
-fn written(budget: Budget) -> Option<String> {
+/// As `5ms/20ms`, with a deadline before the period `5ms/20ms/10ms`, and with a `+` where it reclaims.
+fn written(own: ClassReservation) -> Option<String> {
+    let ClassReservation { budget: Budget { budget_ns, period_ns }, deadline_ns, reclaims } = own;
     let span = |ns: u64| i64::try_from(ns).ok().map(Span::from_nanos);
-    Some(format!("{}/{}", span(budget.budget_ns)?, span(budget.period_ns)?))
+    let deadline = match deadline_ns < period_ns {
+        true => format!("/{}", span(deadline_ns)?),
+        false => String::new(),
+    };
+    let more = if reclaims { "+" } else { "" };
+    Some(format!("{}/{}{deadline}{more}", span(budget_ns)?, span(period_ns)?))
 }
 
 /// By how much a count grew; `None` if one of them is unknown.
@@ -362,5 +379,20 @@ mod tests {
         let report = tally.report();
         assert_eq!((report.run_ns, report.wait_ns, report.worst_interval), (None, None, None));
         assert!(tally.lacks_times());
+    }
+
+    /// As `tasks` reads it.
+    #[test]
+    fn a_reservation_is_written_with_its_flag_and_deadline() {
+        let budget = Budget { budget_ns: 2_000_000, period_ns: 20_000_000 };
+        for (deadline_ns, reclaims, text) in [
+            (20_000_000, false, "2ms/20ms"),
+            (20_000_000, true, "2ms/20ms+"),
+            (10_000_000, false, "2ms/20ms/10ms"),
+            (10_000_000, true, "2ms/20ms/10ms+"),
+        ] {
+            let own = ClassReservation { budget, deadline_ns, reclaims };
+            assert_eq!(written(own).as_deref(), Some(text));
+        }
     }
 }

@@ -41,12 +41,13 @@ fn row(one: &ReservationInForce) -> [String; 8] {
     let number = |number: Option<u64>| number.map_or("-".to_owned(), |number| number.to_string());
     // As the command line takes it.
     let exact = |ns: u64| Span::saturating_from_nanos(ns).to_string();
+    let more = if one.reclaims == Some(true) { "+" } else { "" };
     let cpus: hourglass_documents::CpuSet = one.cpus.iter().copied().collect();
     [
         number(one.pid.map(u64::from)),
         number(one.user.map(u64::from)),
         cpus.to_string(),
-        format!("{}/{}", exact(one.budget_ns), exact(one.period_ns)),
+        format!("{}/{}{more}", exact(one.budget_ns), exact(one.period_ns)),
         one.backend.clone(),
         number(one.periods),
         number(one.missed),
@@ -69,6 +70,7 @@ mod tests {
             budget_ns: 3_100_000,
             period_ns: 8_000_000,
             deadline_ns: 8_000_000,
+            reclaims: None,
             backend: "user".to_owned(),
             periods: Some(1_000),
             missed: Some(3),
@@ -83,17 +85,19 @@ mod tests {
             command: String::new(),
             ..one.clone()
         };
+        let reclaims = ReservationInForce { reclaims: Some(true), ..unknown.clone() };
         let document = |reservations| ReservationsDocument {
             schema: String::new(),
             reservations,
             warnings: Vec::new(),
         };
-        let text = reservations(&document(vec![one, unknown]), Style::Plain);
+        let text = reservations(&document(vec![one, unknown, reclaims]), Style::Plain);
         let lines: Vec<Vec<&str>> =
             text.lines().map(|line| line.split_whitespace().collect()).collect();
-        assert_eq!(lines.len(), 3, "{text}");
+        assert_eq!(lines.len(), 4, "{text}");
         assert_eq!(lines[1][..7], ["4711", "0", "0-1", "3.1ms/8ms", "user", "1000", "3"]);
         assert_eq!(lines[2], ["-", "-", "0-1", "3.1ms/8ms", "user", "-", "-"]);
+        assert_eq!(lines[3][3], "3.1ms/8ms+");
         assert!(!text.contains('\u{1b}'), "{text}");
         assert_eq!(reservations(&document(Vec::new()), Style::Plain), "nothing is reserved\n");
     }

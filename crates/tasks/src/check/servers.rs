@@ -55,11 +55,12 @@ fn times(place: &Location, server: &Server) -> CheckResult {
     }
     let Some(deadline) = server.deadline else { return Ok(()) };
     above_zero(place, "deadline", deadline, "leave it out if it is the period")?;
-    let may_differ = matches!(server.kind, ServerKind::ExplicitDeadline | ServerKind::CbsHard);
+    use ServerKind::{CbsHard, CbsReclaim, ExplicitDeadline};
+    let may_differ = matches!(server.kind, ExplicitDeadline | CbsHard | CbsReclaim);
     if !may_differ && deadline != server.period {
         let message = format!(
             "deadline {deadline} differs from the period {}, which only the kinds \
-             'explicit-deadline' and 'cbs-hard' may; change the kind or leave the deadline out",
+             'explicit-deadline', 'cbs-hard' and 'cbs-reclaim' may; change the kind or leave the deadline out",
             server.period
         );
         return Err(place.contradiction(message));

@@ -270,7 +270,7 @@ pub(crate) const SERVER: TableDef = TableDef {
             Time,
             r#""5ms""#,
             "The deadline of its budget, which it has room for; it may differ from the period for \
-             `explicit-deadline` and `cbs-hard`.",
+             `explicit-deadline`, `cbs-hard` and `cbs-reclaim`.",
         )
         .without("the period"),
         key(

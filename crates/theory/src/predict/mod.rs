@@ -21,6 +21,9 @@ mod theory;
 mod thread_of_task;
 mod window;
 
+use std::collections::BTreeSet;
+
+use hourglass_documents::manifest::ThreadFacts;
 use hourglass_documents::predict::{
     MeasurementFacts, PREDICT_SCHEMA, PredictDocument, PredictedTask,
 };
@@ -216,6 +219,7 @@ fn tell_run(
         Some(Err(error)) => (None, Some(error.said_of("the run"))),
         None => (None, None),
     };
+    document.notes.extend(kept_from_user_space(&finished.document.manifest.threads));
     document.run = Some(MeasurementFacts {
         duration_ns: plan.spec.duration.nanos_or_zero(),
         elapsed_ns: finished.document.manifest.elapsed_ns,
@@ -224,4 +228,17 @@ fn tell_run(
         warnings,
     });
     not_kept
+}
+
+/// That reservations were no threads of the deadline class, whose rules the bounds are about, and why; one sentence a reason.
+fn kept_from_user_space(threads: &[ThreadFacts]) -> Vec<String> {
+    let kept = threads.iter().filter_map(|thread| thread.reserved.as_ref());
+    let kept = kept.filter(|reserved| reserved.by == "user");
+    let reasons: BTreeSet<&str> = kept.map(|reserved| reserved.reason.as_str()).collect();
+    let said = |reason: &str| {
+        format!(
+            "threads with a reservation ran in a reserve from user space, below the deadline class and by other rules: {reason}"
+        )
+    };
+    reasons.into_iter().map(said).collect()
 }

@@ -2,6 +2,7 @@
 //! each bound is asserted.
 
 use hourglass_documents::Policy;
+use hourglass_documents::manifest::{ReservedFacts, ThreadFacts};
 use hourglass_documents::predict::MeasuredTerms;
 use hourglass_tasks::{Task, TaskSet};
 use hourglass_time::Span;
@@ -10,7 +11,7 @@ use hourglass_trace::{Interval, IntervalStart};
 use super::explain::{self, about, beside_noise, corrected, nearly};
 use super::noise::Noise;
 use super::terms::TaskMeasurement;
-use super::{PredictRequest, RunRequest, predict, theory};
+use super::{PredictRequest, RunRequest, kept_from_user_space, predict, theory};
 use hourglass_measure::task_threads::{PlanError, plan};
 
 const MS: u64 = 1_000_000;
@@ -244,4 +245,23 @@ fn times_in_words_round_up() {
     }
     // Measured times read as in the table.
     assert_eq!([nearly(3_604_000), nearly(3_605_000)], ["3.6 ms", "3.61 ms"]);
+}
+
+/// Only `show` of the folder said it.
+#[test]
+fn reserves_from_user_space_are_said() {
+    let thread = |by: &str, reason: &str| {
+        let (by, reason) = (by.to_owned(), reason.to_owned());
+        let reserved = ReservedFacts { by, reason, ..ReservedFacts::default() };
+        ThreadFacts { reserved: Some(reserved), ..ThreadFacts::default() }
+    };
+    let tick = thread("user", "the tick is long");
+    for (threads, said) in [
+        (vec![ThreadFacts::default(), thread("deadline", "a single thread")], vec![]),
+        (vec![tick.clone(), tick], vec!["the tick is long"]),
+    ] {
+        let notes = kept_from_user_space(&threads);
+        assert_eq!(notes.len(), said.len(), "{notes:?}");
+        assert!(notes.iter().zip(said).all(|(note, reason)| note.ends_with(reason)));
+    }
 }

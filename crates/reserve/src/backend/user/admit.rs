@@ -6,6 +6,7 @@
 use hourglass_documents::CpuSet;
 use hourglass_documents::reservations::ReservationInForce;
 use hourglass_sched::admission::Fraction;
+use hourglass_sys::sched::{self, Attributes};
 use hourglass_time::Span;
 
 use super::claims::{
@@ -168,6 +169,13 @@ fn listed(held: RegisteredReservation) -> ReservationInForce {
             (pid, Some(tid), command, user, BackendKind::Deadline)
         }
     };
+    // Where the claim of a thread counts its period as the deadline, that is to be on the safe side.
+    let (deadline, reclaims) = match tid.map(sched::read) {
+        Some(Ok(Some(Attributes::Deadline { deadline_ns, reclaim, .. }))) => {
+            (Some(deadline_ns), Some(reclaim))
+        }
+        _ => (None, None),
+    };
     ReservationInForce {
         pid,
         tid,
@@ -176,7 +184,8 @@ fn listed(held: RegisteredReservation) -> ReservationInForce {
         cpus: share.cpus.iter().collect(),
         budget_ns: share.budget_ns,
         period_ns: share.period_ns,
-        deadline_ns: share.deadline_ns,
+        deadline_ns: deadline.unwrap_or(share.deadline_ns),
+        reclaims,
         backend: backend.name().to_owned(),
         periods: course.map(|(periods, _)| periods),
         missed: course.map(|(_, missed)| missed),
