@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use crate::delay::{BudgetEnds, Delay, RunSegment};
+use crate::model::Budget;
 use crate::{Interval, IntervalStart, KernelEvent};
 use hourglass_documents::{Cause, Policy};
 
-use super::classify::{Case, MOST_INTERRUPTS, ThrottlePatterns};
+use super::classify::{Case, MOST_BUDGET, MOST_INTERRUPTS, ThrottlePatterns};
 use super::facts::{InterruptFacts, RunFacts};
 use super::gap::{AttributedGap, Successor, length_ns};
 use super::grid::{GapGrid, is_within};
@@ -39,6 +41,8 @@ pub struct Attribution<'a> {
     switches: Option<SwitchSide<'a>>,
     threads: BTreeMap<u32, Thread>,
     cpus: BTreeMap<u32, Cpu>,
+    /// Of threads of the deadline class.
+    budgets: BTreeMap<u32, BudgetEnds>,
     last_start_ns: i64,
     remarks: AttributionCounts,
     ran: RanByCause,
@@ -50,6 +54,7 @@ pub type RanByCause = BTreeMap<Cause, BTreeMap<Successor, u64>>;
 #[derive(Clone, Copy, Debug)]
 struct Thread {
     cpu: u32,
+    start_ns: i64,
     end_ns: i64,
     successor: Option<u32>,
     /// Whether the thread was to run from here on, and was not seen to run.
@@ -100,6 +105,7 @@ impl<'a> Attribution<'a> {
             threads: BTreeMap::new(),
             cpus: BTreeMap::new(),
             last_start_ns: i64::MIN,
+            budgets: BTreeMap::new(),
             remarks: AttributionCounts::default(),
             ran: RanByCause::new(),
         }
@@ -131,11 +137,13 @@ impl<'a> Attribution<'a> {
         let switched = self.switches.as_mut().and_then(|switches| switches.run(interval));
         let fresh = Thread {
             cpu: interval.cpu,
+            start_ns: interval.start_ns,
             end_ns: interval.end_ns,
             successor: None,
             unstarted: interval.onset == IntervalStart::Start && is_edge(interval),
         };
         let before = self.threads.insert(interval.thread, fresh)?;
+        let budget_end = self.budget_end(&before, interval, evidence);
         if !interval.onset.is_gap() {
             return None;
         }
@@ -145,7 +153,7 @@ impl<'a> Attribution<'a> {
             self.remarks.short_ns = self.remarks.short_ns.saturating_add(length);
             return None;
         }
-        let gap = self.attribute(&before, interval, evidence, switched);
+        let gap = self.attribute(&before, interval, (evidence, switched), budget_end);
         if let Some(kernel) = self.kernel.as_ref().filter(|_| gap.occupants.longest().is_some()) {
             let all = self.ran.entry(gap.cause).or_default();
             for share in kernel.all_that_ran() {
@@ -221,8 +229,8 @@ impl<'a> Attribution<'a> {
         &mut self,
         before: &Thread,
         interval: &Interval,
-        evidence: Option<KernelEvidence>,
-        switched: Option<SwitchEvidence>,
+        (evidence, switched): (Option<KernelEvidence>, Option<SwitchEvidence>),
+        budget_end: Option<bool>,
     ) -> AttributedGap {
         let length = length_ns(before.end_ns, interval.start_ns);
         let refused = self.events_refused();
@@ -248,7 +256,7 @@ impl<'a> Attribution<'a> {
             successor: before.successor,
             cpu_changed,
             highest: thread.is_some_and(|thread| thread.highest && thread.never_waits),
-            stops: self.stops(before, interval, length),
+            stops: self.stops(before, interval, length, budget_end.filter(|_| !refused)),
             tick,
             tick_due: due.is_some(),
             ticks_known: ticks.is_some_and(Ticks::show),
@@ -336,7 +344,39 @@ impl<'a> Attribution<'a> {
         Some(most as f64 / (gaps.max(1) as f64))
     }
 
-    fn stops(&self, before: &Thread, interval: &Interval, length: u64) -> ThrottlePatterns {
+    /// Whether a budget of the deadline class was used up when the thread left its CPU; `None` where the kernel's record does not
+    /// tell. By what the thread ran, as `watch` has it ([`BudgetEnds`]): a gap that ends on the grid of its budgets is as often of a job
+    /// that yields, and one that a budget ends need not.
+    fn budget_end(
+        &mut self,
+        before: &Thread,
+        interval: &Interval,
+        evidence: Option<KernelEvidence>,
+    ) -> Option<bool> {
+        self.kernel.as_ref()?;
+        let known = self.facts.threads.get(&interval.thread)?;
+        let (budget_ns, period_ns) = known.reservation.filter(|_| !known.in_user_space)?;
+        let ends = || BudgetEnds::of(Budget { budget_ns, period_ns });
+        let ends = self.budgets.entry(interval.thread).or_insert_with(ends);
+        let (from_ns, to_ns) = (before.start_ns, before.end_ns);
+        ends.ran(&RunSegment { from_ns, to_ns, cpu: before.cpu, onset: interval.onset });
+        let evidence = evidence.filter(|evidence| !evidence.hole)?;
+        let after_wait = evidence.waiting || !interval.onset.is_gap();
+        if !after_wait && evidence.next_thread.is_none() {
+            return Some(false);
+        }
+        let from_ns = if after_wait { interval.start_ns } else { before.end_ns };
+        let (to_ns, cpu, occupants) = (interval.start_ns, interval.cpu, Vec::new());
+        Some(ends.delayed(&Delay { from_ns, to_ns, cpu, after_wait, occupants }))
+    }
+
+    fn stops(
+        &self,
+        before: &Thread,
+        interval: &Interval,
+        length: u64,
+        budget_end: Option<bool>,
+    ) -> ThrottlePatterns {
         let known = self.facts.threads.get(&interval.thread);
         let policy = known.and_then(|known| known.policy);
         let patterns = self.patterns;
@@ -349,9 +389,12 @@ impl<'a> Attribution<'a> {
             grid.filter(|grid| grid.holds(interval.start_ns)).map(GapGrid::confidence)
         };
         let budget = known.and_then(|known| known.reservation);
-        let replenished = budget
-            .filter(|budget| may_be_budget(*budget, length))
-            .and_then(|_| on(patterns.replenished.get(&interval.thread)));
+        let replenished = match budget_end {
+            Some(is_end) => is_end.then_some(MOST_BUDGET),
+            None => budget
+                .filter(|budget| may_be_budget(*budget, length))
+                .and_then(|_| on(patterns.replenished.get(&interval.thread))),
+        };
         let may_be = self
             .facts
             .quota

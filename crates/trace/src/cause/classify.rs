@@ -49,7 +49,7 @@ const QUOTA_BY_IDLE: f64 = 0.9;
 /// Time-sharing threads ran while a real-time thread could have. One that had its priority from a lock looks the same.
 const TIME_SHARED: f64 = 0.9;
 /// A budget explains a long gap that ends on its grid, at most with this: it is not calibrated.
-const MOST_BUDGET: f64 = 0.85;
+pub(super) const MOST_BUDGET: f64 = 0.85;
 /// The most for a quota: beside other work, 72 of 79 were right.
 pub(super) const MOST_QUOTA: f64 = 0.91;
 /// The thread yielded and was away for longer than a yield takes; no more is known.
