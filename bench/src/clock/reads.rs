@@ -19,7 +19,7 @@ use hourglass_clock::source::probe;
 use hourglass_clock::timekeeping::{
     ClockSettings, ExtendedTimebase, PageReader, SourceId, Start, Utc, UtcStatement,
 };
-use hourglass_clock::utc::{UtcAnswer, UtcKeeper, UtcSource};
+use hourglass_clock::utc::{UtcAnswer, UtcDenial, UtcKeeper, UtcSource};
 use hourglass_sys::clock::{ClockId, now_ns};
 
 use super::{counter, settle};
@@ -94,7 +94,7 @@ impl UtcSource for FixedSource {
             age_ns: 0,
             supersedes_kernel: true,
         };
-        UtcAnswer { said: Ok(said), evidence: Vec::new() }
+        UtcAnswer { said: Ok(said), denies: UtcDenial::Own, evidence: Vec::new() }
     }
 }
 

@@ -10,8 +10,13 @@
 //! A step of `CLOCK_REALTIME` does not move UTC from `CLOCK_MONOTONIC`, but it says that somebody holds the statement for
 //! wrong, or that the machine slept or a leap second came, of which `CLOCK_MONOTONIC` knows nothing: the statement is dropped.
 
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
-use std::sync::atomic::{AtomicU32, fence};
+use std::sync::atomic::Ordering::Acquire;
+use std::sync::atomic::fence;
+#[cfg(target_os = "linux")]
+use std::sync::atomic::{
+    AtomicU32,
+    Ordering::{AcqRel, Relaxed},
+};
 
 use super::bound::{Bounds, Status};
 use super::clock::Clock;
@@ -321,12 +326,17 @@ pub(super) struct VouchedNow {
 #[derive(Debug)]
 pub(super) struct StatementSlot {
     words: SeqWords<WORDS>,
+    #[cfg(target_os = "linux")]
     keepers: AtomicU32,
 }
 
 impl StatementSlot {
     pub(super) const fn new() -> StatementSlot {
-        StatementSlot { words: SeqWords::new(), keepers: AtomicU32::new(0) }
+        StatementSlot {
+            words: SeqWords::new(),
+            #[cfg(target_os = "linux")]
+            keepers: AtomicU32::new(0),
+        }
     }
 
     pub(super) fn set<B: Timebase>(
@@ -417,11 +427,13 @@ impl<B: Timebase> Clock<B> {
     }
 
     /// One more hands over what sources say.
+    #[cfg(target_os = "linux")]
     pub(crate) fn enter_utc_keeper(&self) {
         self.vouched.keepers.fetch_add(1, Relaxed);
     }
 
     /// The last one of them takes the statement away.
+    #[cfg(target_os = "linux")]
     pub(crate) fn leave_utc_keeper(&self) {
         if self.vouched.keepers.fetch_sub(1, AcqRel) == 1 {
             self.withdraw_utc();
