@@ -126,8 +126,8 @@ struct Rounds {
     vouched_by: Option<&'static str>,
 }
 
-/// A statement counts for 5 s: rounds of more than that.
-const KEPT_ROUNDS: usize = 7;
+/// A statement counts for 5 s: more than that, of rounds of four sources.
+const KEPT_STATES: usize = 24;
 
 /// A statement, and how the kernel's clock stood at the latest before it.
 #[derive(Clone, Copy, Debug)]
@@ -153,7 +153,7 @@ impl Rounds {
     }
 
     fn remember(&mut self, state: KernelClockState) {
-        if self.states.len() == KEPT_ROUNDS {
+        if self.states.len() == KEPT_STATES {
             self.states.pop_front();
         }
         self.states.push_back(state);

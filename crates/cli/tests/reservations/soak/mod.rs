@@ -295,9 +295,12 @@ fn run(folder: &Path, length: Duration, mark: &str) -> (Value, Vec<String>) {
     let said = parsed(&fs::read_to_string(&soak.document).unwrap());
     let late = late_looks(&said["supply"]);
     let late_ns = late.iter().map(|(up_to_ns, periods)| (up_to_ns - BUDGET_NS) * periods).sum();
-    wrong.extend(received.wrong(said["missed"].as_u64().unwrap_or_default(), late_ns));
-    if said["kept"] != true {
-        wrong.push(format!("the reservation was not kept: {}", said["broken_by"]));
+    let missed = said["missed"].as_u64().unwrap_or_default();
+    wrong.extend(received.wrong(missed, late_ns));
+    // A host that has the CPU for most of a period takes that from the process; what is wrong with the reserve takes more.
+    let by_host = said["periods"].as_u64().unwrap_or_default() / 100;
+    if said["kept"] != (missed == 0) || missed > by_host || said["broken_by"] != json!([]) {
+        wrong.push(format!("not kept: {missed} missed, broken by {}", said["broken_by"]));
     }
     wrong.extend(growths.iter().flat_map(Growth::wrong));
     let (recorded, of_recorder) = recorded(&soak.folder, length);
