@@ -379,16 +379,16 @@ impl Tracking {
         if self.announces_leap() {
             return Err(ANNOUNCED.to_owned());
         }
-        // Its times are of the clock with what it has still to correct.
-        let latest_ns = now_ns.saturating_add(self.correction_ns).saturating_add(AHEAD_NS);
-        if self.updated_ns > latest_ns {
-            return Err(STEPPED.to_owned());
-        }
         if self.leap != 0 || self.stratum == 0 || self.stratum > 15 || self.reference == 0 {
             return Err("it is not synchronised".to_owned());
         }
         if self.reference == LOCAL {
             return Err("it follows the local clock alone".to_owned());
+        }
+        // Its times are of the clock with what it has still to correct.
+        let latest_ns = now_ns.saturating_add(self.correction_ns).saturating_add(AHEAD_NS);
+        if self.updated_ns > latest_ns {
+            return Err(STEPPED.to_owned());
         }
         let last =
             self.measured.ok_or("the source that it followed is gone, or was not measured")?;
