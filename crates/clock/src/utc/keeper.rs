@@ -73,8 +73,9 @@ impl UtcKeeper {
     {
         let stop = Arc::new(AtomicBool::new(false));
         let mut rounds = Rounds::default();
-        let first = rounds.ask(&clock, &sources);
+        // Before it asks: another one that ends meanwhile would withdraw what this one hands over.
         clock.enter_utc_keeper();
+        let first = rounds.ask(&clock, &sources);
         let status = Arc::new(Mutex::new(first));
         let (its_stop, its_status, its_clock) = (stop.clone(), status.clone(), clock.clone());
         let thread = Builder::new().name("hourglass-utc".to_owned()).spawn(move || {

@@ -10,6 +10,9 @@ use crate::source::SimSource;
 use crate::source::sim::{Adjustment, AdjustmentKind, SimConfig, SimKernel};
 use crate::timekeeping::{ClockSettings, ReferenceClock, SourceId, Start, Utc, UtcInterval};
 
+const NOTHING: UtcStatement =
+    UtcStatement { error_ns: 0, growth_ppb: 0, at_ns: 0, age_ns: 0, supersedes_kernel: false };
+
 /// Says this bound as of a moment, as a page does, or refuses; counts how often it was asked.
 struct FakeSource(&'static str, Option<u64>, Arc<AtomicU64>, Arc<AtomicU64>);
 
@@ -20,13 +23,8 @@ impl UtcSource for FakeSource {
 
     fn ask(&self) -> UtcAnswer {
         self.3.fetch_add(1, Ordering::Relaxed);
-        let said = |error_ns| UtcStatement {
-            error_ns,
-            growth_ppb: 1_000,
-            at_ns: self.2.load(Ordering::Relaxed),
-            age_ns: 0,
-            supersedes_kernel: false,
-        };
+        let at_ns = self.2.load(Ordering::Relaxed);
+        let said = |error_ns| UtcStatement { error_ns, growth_ppb: 1_000, at_ns, ..NOTHING };
         UtcAnswer {
             said: self.1.map(said).ok_or_else(|| "away".to_owned()),
             denies: UtcDenial::Own,
@@ -140,13 +138,7 @@ fn a_statement_that_its_source_denies_ends() {
             }
             fn ask(&self) -> UtcAnswer {
                 let at_ns = self.0.load(Ordering::Relaxed);
-                let said = UtcStatement {
-                    error_ns: 9,
-                    growth_ppb: 0,
-                    at_ns,
-                    age_ns: 0,
-                    supersedes_kernel: false,
-                };
+                let said = UtcStatement { error_ns: 9, at_ns, ..NOTHING };
                 let said = if at_ns == 0 { Err("disrupted".to_owned()) } else { Ok(said) };
                 UtcAnswer { said, denies: self.1, evidence: Vec::new() }
             }
@@ -202,13 +194,7 @@ fn a_refused_statement_leaves_no_bound_of_the_kernel() {
         }
         fn ask(&self) -> UtcAnswer {
             let at_ns = self.0.reference_ns(ReferenceClock::Monotonic);
-            let said = UtcStatement {
-                error_ns: 1_000,
-                growth_ppb: 0,
-                at_ns,
-                age_ns: 0,
-                supersedes_kernel: true,
-            };
+            let said = UtcStatement { error_ns: 1_000, at_ns, supersedes_kernel: true, ..NOTHING };
             UtcAnswer { said: Ok(said), denies: UtcDenial::Kernel, evidence: Vec::new() }
         }
     }
